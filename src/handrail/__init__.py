@@ -1,0 +1,62 @@
+"""Handrail: a tools runtime for LLM agents.
+
+Names are loaded when they are first used, so importing the package costs nothing and does nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "registry": "handrail.tools.registry",
+    "ToolRegistry": "handrail.tools.registry",
+    "ToolEntry": "handrail.tools.registry",
+    "tool_error": "handrail.tools.registry",
+    "tool_result": "handrail.tools.registry",
+    "Runtime": "handrail.runtime.dispatch",
+    "get_tool_definitions": "handrail.model_tools",
+    "handle_function_call": "handrail.model_tools",
+    "ahandle_function_call": "handrail.model_tools",
+    "run_tool_calls": "handrail.model_tools",
+    "arun_tool_calls": "handrail.model_tools",
+    "resolve_toolset": "handrail.toolsets",
+    "hookimpl": "handrail.plugins.hooks",
+    "invoke_hook": "handrail.plugins.manager",
+    "run_async": "handrail.async_bridge",
+    "ToolContext": "handrail.types",
+    "CancelToken": "handrail.types",
+    "Resources": "handrail.types",
+    "Unavailable": "handrail.types",
+    "HandrailError": "handrail.errors",
+    "ToolError": "handrail.errors",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from .async_bridge import run_async
+    from .errors import HandrailError, ToolError
+    from .model_tools import (
+        ahandle_function_call,
+        arun_tool_calls,
+        get_tool_definitions,
+        handle_function_call,
+        run_tool_calls,
+    )
+    from .plugins.hooks import hookimpl
+    from .plugins.manager import invoke_hook
+    from .runtime.dispatch import Runtime
+    from .tools.registry import ToolEntry, ToolRegistry, registry, tool_error, tool_result
+    from .toolsets import resolve_toolset
+    from .types import CancelToken, Resources, ToolContext, Unavailable
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'handrail' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(home), name)

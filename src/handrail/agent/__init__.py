@@ -1,0 +1,1 @@
+"""The agent's own state and, on top of it, the loop."""

@@ -1,0 +1,36 @@
+"""The configuration: what can be set, where the file is, how it is loaded and changed."""
+
+from __future__ import annotations
+
+from ..errors import ConfigError
+from .environment import parse_value
+from .paths import cache_dir, config_path, state_dir
+from .schema import (
+    CallsConfig,
+    Config,
+    FilesConfig,
+    PluginConfig,
+    ResultsConfig,
+    ToolsConfig,
+    ToolsetConfig,
+    json_schema,
+)
+from .store import ConfigFile, load_config
+
+__all__ = [
+    "CallsConfig",
+    "Config",
+    "ConfigError",
+    "ConfigFile",
+    "FilesConfig",
+    "PluginConfig",
+    "ResultsConfig",
+    "ToolsConfig",
+    "ToolsetConfig",
+    "cache_dir",
+    "config_path",
+    "json_schema",
+    "load_config",
+    "parse_value",
+    "state_dir",
+]

@@ -1,0 +1,51 @@
+"""Where the configuration, the state and the cache of this user are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_APPLICATION = "handrail"
+
+
+def config_path(environ: Mapping[str, str] | None = None) -> Path:
+    """The configuration file, which need not exist. `HANDRAIL_HOME` puts it, the state and the cache in one folder."""
+    return (_home(environ) or _platform_folder("config", environ)) / "config.yaml"
+
+
+def state_dir(environ: Mapping[str, str] | None = None) -> Path:
+    """What must survive a restart: sessions, stored results, approvals. Nothing is created."""
+    home = _home(environ)
+    return home / "state" if home else _platform_folder("state", environ)
+
+
+def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
+    """What may be deleted at any time. Nothing is created."""
+    home = _home(environ)
+    return home / "cache" if home else _platform_folder("cache", environ)
+
+
+def _home(environ: Mapping[str, str] | None) -> Path | None:
+    home = (os.environ if environ is None else environ).get("HANDRAIL_HOME", "")
+    # A relative folder must not move when the process changes its working directory between two calls of a caller
+    # that keeps the path, so what leaves here is absolute.
+    return Path(os.path.abspath(os.path.expanduser(home))) if home else None
+
+
+def _platform_folder(kind: Literal["config", "state", "cache"], environ: Mapping[str, str] | None) -> Path:
+    # platformdirs reads only the process's own environment; a caller's mapping must count as well.
+    folder = Path((environ or {}).get(f"XDG_{kind.upper()}_HOME", ""))
+    if folder.is_absolute():
+        return folder / _APPLICATION
+    import platformdirs
+
+    find = {
+        "config": platformdirs.user_config_path,
+        "state": platformdirs.user_state_path,
+        "cache": platformdirs.user_cache_path,
+    }[kind]
+    return find(_APPLICATION, appauthor=False)

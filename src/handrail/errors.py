@@ -1,0 +1,95 @@
+"""Every exception that Handrail raises, drawn as one tree.
+
+HandrailError
+├── ToolError                 a call ended without a result; becomes the model's answer
+│   ├── UnknownTool
+│   ├── InvalidArguments      (also ValueError)
+│   ├── ToolUnavailable
+│   ├── NeedsAgent
+│   ├── Denied                (also PermissionError)
+│   ├── CallTimeout           (also TimeoutError)
+│   ├── CallCancelled
+│   ├── ResultContract        a handler gave back what is not a result
+│   └── ToolFailed            the tool ran and reports a failure of its own
+├── RegistrationError         (also ValueError) a tool that cannot be registered
+├── UnknownToolset            (also ValueError)
+├── ResultNotFound            (also LookupError)
+└── ConfigError               (also ValueError) names the file, the line and the key
+
+`ToolError.error_type` is part of the public contract: programs react to it, so a value never changes its meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class HandrailError(Exception):
+    """The root of everything raised here on purpose."""
+
+
+class ToolError(HandrailError):
+    """A call that ended without a result. `details` are added to the JSON that the model gets."""
+
+    error_type: ClassVar[str] = "tool_failed"
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class UnknownTool(ToolError):
+    error_type = "unknown_tool"
+
+
+class InvalidArguments(ToolError, ValueError):
+    error_type = "invalid_arguments"
+
+
+class ToolUnavailable(ToolError):
+    error_type = "unavailable"
+
+
+class NeedsAgent(ToolError):
+    error_type = "needs_agent"
+
+
+class Denied(ToolError, PermissionError):
+    error_type = "denied"
+
+
+class CallTimeout(ToolError, TimeoutError):
+    error_type = "timeout"
+
+
+class CallCancelled(ToolError):
+    error_type = "cancelled"
+
+
+class ResultContract(ToolError):
+    error_type = "tool_result_contract"
+
+
+class ToolFailed(ToolError):
+    error_type = "tool_failed"
+
+
+class RegistrationError(HandrailError, ValueError):
+    """A tool that cannot be registered: the message names the tool and the place in its schema."""
+
+
+class UnknownToolset(HandrailError, ValueError):
+    """No toolset, alias or old name of that spelling."""
+
+
+class ResultNotFound(HandrailError, LookupError):
+    """No stored result has that id."""
+
+
+class ConfigError(HandrailError, ValueError):
+    """A configuration that cannot be used. Nothing falls back to a default behind the user's back."""
+
+    def __init__(self, message: str, *, path: str = "", line: int | None = None, key: str = "") -> None:
+        place = f"{path}:{line}" if path and line else path
+        super().__init__(": ".join(part for part in (place, key, message) if part))
+        self.path, self.line, self.key = path, line, key

@@ -1,0 +1,1 @@
+"""What a plugin can do, and the manager that lets it."""

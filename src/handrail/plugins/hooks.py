@@ -1,0 +1,142 @@
+"""The hooks: each function below is one, and its docstring is its manual.
+
+An implementation is a function of the same name, marked with `@hookimpl`, that takes only the arguments it wants:
+
+    from handrail import hookimpl
+
+    class NoSecrets:
+        @hookimpl(policy=True)
+        def pre_tool_call(self, tool_name, args):
+            if ".env" in str(args.get("path", "")):
+                return Block("secrets stay unread")
+
+Order: `tryfirst` ones, then the others as they were registered, then `trylast` ones. Each has a deadline. One that
+raises or takes too long is logged and skipped; if it is marked `policy=True`, the call is blocked instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
+
+import pluggy
+
+from ..types import JsonDict
+
+PROJECT = "handrail"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+_pluggy_hookimpl = pluggy.HookimplMarker(PROJECT)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The call does not run; the model gets the message."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person decides. `rule_key` names the kind of thing asked, for answers that hold longer than once."""
+
+    message: str
+    rule_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The call goes on with these arguments; the next hook sees them."""
+
+    args: JsonDict
+
+
+Verdict = Block | Ask | Change | Mapping[str, Any] | None
+
+
+class HookSpecs:
+    """Every hook that Handrail calls."""
+
+    @hookspec
+    def pre_tool_call(
+        self, tool_name: str, args: JsonDict, task_id: str | None, session_id: str | None, tool_call_id: str
+    ) -> Verdict:
+        """Before a call, with valid arguments. Return None to let it pass, or Block, Ask or Change.
+
+        The dictionaries `{"action": "block", "message": ...}`, `{"action": "approve", "message": ..., "rule_key": ...}`
+        and `{"action": "modify", "args": {...}}` mean the same.
+        """
+
+    @hookspec
+    def post_tool_call(  # noqa: PLR0913  an implementation takes only what it wants
+        self,
+        tool_name: str,
+        args: JsonDict,
+        result: Any,
+        status: str,
+        error_type: str | None,
+        duration_ms: float,
+        task_id: str | None,
+        session_id: str | None,
+        tool_call_id: str,
+    ) -> None:
+        """After a call, whatever came of it. `status` is "ok", "error" or "blocked". What it returns is ignored."""
+
+    @hookspec
+    def transform_tool_result(
+        self,
+        tool_name: str,
+        args: JsonDict,
+        result: str,
+        task_id: str | None,
+        session_id: str | None,
+        tool_call_id: str,
+    ) -> str | None:
+        """Return a string to put it in place of the result's text; the next hook sees the new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookOptions:
+    """What Handrail knows of one implementation beyond what pluggy does."""
+
+    policy: bool = False
+    timeout: float | None = None
+    inline: bool = False
+
+
+@overload
+def hookimpl(function: Function) -> Function: ...
+@overload
+def hookimpl(
+    function: None = None,
+    *,
+    policy: bool = ...,
+    timeout: float | None = ...,
+    inline: bool = ...,
+    tryfirst: bool = ...,
+    trylast: bool = ...,
+    specname: str | None = ...,
+) -> Callable[[Function], Function]: ...
+def hookimpl(
+    function: Function | None = None,
+    *,
+    policy: bool = False,
+    timeout: float | None = None,
+    inline: bool = False,
+    tryfirst: bool = False,
+    trylast: bool = False,
+    specname: str | None = None,
+) -> Function | Callable[[Function], Function]:
+    """Mark a function as the implementation of a hook.
+
+    `policy`: if it fails, the call is blocked. `timeout`: its own deadline in seconds instead of the configured one.
+    `inline`: it is trusted to return at once, and runs in the caller's thread without a deadline.
+    """
+
+    def mark(implementation: Function) -> Function:
+        implementation.handrail_hook = HookOptions(policy, timeout, inline)  # type: ignore[attr-defined]
+        return _pluggy_hookimpl(tryfirst=tryfirst, trylast=trylast, specname=specname)(implementation)
+
+    return mark if function is None else mark(function)

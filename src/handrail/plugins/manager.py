@@ -1,0 +1,177 @@
+"""Call hooks: in a defined order, each one bounded in time, none able to break a call by failing."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import types
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import RegistrationError
+from ..workers import run_bounded
+
+if TYPE_CHECKING:
+    import pluggy
+
+    from .hooks import HookOptions
+
+log = logging.getLogger(__name__)
+
+DEFAULT_TIMEOUT_SECONDS = 5.0
+
+
+class Implementation(NamedTuple):
+    """One plugin's function for one hook."""
+
+    plugin: str
+    function: Callable[..., Any]
+    wants: frozenset[str] | None
+    options: HookOptions
+
+    def bind(self, payload: Mapping[str, Any]) -> Callable[[], Any]:
+        """The call, with the arguments that the function asked for."""
+        wanted = payload if self.wants is None else {name: payload[name] for name in self.wants}
+        return partial(self.function, **wanted)
+
+    def timeout(self, default: float) -> float | None:
+        if self.options.inline:
+            return None
+        return default if self.options.timeout is None else self.options.timeout
+
+
+class HookManager:
+    """Knows the plugins' hook functions. With no plugin it costs an attribute look-up; pluggy is not even imported."""
+
+    def __init__(self, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> None:
+        self.timeout = timeout
+        self.active = False
+        self.failures: dict[str, int] = {}
+        self._pluggy: pluggy.PluginManager | None = None
+        self._implementations: dict[str, tuple[Implementation, ...]] = {}
+
+    def register(self, plugin: object, name: str | None = None) -> str:
+        """Add a plugin: an object or module whose hook functions are marked with `@hookimpl`. Returns its name."""
+        manager = self._manager()
+        name = name or _free_name(manager, type(plugin).__qualname__)
+        try:
+            registered = manager.register(plugin, name)
+        except Exception as error:  # noqa: BLE001  pluggy raises its own validation errors and ValueError
+            if manager.is_registered(plugin) and manager.get_name(plugin) == name:
+                manager.unregister(plugin)
+            raise RegistrationError(f"plugin {name!r}: {error}") from None
+        self._refresh()
+        return registered or ""
+
+    def register_hook(self, hook: str, function: Callable[..., Any], **options: Any) -> str:
+        """Add a single function. The options are those of `@hookimpl`."""
+        from .hooks import HookSpecs, hookimpl
+
+        known = [name for name in vars(HookSpecs) if not name.startswith("_")]
+        if hook not in known:
+            near = get_close_matches(hook, known, n=1)
+            raise RegistrationError(
+                f"unknown hook {hook!r}; " + (f"did you mean {near[0]!r}?" if near else f"known: {known}")
+            )
+        offered = inspect.signature(getattr(HookSpecs, hook)).parameters
+        unknown = (_wanted(function) or frozenset()) - offered.keys()
+        if unknown:
+            raise RegistrationError(
+                f"hook {hook!r} has no argument {', '.join(sorted(unknown))}; it offers {list(offered)[1:]}"
+            )
+        marked = hookimpl(**options)(_wrapper(function))
+        label = getattr(function, "__qualname__", type(function).__name__)
+        return self.register(types.SimpleNamespace(**{hook: marked}), _free_name(self._manager(), label))
+
+    def unregister(self, name: str) -> bool:
+        if self._pluggy is None or self._pluggy.get_plugin(name) is None:
+            return False
+        self._pluggy.unregister(name=name)
+        self._refresh()
+        return True
+
+    def implementations(self, hook: str) -> tuple[Implementation, ...]:
+        return self._implementations.get(hook, ())
+
+    def invoke(self, hook: str, **payload: Any) -> list[Any]:
+        """What the implementations returned, without the Nones. Failures are logged and counted, never raised."""
+        results = []
+        for implementation in self.implementations(hook):
+            try:
+                timeout = implementation.timeout(self.timeout)
+                call = implementation.bind(payload)
+                result = call() if timeout is None else run_bounded(call, timeout=timeout)
+            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
+                self.failed(hook, implementation, error)
+                continue
+            if result is not None:
+                results.append(result)
+        return results
+
+    def failed(self, hook: str, implementation: Implementation, error: BaseException) -> None:
+        self.failures[implementation.plugin] = self.failures.get(implementation.plugin, 0) + 1
+        log.warning("hook %s of plugin %s failed: %s: %s", hook, implementation.plugin, type(error).__name__, error)
+
+    def _manager(self) -> pluggy.PluginManager:
+        if self._pluggy is None:
+            import pluggy
+
+            from .hooks import PROJECT, HookSpecs
+
+            self._pluggy = pluggy.PluginManager(PROJECT)
+            self._pluggy.add_hookspecs(HookSpecs)
+        return self._pluggy
+
+    def _refresh(self) -> None:
+        manager = self._manager()
+        self._implementations = {
+            caller.name: tuple(_in_order(caller.get_hookimpls()))
+            for caller in vars(manager.hook).values()
+            if caller.spec
+        }
+        self.active = any(self._implementations.values())
+
+
+def _in_order(found: list[pluggy.HookImpl]) -> Iterator[Implementation]:
+    from .hooks import HookOptions
+
+    # pluggy calls the last registered first; changes that chain read better in the order of registration.
+    for impl in sorted(found, key=lambda impl: impl.trylast - impl.tryfirst):
+        options = getattr(impl.function, "handrail_hook", HookOptions())
+        yield Implementation(impl.plugin_name, impl.function, _wanted(impl.function), options)
+
+
+def _wanted(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The names of the arguments that a function takes; None when it takes whatever comes."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return frozenset(parameter.name for parameter in parameters)
+
+
+def _wrapper(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of our own to mark, so that the same callable can serve several hooks with other options."""
+
+    def call(**payload: Any) -> Any:
+        return function(**payload)
+
+    call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return call
+
+
+def _free_name(manager: pluggy.PluginManager, wanted: str) -> str:
+    number, name = 1, wanted
+    while manager.has_plugin(name):
+        number += 1
+        name = f"{wanted}-{number}"
+    return name
+
+
+hooks = HookManager()
+
+
+def invoke_hook(hook: str, **payload: Any) -> list[Any]:
+    """Call a hook of the default manager by name."""
+    return hooks.invoke(hook, **payload)

@@ -1,0 +1,152 @@
+"""The roles that others fill. Nothing here is inherited from: having the methods is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+
+class Decision(Enum):
+    """The closed set of answers to an approval request. Silence is not among them: no answer is a denial."""
+
+    ONCE = "once"
+    SESSION = "session"
+    ALWAYS = "always"
+    DENY = "deny"
+
+    @property
+    def allows(self) -> bool:
+        return self is not Decision.DENY
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """What a person is asked before something happens."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    reason: str
+    rule_key: str = ""
+    task_id: str | None = None
+    session_id: str | None = None
+
+
+class Approver(Protocol):
+    """Whoever may say yes. Raising or not answering counts as no."""
+
+    def decide(self, request: ApprovalRequest) -> Decision: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """What the file tools need to know of a path. `version` changes whenever the content may have."""
+
+    size: int
+    is_dir: bool
+    version: str
+    mode: int  # as `st_mode`: the kind of file and its permissions
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One name in a folder. A link is neither file nor folder: whoever walks a tree does not follow it."""
+
+    name: str
+    is_dir: bool
+    is_file: bool
+
+
+class Files(Protocol):
+    """The file system of a task's environment. What goes wrong is a ToolError with a message for the model."""
+
+    @property
+    def max_read_bytes(self) -> int:
+        """The most that one `read` gives; a longer file is read in pieces."""
+
+    def resolve(self, path: str) -> str:
+        """The absolute path with links followed, relative to the task's working directory."""
+
+    def stat(self, path: str) -> FileStat | None:
+        """None when there is nothing at that path."""
+
+    def entries(self, path: str) -> Sequence[FileEntry]:
+        """What a folder holds, in no particular order."""
+
+    def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
+        """Up to `max_bytes` of a regular file from `offset`; nothing at its end."""
+
+    def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
+        """Replace the whole file at once, keeping its mode; a reader sees the old content or the new.
+
+        Missing folders are made. `mode` is for a file that is new.
+        """
+
+    def remove(self, path: str) -> None:
+        """Take away a file or an empty folder. A link is refused."""
+
+    def host_path(self, path: str) -> str | None:
+        """Where this process finds the same file; None when it is on another machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A result that was too long for the model's context."""
+
+    id: str
+    tool: str
+    chars: int
+    lines: int
+
+
+class ResultStore(Protocol):
+    """Keeps long results whole, so that paging them runs nothing again."""
+
+    def put(self, tool: str, text: str) -> StoredResult: ...
+
+    def get(self, result_id: str) -> str:
+        """Raises ResultNotFound."""
+
+
+@dataclass(frozen=True, slots=True)
+class TodoItem:
+    id: str
+    content: str
+    status: str
+
+
+class TodoList(Protocol):
+    def items(self) -> Sequence[TodoItem]: ...
+
+    def replace(self, items: Sequence[TodoItem]) -> None: ...
+
+    def merge(self, changes: Sequence[Mapping[str, str]]) -> None: ...
+
+
+class AgentState(Protocol):
+    """What the agent-level tools need of the agent that runs them."""
+
+    @property
+    def todos(self) -> TodoList: ...
+
+
+class Person(Protocol):
+    """Someone who can be asked a question."""
+
+    def ask(self, question: str, choices: Sequence[str]) -> str | None:
+        """Their answer; None when they are not there or do not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """One message of a model: text, and the calls it asks for in OpenAI's shape."""
+
+    content: str = ""
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Model(Protocol):
+    """Anything that answers a conversation."""
+
+    def reply(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> ModelReply: ...

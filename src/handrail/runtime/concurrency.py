@@ -1,0 +1,126 @@
+"""Run the calls of one message: together where that is safe, in order where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CallCancelled, CallTimeout, ToolError
+from ..tools.outcome import Outcome, error_outcome
+from ..types import CancelToken, ToolCall
+from .calls import read_call, read_calls, tool_message
+from .dispatch import Call, Prepared, Runtime
+from .ordering import Ordering
+from .results import fit_turn
+from .slots import FairSlots
+from .steps import adrive
+
+if TYPE_CHECKING:
+    from ..types import JsonDict
+
+
+@dataclass(slots=True)
+class _Running:
+    """One call of the batch."""
+
+    call: ToolCall
+    outcome: Outcome | None = None
+    prepared: Prepared | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class Batches:
+    """Runs batches on one runtime, within limits that all of them share."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        calls = runtime.config.calls
+        self._runtime = runtime
+        self._threads = FairSlots(calls.max_threads, calls.max_threads_per_session)
+        self._tasks = FairSlots(calls.max_async, calls.max_async)
+
+    async def run(self, message: Any, *, timeout: float | None = None, **who: Any) -> list[JsonDict]:  # noqa: ASYNC109
+        """The tool messages for a model's message, in its order. `who` are the fields of Call that all calls share."""
+        limit = self._runtime.config.calls.batch_timeout if timeout is None else timeout
+        outer: CancelToken | None = who.pop("cancel", None)
+        stop = CancelToken()
+        forget = outer.on_cancel(lambda: stop.cancel(outer.reason)) if outer is not None else None
+        batch = [self._read(raw) for raw in read_calls(message)]
+        try:
+            await self._within(limit, stop, self._run_all(batch, Call("", None, cancel=stop, **who)))
+        except (CallTimeout, CallCancelled) as error:
+            for running in batch:
+                if running.outcome is None:
+                    running.outcome = error_outcome(type(error)(f"{running.call.name}: {error}"))
+        finally:
+            stop.cancel("the batch is over")
+            if forget is not None:
+                forget()
+        return self._messages(batch)
+
+    async def _within(self, limit: float, stop: CancelToken, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+        forget = stop.on_cancel(lambda: loop.call_soon_threadsafe(task.cancel))
+        try:
+            async with asyncio.timeout(limit):
+                await task
+        except TimeoutError:
+            stop.cancel("the batch's time is over")
+            raise CallTimeout(f"not done when the batch's {limit:g} s were over") from None
+        except asyncio.CancelledError:
+            if not stop.cancelled:
+                stop.cancel("the caller went away")
+                raise
+            raise CallCancelled(stop.reason) from None
+        finally:
+            forget()
+
+    async def _run_all(self, batch: list[_Running], shared: Call) -> None:
+        ordering = Ordering()
+        async with asyncio.TaskGroup() as group:
+            for index, running in enumerate(batch):
+                if running.outcome is not None:
+                    continue
+                raw = running.call
+                call = replace(shared, name=raw.name, arguments=raw.arguments, tool_call_id=raw.id)
+                # One after the other: a hook may change the arguments, and a person is asked one question at a time.
+                running.prepared = prepared = await adrive(self._runtime.prepare(call))
+                waits_for: set[int] = set()
+                if prepared.refusal is None and prepared.entry is not None:
+                    waits_for = ordering.add(index, prepared.entry, prepared.arguments)
+                earlier = [task for other in waits_for if (task := batch[other].task) is not None]
+                running.task = group.create_task(self._run_one(running, prepared, earlier))
+
+    async def _run_one(self, running: _Running, prepared: Prepared, earlier: list[asyncio.Task[None]]) -> None:
+        if earlier:
+            await asyncio.wait(earlier)
+        on_thread = prepared.entry is not None and not prepared.entry.is_async
+        slots = self._threads if on_thread else self._tasks
+        session = prepared.call.session_id or prepared.call.task_id or ""
+        turn = slots.acquire(session)
+        if turn is not None:
+            try:
+                await asyncio.wrap_future(turn)
+            except asyncio.CancelledError:
+                if not turn.cancel():  # the place was given while we were being cancelled
+                    slots.release(session)
+                raise
+        try:
+            running.outcome = await adrive(self._runtime.execute(prepared, in_caller=False))
+        finally:
+            slots.release(session)
+
+    @staticmethod
+    def _read(raw: Any) -> _Running:
+        try:
+            return _Running(read_call(raw))
+        except ToolError as error:
+            call_id = raw.get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
+            return _Running(ToolCall("", None, str(call_id or "")), error_outcome(error))
+
+    def _messages(self, batch: list[_Running]) -> list[JsonDict]:
+        named = [(running.call.name, running.outcome or "") for running in batch]
+        budget = self._runtime.config.results.turn_max_chars
+        fitted = fit_turn(named, max_chars=budget, store=self._runtime.results)
+        return [tool_message(r.call.id, r.call.name, outcome) for r, outcome in zip(batch, fitted, strict=True)]

@@ -1,0 +1,144 @@
+"""List the tools that a model is shown: chosen by toolset, able to work now, written for its provider."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import marshal
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from . import mentions
+from .schemas import Format, writer
+
+if TYPE_CHECKING:
+    from ..tools.registry import ToolEntry, ToolRegistry
+    from ..toolsets import Toolsets
+    from ..types import JsonDict, Unavailable
+
+log = logging.getLogger(__name__)
+
+_KEPT_LISTINGS = 16
+
+
+class _Selection(NamedTuple):
+    """What a choice of toolsets means, as long as the registry does not change."""
+
+    entries: tuple[ToolEntry, ...]
+    checked: tuple[ToolEntry, ...]
+    dynamic: tuple[ToolEntry, ...]
+    others: frozenset[str]
+
+
+class Definitions:
+    """Lists tools. A listing is kept as bytes as long as nothing that it depends on changes, and every caller gets a
+    copy of its own."""
+
+    def __init__(self, registry: ToolRegistry, toolsets: Toolsets) -> None:
+        self._registry = registry
+        self._toolsets = toolsets
+        self._selections: OrderedDict[tuple[Any, ...], _Selection] = OrderedDict()
+        self._listings: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def list(
+        self,
+        enabled: Iterable[str] | None = None,
+        disabled: Iterable[str] | None = None,
+        *,
+        quiet: bool = False,
+        format: Format = "openai",  # noqa: A002  what it is
+    ) -> list[JsonDict]:
+        """Raises UnknownToolset."""
+        chosen = (self._registry.generation, None if enabled is None else tuple(enabled), tuple(disabled or ()))
+        selection = self._selection(chosen)
+        missing = self._registry.availability.unavailable(selection.checked)
+        if missing and not quiet:
+            _say(missing)
+        listed = frozenset(entry.name for entry in selection.entries) - missing.keys() if selection.dynamic else None
+        overrides = {e.name: _overrides(e, listed or frozenset()) for e in selection.dynamic if e.name not in missing}
+        key = (chosen, format, frozenset(missing), marshal.dumps(overrides) if overrides else b"")
+        frozen = self._listings.get(key)
+        if frozen is not None:
+            return cast("list[JsonDict]", marshal.loads(frozen))  # our own bytes
+        definitions = _build(selection, missing, overrides, format)
+        self._keep(self._listings, key, marshal.dumps(definitions))
+        return definitions
+
+    def _selection(self, chosen: tuple[int, tuple[str, ...] | None, tuple[str, ...]]) -> _Selection:
+        known = self._selections.get(chosen)
+        if known is not None:
+            return known
+        names = self._toolsets.select(chosen[1], chosen[2])
+        found = [entry for name in names if (entry := self._registry.get_entry(name)) is not None]
+        selection = _Selection(
+            tuple(found),
+            tuple(entry for entry in found if entry.check_fn is not None),
+            tuple(entry for entry in found if entry.dynamic_schema_overrides is not None),
+            frozenset(self._registry.get_all_tool_names()).difference(names),
+        )
+        self._keep(self._selections, chosen, selection)
+        return selection
+
+    def _keep(self, cache: OrderedDict[tuple[Any, ...], Any], key: tuple[Any, ...], value: Any) -> None:
+        with self._lock:
+            cache[key] = value
+            while len(cache) > _KEPT_LISTINGS:
+                cache.popitem(last=False)
+
+
+def _build(
+    selection: _Selection,
+    missing: dict[str, Unavailable],
+    overrides: dict[str, JsonDict],
+    format: Format,  # noqa: A002
+) -> list[JsonDict]:
+    absent = selection.others.union(missing)
+    write = writer(format)
+
+    def worked_out(schema: JsonDict) -> tuple[bytes, frozenset[str]]:
+        return marshal.dumps(write.parameters(schema)), mentions.names_in(schema)
+
+    definitions = []
+    for entry in selection.entries:
+        if entry.name in missing:
+            continue
+        description = entry.description
+        frozen, named = entry.contract.derived(format, worked_out)
+        parameters = marshal.loads(frozen)  # our own bytes
+        override = overrides.get(entry.name)
+        if override:
+            description = override.get("description", description)
+            if "parameters" in override:
+                parameters, named = write.parameters(override["parameters"]), mentions.names_in(override["parameters"])
+        if absent:
+            if not named.isdisjoint(absent):
+                parameters = mentions.without(parameters, absent)
+            if "_" in description or "`" in description:
+                description = mentions.without(description, absent)
+        definitions.append(write.definition(entry.name, description, parameters, entry.read_only))
+    return definitions
+
+
+def _overrides(entry: ToolEntry, listed: frozenset[str]) -> JsonDict:
+    """The fields that a tool gives at listing time. Its function may take the names of the tools that are listed."""
+    function = entry.dynamic_schema_overrides
+    if function is None:
+        return {}
+    try:
+        wants_names = bool(inspect.signature(function).parameters)
+        fields = dict(function(listed) if wants_names else function())
+        marshal.dumps(fields)
+    except Exception as error:  # noqa: BLE001  the static schema is still true
+        log.warning(
+            "dynamic schema of %s failed, its static one is used: %s: %s", entry.name, type(error).__name__, error
+        )
+        return {}
+    return fields
+
+
+def _say(missing: dict[str, Unavailable]) -> None:
+    for name, why in sorted(missing.items()):
+        log.info("%s is not listed: %s", name, why)

@@ -1,0 +1,308 @@
+"""One call, from what the model sent to what the model gets."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..async_bridge import run_async
+from ..config import Config
+from ..errors import CallCancelled, CallTimeout, NeedsAgent, ToolError
+from ..plugins.manager import HookManager
+from ..tools.outcome import Outcome, error_of, error_outcome, failure_outcome, to_outcome, tool_error
+from ..tools.registry import ToolEntry, ToolRegistry
+from ..types import CancelToken, ProgressListener, ToolContext
+from .arguments import prepare
+from .policy import HookPolicy
+from .results import fit
+from .steps import Flow, Step, adrive, drive
+
+if TYPE_CHECKING:
+    from ..protocols import AgentState, Approver, Files, Person, ResultStore
+    from ..types import JsonDict
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who asks, and how to reach them while the call runs."""
+
+    name: str
+    arguments: Any
+    task_id: str | None = None
+    user_task: str | None = None
+    session_id: str | None = None
+    tool_call_id: str = ""
+    cancel: CancelToken | None = None
+    on_progress: ProgressListener | None = None
+    agent: AgentState | None = None
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A call whose arguments are final: valid, and past every hook that could stop or change it."""
+
+    call: Call
+    entry: ToolEntry | None = None
+    arguments: JsonDict = field(default_factory=dict)
+    refusal: Outcome | None = None
+    blocked: bool = False
+    started: float = field(default_factory=time.perf_counter)
+
+
+class _Plan(NamedTuple):
+    """What is known of a tool before a call comes."""
+
+    entry: ToolEntry
+    plain: bool
+    wants_context: bool
+    passes: frozenset[str] | None
+    max_chars: float
+
+
+class Runtime:
+    """A registry, the hooks around its calls, and what the calls may use."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        *,
+        hooks: HookManager | None = None,
+        config: Config | None = None,
+        results: ResultStore | None = None,
+        approver: Approver | None = None,
+        person: Person | None = None,
+        files: Files | None = None,
+    ) -> None:
+        self.registry = registry
+        self.config = config or Config()
+        self.hooks = hooks or HookManager(timeout=self.config.calls.hook_timeout)
+        self.results = results
+        self.files = files
+        self.person = person
+        self.approver = approver
+        self._max_argument_chars = self.config.calls.max_argument_chars
+        self._plans: dict[str, _Plan] = {}
+
+    def handle(
+        self,
+        name: str,
+        args: Any,
+        task_id: str | None = None,
+        user_task: str | None = None,
+        session_id: str | None = None,
+        **more: Any,
+    ) -> Outcome:
+        """Run one call. It never raises for what a tool, a hook or a model does; `more` are the other fields of Call."""
+        plan = self._plans.get(name)
+        if (
+            more
+            or plan is None
+            or not plan.plain
+            or self.hooks.active
+            or plan.entry is not self.registry.get_entry(name)
+        ):
+            call = Call(name, args, task_id, user_task, session_id, **more)
+            return drive(self._flow(call))
+        try:
+            arguments = prepare(plan.entry.contract, args, max_chars=self._max_argument_chars)
+            value = plan.entry.handler(arguments, task_id=task_id, session_id=session_id, user_task=user_task)
+            if type(value) is not str:
+                value = run_async(value) if hasattr(value, "__await__") else value
+            return self._finished(plan, value)
+        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+            return failure_outcome(error)
+
+    async def ahandle(
+        self,
+        name: str,
+        args: Any,
+        task_id: str | None = None,
+        user_task: str | None = None,
+        session_id: str | None = None,
+        **more: Any,
+    ) -> Outcome:
+        """`handle` for async callers: async tools run in this loop, and cancelling the caller cancels the call."""
+        plan = self._plans.get(name)
+        if (
+            more
+            or plan is None
+            or not plan.plain
+            or self.hooks.active
+            or plan.entry is not self.registry.get_entry(name)
+        ):
+            call = Call(name, args, task_id, user_task, session_id, **more)
+            return await adrive(self._flow(call))
+        try:
+            arguments = prepare(plan.entry.contract, args, max_chars=self._max_argument_chars)
+            value = plan.entry.handler(arguments, task_id=task_id, session_id=session_id, user_task=user_task)
+            if type(value) is not str and hasattr(value, "__await__"):
+                value = await value
+            return self._finished(plan, value)
+        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+            return failure_outcome(error)
+
+    def prepare(self, call: Call) -> Flow[Prepared]:
+        """Everything before the tool itself runs."""
+        prepared = Prepared(call)
+        try:
+            at_once = self.registry.known_at_once(call.name)
+            prepared.entry = yield Step(lambda: self.registry.lookup(call.name), in_caller=at_once)
+            prepared.arguments = prepare(prepared.entry.contract, call.arguments, max_chars=self._max_argument_chars)
+            if prepared.entry.needs_agent and call.agent is None:
+                raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
+            if self.hooks.active:
+                policy = HookPolicy(self.hooks, self.approver)
+                prepared.arguments = yield from policy.judge(call, prepared.entry, prepared.arguments)
+        except ToolError as error:
+            prepared.refusal, prepared.blocked = error_outcome(error), error.error_type == "denied"
+        except Exception as error:  # noqa: BLE001  whatever went wrong around a call is told, never raised
+            prepared.refusal = self._around(call.name, error)
+        return prepared
+
+    def execute(self, prepared: Prepared, *, in_caller: bool = True) -> Flow[Outcome]:
+        """Run what was prepared, and everything after it."""
+        outcome = prepared.refusal
+        if outcome is None and prepared.entry is not None:
+            outcome = yield from self._run(prepared, prepared.entry, in_caller=in_caller)
+        if outcome is None:
+            outcome = tool_error(f"Error executing {prepared.call.name}: nothing was prepared")
+        if self.hooks.active:
+            try:
+                outcome = yield from self._after(prepared, outcome)
+            except Exception as error:  # noqa: BLE001  whatever went wrong around a call is told, never raised
+                outcome = self._around(prepared.call.name, error)
+        return outcome
+
+    def _flow(self, call: Call) -> Flow[Outcome]:
+        prepared = yield from self.prepare(call)
+        return (yield from self.execute(prepared))
+
+    def _run(self, prepared: Prepared, entry: ToolEntry, *, in_caller: bool) -> Flow[Outcome]:
+        call, plan = prepared.call, self._plan(entry)
+        stop = CancelToken()
+        forget = call.cancel.on_cancel(lambda: stop.cancel(call.cancel.reason)) if call.cancel is not None else None  # type: ignore[union-attr]
+        bound = self._bind(plan, prepared, stop)
+        alone = in_caller and entry.timeout is None and call.cancel is None
+        try:
+            if stop.cancelled:
+                raise CallCancelled(stop.reason)
+            step = Step(bound, entry.timeout, None if alone else stop, in_caller=alone or entry.is_async)
+            return self._finished(plan, (yield step))
+        except CallTimeout as error:
+            stop.cancel("its time is over")
+            return error_outcome(CallTimeout(f"{call.name} {error}"))
+        except CallCancelled as error:
+            return error_outcome(CallCancelled(f"{call.name} was cancelled: {error}"))
+        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+            return failure_outcome(error)
+        except BaseException:
+            stop.cancel("the caller went away")
+            raise
+        finally:
+            if forget is not None:
+                forget()
+
+    def _bind(self, plan: _Plan, prepared: Prepared, stop: CancelToken) -> Callable[[], Any]:
+        call, entry = prepared.call, plan.entry
+        known: JsonDict = {"task_id": call.task_id, "session_id": call.session_id, "user_task": call.user_task}
+        if plan.passes is not None:
+            known = {name: value for name, value in known.items() if name in plan.passes}
+        if entry.needs_agent:
+            known["agent"] = call.agent
+        if plan.wants_context:
+            known["context"] = ToolContext(
+                tool=entry.name,
+                task_id=call.task_id,
+                session_id=call.session_id,
+                user_task=call.user_task,
+                tool_call_id=call.tool_call_id,
+                cancel=stop,
+                on_progress=call.on_progress,
+                results=self.results,
+                approver=self.approver,
+                agent=call.agent,
+                files=self.files,
+                person=self.person,
+            )
+        return lambda: entry.handler(prepared.arguments, **known)
+
+    def _finished(self, plan: _Plan, value: Any) -> Outcome:
+        outcome = value if type(value) is str and value.isascii() else to_outcome(plan.entry.name, value)
+        if len(outcome) <= plan.max_chars and type(outcome) is str:
+            return outcome
+        return fit(outcome, tool=plan.entry.name, max_chars=plan.max_chars, store=self.results)
+
+    def _after(self, prepared: Prepared, outcome: Outcome) -> Flow[Outcome]:
+        call = prepared.call
+        who: JsonDict = {
+            "tool_name": call.name,
+            "args": prepared.arguments,
+            "task_id": call.task_id,
+            "session_id": call.session_id,
+            "tool_call_id": call.tool_call_id,
+        }
+        failure = error_of(outcome)
+        told: JsonDict = {
+            "result": outcome,
+            "status": "blocked" if prepared.blocked else "error" if failure else "ok",
+            "error_type": failure.get("error_type") if failure else None,
+            "duration_ms": (time.perf_counter() - prepared.started) * 1000,
+        }
+        for implementation in self.hooks.implementations("post_tool_call"):
+            try:
+                yield self._hook_step(implementation.bind({**who, **told}), implementation.timeout(self.hooks.timeout))
+            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
+                self.hooks.failed("post_tool_call", implementation, error)
+        for implementation in self.hooks.implementations("transform_tool_result"):
+            if not isinstance(outcome, str):
+                break
+            try:
+                bound = implementation.bind({**who, "result": outcome})
+                changed = yield self._hook_step(bound, implementation.timeout(self.hooks.timeout))
+            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
+                self.hooks.failed("transform_tool_result", implementation, error)
+                continue
+            if isinstance(changed, str):
+                outcome = changed
+        if prepared.entry is None:
+            return outcome
+        return self._finished(self._plan(prepared.entry), outcome)
+
+    @staticmethod
+    def _hook_step(bound: Callable[[], Any], timeout: float | None) -> Step:
+        return Step(bound, timeout, in_caller=timeout is None)
+
+    def _plan(self, entry: ToolEntry) -> _Plan:
+        plan = self._plans.get(entry.name)
+        if plan is not None and plan.entry is entry:
+            return plan
+        passes, wants_context = _reads(entry.handler)
+        outside = entry.timeout is not None or entry.check_fn is not None or entry.needs_agent
+        plain = passes is None and not wants_context and not outside
+        max_chars = entry.max_result_size_chars
+        plan = _Plan(
+            entry, plain, wants_context, passes, self.config.results.max_chars if max_chars is None else max_chars
+        )
+        self._plans[entry.name] = plan
+        return plan
+
+    @staticmethod
+    def _around(name: str, error: BaseException) -> str:
+        from ..safe_text import safe_error
+
+        return tool_error(safe_error(f"Error executing {name}: {error}"))
+
+
+def _reads(handler: Callable[..., Any]) -> tuple[frozenset[str] | None, bool]:
+    """The keyword arguments that a handler takes (None: whatever comes), and whether it wants the context."""
+    try:
+        parameters = inspect.signature(handler).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return None, False
+    wants_context = "context" in parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return None, wants_context
+    return frozenset(parameters), wants_context

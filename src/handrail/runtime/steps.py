@@ -1,0 +1,95 @@
+"""A call's flow is written once, as a generator of steps; who drives it decides whether waiting blocks a thread or a task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..async_bridge import bounded, run_async
+from ..errors import ToolFailed
+from ..types import CancelToken
+from ..workers import pool, run_bounded
+
+T = TypeVar("T")
+Flow = Generator["Step", Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something to wait for: a function of no arguments, which may give back an awaitable."""
+
+    function: Callable[[], Any]
+    timeout: float | None = None
+    cancel: CancelToken | None = None
+    # In the caller's own thread at no extra cost; else on a worker, so that it can be left behind.
+    in_caller: bool = True
+
+
+def drive(flow: Flow[T]) -> T:
+    """Run a flow from sync code."""
+    try:
+        step = flow.send(None)
+        while True:
+            try:
+                value = _perform(step)
+            except BaseException as error:  # noqa: BLE001  the flow decides what becomes of it
+                step = flow.throw(error)
+            else:
+                step = flow.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+async def adrive(flow: Flow[T]) -> T:
+    """Run a flow in the running loop."""
+    try:
+        step = flow.send(None)
+        while True:
+            try:
+                value = await _aperform(step)
+            except BaseException as error:  # noqa: BLE001  the flow decides what becomes of it
+                step = flow.throw(error)
+            else:
+                step = flow.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def _perform(step: Step) -> Any:
+    if step.in_caller:
+        value = step.function()
+    else:
+        value = run_bounded(_contained, step.function, timeout=step.timeout, cancel=step.cancel)
+    if hasattr(value, "__await__"):
+        return run_async(value, timeout=step.timeout, cancel=step.cancel)
+    return value
+
+
+async def _aperform(step: Step) -> Any:
+    if step.in_caller:
+        value = step.function()
+    else:
+        work = asyncio.wrap_future(pool.submit(_contained, step.function))
+        value = await bounded(work, timeout=step.timeout, cancel=step.cancel)
+    if not hasattr(value, "__await__"):
+        return value
+    if step.timeout is None and step.cancel is None:
+        return await value
+    return await bounded(_acontained(value), timeout=step.timeout, cancel=step.cancel)
+
+
+def _contained(function: Callable[[], Any]) -> Any:
+    """On a thread that is not the caller's, leaving the program is not the handler's to decide."""
+    try:
+        return function()
+    except SystemExit as error:
+        raise ToolFailed(f"the handler called sys.exit({error.code!r})") from None
+
+
+async def _acontained(awaitable: Any) -> Any:
+    try:
+        return await awaitable
+    except SystemExit as error:
+        raise ToolFailed(f"the handler called sys.exit({error.code!r})") from None

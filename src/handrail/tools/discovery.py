@@ -1,0 +1,167 @@
+"""Find the tool modules that register themselves, and import exactly those."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import json
+import logging
+import os
+import re
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .registry import registry
+
+log = logging.getLogger(__name__)
+
+_NOT_TOOLS = {"__init__.py", "registry.py", "mcp_tool.py"}
+_HERE = Path(__file__).parent
+# A line that could be a registration. It may still stand inside a string: only the syntax tree decides.
+_CANDIDATE = re.compile(rb"^(?:registry\.register\s*\(|@registry\.tool\b)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What one scan found: the modules that were imported, and those that could not be, with the reason."""
+
+    imported: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def discover_builtin_tools(tools_dir: str | os.PathLike[str] | None = None) -> list[str]:
+    """Import every module of the folder that registers a tool at its top level. Returns their names."""
+    return discover(tools_dir).imported
+
+
+def discover(tools_dir: str | os.PathLike[str] | None = None) -> Discovered:
+    """`discover_builtin_tools`, with the failures: one module that cannot be imported does not hurt the others."""
+    folder = _HERE if tools_dir is None else Path(tools_dir).resolve()
+    found = Discovered()
+    for file in _self_registering(sorted(folder.glob("*.py"))):
+        name = _module_name(file)
+        before = set(registry.get_all_tool_names())
+        try:
+            _import(name, file)
+            found.imported.append(name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a module may fail in any way, and others must load
+            found.failed[file.name] = f"{type(error).__name__}: {error}"
+            log.warning("tool module %s could not be imported: %s", file.name, found.failed[file.name])
+            for leftover in set(registry.get_all_tool_names()) - before:
+                registry.deregister(leftover)
+    return found
+
+
+_builtin: Discovered | None = None
+_scanning = threading.Lock()
+
+
+def builtin_tools() -> Discovered:
+    """The scan of our own folder, done once in a process."""
+    global _builtin  #  importing a module twice does nothing, so neither should scanning for it
+    with _scanning:
+        if _builtin is None:
+            _builtin = discover()
+    return _builtin
+
+
+def _self_registering(files: list[Path]) -> list[Path]:
+    verdicts = _Verdicts()
+    chosen = [file for file in files if file.name not in _NOT_TOOLS and verdicts.registers(file)]
+    verdicts.save()
+    return chosen
+
+
+def registers_a_tool(source: bytes) -> bool:
+    """Whether the module's body itself has a `registry.register(...)` call or an `@registry.tool` function."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError):
+        return True  # let the import say what is wrong, and the doctor show it
+    return any(_is_registration(statement) for statement in body)
+
+
+def _is_registration(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return _is_registry_attribute(statement.value.func, "register")
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        calls = (d.func if isinstance(d, ast.Call) else d for d in statement.decorator_list)
+        return any(_is_registry_attribute(call, "tool") for call in calls)
+    return False
+
+
+def _is_registry_attribute(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name and getattr(node.value, "id", None) == "registry"
+
+
+def _module_name(file: Path) -> str:
+    if file.parent == _HERE:
+        return f"{__package__}.{file.stem}"
+    folder = hashlib.sha256(str(file.parent).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return f"handrail_tools_{folder}_{file.stem}"
+
+
+def _import(name: str, file: Path) -> None:
+    if file.parent == _HERE or name in sys.modules:
+        importlib.import_module(name)
+        return
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is not a Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+
+
+class _Verdicts:
+    """Whether a file registers a tool, remembered by its size and time: parsing thirty modules takes longer than
+    importing Python itself."""
+
+    def __init__(self) -> None:
+        from ..config.paths import cache_dir
+
+        self._path = cache_dir() / "discovery.json"
+        self._new = False
+        try:
+            known = json.loads(self._path.read_bytes())
+            self._known: dict[str, list[object]] = known if isinstance(known, dict) else {}
+        except (OSError, ValueError):
+            self._known = {}
+
+    def registers(self, file: Path) -> bool:
+        try:
+            stat = file.stat()
+        except OSError:
+            return False
+        stamp = [stat.st_size, stat.st_mtime_ns]
+        known = self._known.get(str(file))
+        if isinstance(known, list) and known[:2] == stamp:
+            return known[2:] == [True]
+        source = file.read_bytes()
+        verdict = _CANDIDATE.search(source) is not None and registers_a_tool(source)
+        self._known[str(file)] = [*stamp, verdict]
+        self._new = True
+        return verdict
+
+    def save(self) -> None:
+        """Only a help for the next start: a folder that cannot be written is not an error."""
+        if not self._new:
+            return
+        known = {path: stamp for path, stamp in self._known.items() if os.path.exists(path)}
+        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(known))
+            temporary.replace(self._path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()

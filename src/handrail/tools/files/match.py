@@ -1,0 +1,109 @@
+"""Find where a block of lines stands in a file, also when it was copied with small mistakes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from .similar import nearest_windows
+
+Key = Callable[[str], str]
+
+# Each becomes one character, so that positions in a line stay what they are.
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛′", "'"),
+        **dict.fromkeys("“”„‟″", '"'),
+        **dict.fromkeys("‐‑‒–—―−", "-"),
+        **dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000", " "),
+    }
+)
+_SPACES = re.compile(r"\s+")
+SIMILAR_ENOUGH = 0.9
+_FEWEST_SIMILAR_LINES = 3
+
+
+class How(Enum):
+    """How well a block had to fit, strictest first."""
+
+    EXACT = "exact"
+    TRAILING = "trailing_whitespace"
+    INDENTATION = "indentation"
+    WHITESPACE = "whitespace"
+    UNICODE = "unicode_punctuation"
+    SIMILAR = "similar"
+
+
+def plain(text: str) -> str:
+    """Typographic quotes, dashes and spaces as their ASCII relatives, character for character."""
+    return text.translate(_PLAIN)
+
+
+_KEYS: dict[How, Key] = {
+    How.EXACT: str,
+    How.TRAILING: str.rstrip,
+    How.INDENTATION: str.strip,
+    How.WHITESPACE: lambda line: _SPACES.sub(" ", line.strip()),
+    How.UNICODE: lambda line: _SPACES.sub(" ", plain(line).strip()),
+}
+
+
+class Haystack:
+    """A file's lines, with what was computed of them for one hunk kept for the next."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self._keyed: dict[How, list[str]] = {}
+
+    def find(self, block: Sequence[str], usable: Callable[[int], bool]) -> tuple[How, list[int]]:
+        """Where the block stands, by the strictest way that finds a usable place. No places: it stands nowhere."""
+        if not block or len(block) > len(self.lines):
+            return How.EXACT, []
+        blank = not any(line.strip() for line in block)
+        for how in _KEYS:
+            places = [place for place in self._places(how, block) if usable(place)]
+            if places:
+                return how, places
+            if blank:  # nothing to recognise it by
+                return how, []
+        return How.SIMILAR, [place for place in self._similar(block) if usable(place)]
+
+    def _places(self, how: How, block: Sequence[str]) -> list[int]:
+        key = _KEYS[how]
+        wanted = [key(line) for line in block]
+        lines = self._keyed.get(how)
+        if lines is None:
+            lines = self._keyed[how] = [key(line) for line in self.lines]
+        first, size = wanted[0], len(wanted)
+        places = [
+            place
+            for place in range(len(lines) - size + 1)
+            if lines[place] == first and lines[place : place + size] == wanted
+        ]
+        if how is How.INDENTATION:
+            return [place for place in places if _shifted_together(block, self.lines[place : place + size])]
+        return places
+
+    def _similar(self, block: Sequence[str]) -> list[int]:
+        if len(block) < _FEWEST_SIMILAR_LINES:
+            return []
+        return [
+            window.start
+            for window in nearest_windows(self.lines, block)
+            if window.score >= SIMILAR_ENOUGH and window.worst_line >= 0.5 and window.whole
+        ]
+
+
+def _shifted_together(block: Sequence[str], found: Sequence[str]) -> bool:
+    """Whether lines of one indentation in the block have one indentation in the file too."""
+    mapping: dict[str, str] = {}
+    return all(
+        mapping.setdefault(indent_of(line), indent_of(other)) == indent_of(other)
+        for line, other in zip(block, found, strict=True)
+        if line.strip()
+    )
+
+
+def indent_of(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

@@ -1,0 +1,71 @@
+"""What a file tool gets from its call: the task's files, and arguments that can be used as they are."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ...errors import InvalidArguments
+from .failures import shown
+from .local import LocalFiles
+from .roots import check_path
+
+if TYPE_CHECKING:
+    from ...protocols import Files
+    from ...types import JsonDict, ToolContext
+
+EVERYTHING = "/"
+
+
+def files_of(context: ToolContext | None) -> Files:
+    """The task's files; without a task, those of this process's working directory."""
+    return context.files if context is not None and context.files is not None else LocalFiles()
+
+
+def task_of(context: ToolContext | None) -> str | None:
+    return context.task_id if context is not None else None
+
+
+def path_argument(args: JsonDict, name: str = "path", default: str | None = None) -> str:
+    """A path as the model gave it."""
+    path = text_argument(args, name, default)
+    check_path(path)
+    return path
+
+
+def text_argument(args: JsonDict, name: str, default: str | None = None) -> str:
+    """A text as the model gave it. Lone surrogates are refused: no file and no answer can carry them."""
+    value = args.get(name)
+    if value is None:
+        value = default
+    if not isinstance(value, str):
+        raise InvalidArguments(f"{name} is missing" if value is None else f"{name} must be a string", argument=name)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArguments(
+            f"{name} holds a lone surrogate, U+{ord(value[error.start]):04X}, at position {error.start}; "
+            f"it is half of a character: send the whole one",
+            argument=name,
+        ) from None
+    return value
+
+
+def number_argument(args: JsonDict, name: str, default: int, *, least: int) -> int:
+    value = args.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int) or value < least:
+        came = shown(repr(value))
+        raise InvalidArguments(f"{name} must be a whole number from {least} on, not {came}", argument=name)
+    return value
+
+
+def resource_name(path: object) -> str:
+    """A path as `Resources` name it. What cannot be told overlaps with everything."""
+    if not isinstance(path, str) or not path:
+        return EVERYTHING
+    try:
+        return os.path.realpath(os.path.expanduser(path))
+    except (OSError, ValueError):
+        return EVERYTHING

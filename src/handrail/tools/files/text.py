@@ -1,0 +1,116 @@
+"""Turn a file's bytes into text and back without losing any: encoding, byte order mark, line endings."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+LineEndings = Literal["lf", "crlf", "mixed", "none"]
+
+# The longer mark first: UTF-32's little-endian one begins with UTF-16's.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_ESCAPED = re.compile("[\udc80-\udcff]")
+_CONTROLS = bytes(set(range(0x20)) - set(b"\b\t\n\r\f\x1b")) + b"\x7f"
+_HIGH = bytes(range(0x80, 0x100))
+_C1 = bytes(range(0x80, 0xA0))
+_MOST_HIGH_SHARE = 0.3
+_BARE_LF = re.compile(r"(?<!\r)\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file's text. Bytes that are not UTF-8 stand in it as surrogate escapes, so that writing it back keeps them."""
+
+    body: str
+    codec: str = "utf-8"
+    mark: bytes = b""
+    broken_bytes: int = 0
+
+    @property
+    def encoding(self) -> str:
+        """The name to tell: `utf-8` unless there is something to know."""
+        if self.broken_bytes:
+            return f"utf-8 with {self.broken_bytes} invalid bytes"
+        return "utf-8-sig" if self.mark == codecs.BOM_UTF8 else self.codec
+
+    def encode(self, body: str) -> bytes:
+        """Another body in the same encoding. Raises UnicodeEncodeError when it cannot carry it."""
+        if self.mark and body.startswith("\ufeff"):
+            body = body[1:]
+        return self.mark + body.encode(self.codec, "surrogateescape" if self.codec == "utf-8" else "strict")
+
+
+def decode(data: bytes) -> Text | None:
+    """The text in these bytes; None when they are not text."""
+    for mark, codec in _MARKS:
+        if data.startswith(mark):
+            return _marked(data, mark, codec)
+    if b"\0" in data:
+        return None
+    try:
+        return Text(data.decode())
+    except UnicodeDecodeError:
+        return _broken_utf8(data) or _single_byte(data)
+
+
+def line_endings(body: str) -> LineEndings:
+    crlf = body.count("\r\n")
+    bare = body.count("\n") - crlf
+    if crlf and bare:
+        return "mixed"
+    return "crlf" if crlf else "lf" if bare else "none"
+
+
+def with_crlf(body: str) -> str:
+    return _BARE_LF.sub("\r\n", body)
+
+
+def split_lines(body: str) -> list[str]:
+    """The lines with their ends. Only a newline ends a line, as for every tool that counts lines."""
+    if not body:
+        return []
+    lines = [line + "\n" for line in body.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _marked(data: bytes, mark: bytes, codec: str) -> Text | None:
+    rest = data[len(mark) :]
+    try:
+        return Text(rest.decode(codec), codec, mark)
+    except UnicodeDecodeError:
+        if codec != "utf-8" or b"\0" in rest:
+            return None
+    body = rest.decode("utf-8", "surrogateescape")
+    return Text(body, codec, mark, len(_ESCAPED.findall(body)))
+
+
+def _broken_utf8(data: bytes) -> Text | None:
+    """UTF-8 with a few bad bytes: most of what is not ASCII is valid."""
+    body = data.decode("utf-8", "surrogateescape")
+    bad = len(_ESCAPED.findall(body))
+    good = len(body) - bad - len(data.translate(None, _HIGH))
+    if bad > good or len(data.translate(None, _CONTROLS)) < 0.99 * len(data):
+        return None
+    return Text(body, broken_bytes=bad)
+
+
+def _single_byte(data: bytes) -> Text | None:
+    """Western European text of before Unicode, only when it really looks like text."""
+    high = len(data) - len(data.translate(None, _HIGH))
+    if high > _MOST_HIGH_SHARE * len(data) or len(data.translate(None, _CONTROLS)) < len(data):
+        return None
+    if len(data.translate(None, _C1)) == len(data):
+        return Text(data.decode("latin-1"), "latin-1")
+    try:
+        return Text(data.decode("cp1252"), "cp1252")
+    except UnicodeDecodeError:
+        return None

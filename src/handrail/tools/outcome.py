@@ -1,0 +1,77 @@
+"""The shape of what a call gives back: JSON text, an error among it, or a multimodal result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..errors import ResultContract, ToolError
+from ..safe_text import safe_error, well_formed
+from ..types import JsonDict
+
+# Text for the model, or a multimodal result, which passes through untouched.
+Outcome = str | JsonDict
+
+
+def tool_result(data: object = None, /, **fields: Any) -> str:
+    """A result as JSON text: `tool_result({"a": 1})` or `tool_result(a=1)`."""
+    return to_json(fields if data is None else data)
+
+
+def tool_error(message: str, /, *, error_type: str = "tool_failed", **details: Any) -> str:
+    """An error as JSON text."""
+    return to_json({"error": message, "error_type": error_type, **details})
+
+
+def error_outcome(error: ToolError) -> str:
+    """What the model gets for an error that was raised on purpose."""
+    return tool_error(safe_error(str(error)), error_type=error.error_type, **error.details)
+
+
+def failure_outcome(error: BaseException, prefix: str = "Tool execution failed") -> str:
+    """What the model gets for an exception that nobody expected."""
+    if isinstance(error, ToolError):
+        return error_outcome(error)
+    return tool_error(safe_error(f"{prefix}: {type(error).__name__}: {error}"))
+
+
+def to_outcome(tool: str, value: object) -> Outcome:
+    """What a handler gave back, as the model gets it. Raises ResultContract for what is not a result."""
+    if isinstance(value, str):
+        return value if value.isascii() else well_formed(value)
+    if isinstance(value, dict) and value.get("_multimodal") is True and isinstance(value.get("content"), list):
+        return value
+    if isinstance(value, dict | list) or hasattr(value, "model_dump"):
+        try:
+            return well_formed(to_json(value))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ResultContract(
+                f"tool {tool!r} returned a {type(value).__name__} that is not JSON: {error}", tool=tool
+            ) from None
+    kind = type(value).__name__
+    raise ResultContract(
+        f"tool {tool!r} returned {kind}; a handler returns a string, a dict, a list or a pydantic model",
+        tool=tool,
+        result_type=kind,
+    )
+
+
+def error_of(outcome: Outcome) -> JsonDict | None:
+    """The error that an outcome reports, or None when it is a success."""
+    if not isinstance(outcome, str) or not outcome.startswith("{") or '"error"' not in outcome:
+        return None
+    try:
+        parsed = json.loads(outcome)
+    except ValueError:
+        return None
+    return parsed if isinstance(parsed, dict) and parsed.get("error") else None
+
+
+def to_json(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, default=_jsonable)
+
+
+def _jsonable(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is not JSON serialisable")

@@ -1,0 +1,385 @@
+"""The table of tools: who registers what, who may replace whom, and how one call reaches its handler."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from ..async_bridge import run_async
+from ..errors import CallCancelled, RegistrationError, ToolError, ToolUnavailable, UnknownTool
+from .availability import Availability, CheckFn
+from .contract import NO_PARAMETERS, Contract
+from .outcome import Outcome, error_outcome, failure_outcome, to_outcome, tool_error, tool_result
+
+if TYPE_CHECKING:
+    from ..types import JsonDict, Resources, Unavailable
+
+__all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[..., Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+OnCollision = Literal["refuse", "replace"]
+
+DEFAULT_EMOJI = "⚡"
+DEFAULT_MAX_RESULT_CHARS = 100_000
+_VALID_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
+
+
+_new_entry = tuple.__new__  # half the cost of the named constructor, for those who register ten thousand tools
+
+
+class ToolEntry(NamedTuple):
+    """One registered tool. Immutable: a change of a tool is a new entry."""
+
+    name: str
+    toolset: str
+    description: str
+    contract: Contract
+    handler: Handler
+    check_fn: CheckFn | None = None
+    requires_env: tuple[str, ...] = ()
+    is_async: bool = False
+    emoji: str = ""
+    max_result_size_chars: int | float | None = None
+    dynamic_schema_overrides: Callable[..., Mapping[str, Any]] | None = None
+    read_only: bool = False
+    resources: Callable[[JsonDict], Resources] | None = None
+    timeout: float | None = None
+    needs_agent: bool = False
+    owner: str = ""
+
+    @property
+    def schema(self) -> JsonDict:
+        """The OpenAI function schema; a copy that belongs to the caller."""
+        return {"name": self.name, "description": self.description, "parameters": self.contract.schema()}
+
+
+class ToolRegistry:
+    """Tools by name. Safe under threads: a reader works on what it saw when it began."""
+
+    def __init__(self, *, on_collision: OnCollision = "refuse", availability: Availability | None = None) -> None:
+        self.on_collision: OnCollision = on_collision
+        self.availability = availability or Availability()
+        # Every change takes a number that was never used before, so what was worked out for one holds for no other.
+        self._generations = itertools.count(1)
+        self.generation = 0
+        self.may_override: Callable[[str], bool] = lambda owner: False  # noqa: ARG005  by default no plugin may
+        self._tools: dict[str, ToolEntry] = {}
+        self._aliases: dict[str, str] = {}
+        self._lock = threading.RLock()
+        self._last_contract: tuple[object, Contract | None] = (None, None)
+
+    def register(  # noqa: PLR0913  one keyword a documented property of a tool
+        self,
+        name: str,
+        toolset: str,
+        schema: JsonDict,
+        handler: Handler,
+        check_fn: CheckFn | None = None,
+        requires_env: Iterable[str] | None = None,
+        is_async: bool = False,
+        description: str = "",
+        emoji: str = "",
+        max_result_size_chars: int | float | None = None,
+        dynamic_schema_overrides: Callable[..., Mapping[str, Any]] | None = None,
+        override: bool = False,
+        *,
+        read_only: bool = False,
+        resources: Callable[[JsonDict], Resources] | None = None,
+        timeout: float | None = None,
+        needs_agent: bool = False,
+        owner: str = "",
+    ) -> bool:
+        """Add a tool. False when another toolset holds that name and keeps it; RegistrationError when it is no tool."""
+        if type(name) is not str or not (
+            (name.isidentifier() and name.isascii() and len(name) <= 64) or _VALID_NAME(name)
+        ):
+            raise RegistrationError(f"tool name {name!r}: use 1 to 64 of the characters a-z A-Z 0-9 _ -")
+        if not callable(handler):
+            raise RegistrationError(f"tool {name!r}: handler must be callable, not {type(handler).__name__}")
+        if not isinstance(schema, dict):
+            raise RegistrationError(f"tool {name!r}: schema must be a dict, not {type(schema).__name__}")
+        if not toolset or type(toolset) is not str:
+            raise RegistrationError(f"tool {name!r}: toolset must be a name, not {toolset!r}")
+        if timeout is not None and not timeout > 0:
+            raise RegistrationError(f"tool {name!r}: timeout must be a positive number of seconds, not {timeout!r}")
+        function = schema.get("function", schema)
+        parameters = function.get("parameters", NO_PARAMETERS)
+        known, contract = self._last_contract
+        # Families of tools, and a server that lists its tools again, repeat a schema: an equal one is not made twice.
+        if contract is None or parameters != known:
+            contract = Contract(name, parameters)
+            self._last_contract = (_twin(parameters), contract)
+        entry = _new_entry(
+            ToolEntry,
+            (
+                name,
+                toolset,
+                description or function.get("description") or "",
+                contract,
+                handler,
+                check_fn,
+                tuple(requires_env) if requires_env else (),
+                is_async,
+                emoji,
+                max_result_size_chars,
+                dynamic_schema_overrides,
+                read_only,
+                resources,
+                timeout,
+                needs_agent,
+                owner,
+            ),
+        )
+        # One atomic step for the usual case of a new name; only a collision needs the lock.
+        if self._tools.setdefault(name, entry) is not entry and not self._replace(entry, override=override):
+            return False
+        self.generation = next(self._generations)
+        return True
+
+    def tool(
+        self, *, toolset: str, name: str | None = None, description: str = "", **properties: Any
+    ) -> Callable[[Function], Function]:
+        """Register a typed function: its signature and docstring become the schema. Takes what `register` takes."""
+
+        def decorate(function: Function) -> Function:
+            from .typed import typed_tool
+
+            typed = typed_tool(function)
+            self.register(
+                name=name or function.__name__,
+                toolset=toolset,
+                schema={"description": description or typed.description, "parameters": typed.parameters},
+                handler=typed,
+                is_async=typed.is_async,
+                **properties,
+            )
+            return function
+
+        return decorate
+
+    def deregister(self, name: str, *, owner: str = "") -> bool:
+        """Take a tool out. False when there is none of that name, or it belongs to someone else."""
+        with self._lock:
+            entry = self._tools.get(name)
+            if entry is None:
+                return False
+            if owner and entry.owner != owner and not self.may_override(owner):
+                log.error("plugin %r may not deregister tool %r of toolset %r", owner, name, entry.toolset)
+                return False
+            del self._tools[name]
+            self._changed()
+            remaining = list(self._tools.values())
+            if not any(other.toolset == entry.toolset for other in remaining):
+                self._aliases = {alias: target for alias, target in self._aliases.items() if target != entry.toolset}
+            if entry.check_fn is not None:
+                self.availability.keep_only(other.check_fn for other in remaining if other.check_fn is not None)
+        return True
+
+    def register_toolset_alias(self, alias: str, toolset: str) -> None:
+        with self._lock:
+            known = self._aliases.get(alias)
+            if known is not None and known != toolset:
+                log.warning("toolset alias %r now means %r instead of %r", alias, toolset, known)
+            self._aliases[alias] = toolset
+            self._changed()
+
+    # What is registered: every answer is a snapshot that belongs to the caller.
+
+    def get_entry(self, name: str) -> ToolEntry | None:
+        return self._tools.get(name)
+
+    def entries(self) -> list[ToolEntry]:
+        with self._lock:
+            return list(self._tools.values())
+
+    def get_all_tool_names(self) -> list[str]:
+        with self._lock:
+            return sorted(self._tools)
+
+    def get_tool_names_for_toolset(self, toolset: str) -> list[str]:
+        return sorted(entry.name for entry in self.entries() if entry.toolset == toolset)
+
+    def get_toolset_for_tool(self, name: str) -> str | None:
+        entry = self._tools.get(name)
+        return entry.toolset if entry else None
+
+    def get_tool_to_toolset_map(self) -> dict[str, str]:
+        return {entry.name: entry.toolset for entry in self.entries()}
+
+    def get_registered_toolset_names(self) -> list[str]:
+        return sorted({entry.toolset for entry in self.entries()})
+
+    def get_registered_toolset_aliases(self) -> dict[str, str]:
+        with self._lock:
+            return dict(self._aliases)
+
+    def get_toolset_alias_target(self, alias: str) -> str | None:
+        return self._aliases.get(alias)
+
+    def get_toolsets(self) -> dict[str, list[str]]:
+        """Toolsets with the names of their tools, both sorted."""
+        sets: dict[str, list[str]] = {}
+        for entry in self.entries():
+            sets.setdefault(entry.toolset, []).append(entry.name)
+        return {toolset: sorted(sets[toolset]) for toolset in sorted(sets)}
+
+    def get_schema(self, name: str) -> JsonDict | None:
+        entry = self._tools.get(name)
+        return entry.schema if entry else None
+
+    def get_emoji(self, name: str, default: str = DEFAULT_EMOJI) -> str:
+        entry = self._tools.get(name)
+        return (entry.emoji if entry else "") or default
+
+    def get_max_result_size(self, name: str, default: int | float | None = None) -> int | float:
+        entry = self._tools.get(name)
+        if entry is not None and entry.max_result_size_chars is not None:
+            return entry.max_result_size_chars
+        return DEFAULT_MAX_RESULT_CHARS if default is None else default
+
+    # What can be used now.
+
+    def get_definitions(self, names: Iterable[str] | None = None, quiet: bool = False) -> list[JsonDict]:
+        """OpenAI definitions of the tools that can be used now, sorted by name."""
+        wanted = self.get_all_tool_names() if names is None else sorted(set(names))
+        entries = [entry for name in wanted if (entry := self._tools.get(name)) is not None]
+        missing = self.availability.unavailable(entries)
+        if missing and not quiet:
+            for name, why in missing.items():
+                log.info("tool %s is not listed: %s", name, why)
+        return [{"type": "function", "function": entry.schema} for entry in entries if entry.name not in missing]
+
+    def unavailable_tools(self) -> dict[str, Unavailable]:
+        return self.availability.unavailable(self.entries())
+
+    def is_toolset_available(self, toolset: str) -> bool:
+        """Whether at least one tool of the set can be used."""
+        entries = [entry for entry in self.entries() if entry.toolset == self._aliases.get(toolset, toolset)]
+        return len(self.availability.unavailable(entries)) < len(entries)
+
+    def check_toolset_requirements(self) -> dict[str, bool]:
+        missing = self.unavailable_tools()
+        return {toolset: any(name not in missing for name in names) for toolset, names in self.get_toolsets().items()}
+
+    def get_available_toolsets(self) -> list[str]:
+        return [toolset for toolset, available in self.check_toolset_requirements().items() if available]
+
+    def get_toolset_requirements(self) -> dict[str, list[str]]:
+        """The environment variables that each toolset's tools name."""
+        return {
+            toolset: sorted({variable for name in names for variable in self._tools[name].requires_env})
+            for toolset, names in self.get_toolsets().items()
+        }
+
+    def check_tool_availability(self) -> tuple[list[str], dict[str, Unavailable]]:
+        """The names that can be used now, and the others with their reason."""
+        missing = self.unavailable_tools()
+        return [name for name in self.get_all_tool_names() if name not in missing], missing
+
+    # One call.
+
+    def lookup(self, name: str) -> ToolEntry:
+        """The entry of a tool that can be used now. Raises UnknownTool or ToolUnavailable."""
+        entry = self._tools.get(name)
+        if entry is None:
+            near = get_close_matches(str(name), self._tools, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise UnknownTool(f"Unknown tool: {name}{hint}", **({"did_you_mean": near[0]} if near else {}))
+        if entry.check_fn is not None:
+            why = self.availability.why_not(entry)
+            if why is not None:
+                raise ToolUnavailable(f"{name} is unavailable: {why}", reason=why.reason, fix=why.fix)
+        return entry
+
+    def known_at_once(self, name: str) -> bool:
+        """Whether `lookup` answers without running a check, which may take seconds."""
+        entry = self._tools.get(name)
+        return entry is None or self.availability.is_fresh(entry)
+
+    def dispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
+        """Run one call. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass."""
+        try:
+            entry = self.lookup(name)
+            value = entry.handler(args, **context)
+            if type(value) is str and value.isascii():
+                return value
+            if hasattr(value, "__await__"):
+                value = run_async(value)
+            return to_outcome(name, value)
+        except ToolError as error:
+            return error_outcome(error)
+        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+            return failure_outcome(error)
+        except BaseException as error:
+            if _is_cancellation(error):
+                return error_outcome(CallCancelled(f"{name} was cancelled"))
+            raise
+
+    async def adispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
+        """`dispatch` for async callers: an async handler is awaited here, and cancelling the caller cancels it."""
+        try:
+            entry = self.lookup(name)
+            value = entry.handler(args, **context)
+            if hasattr(value, "__await__"):
+                value = await value
+            if type(value) is str and value.isascii():
+                return value
+            return to_outcome(name, value)
+        except ToolError as error:
+            return error_outcome(error)
+        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+            return failure_outcome(error)
+
+    def _changed(self) -> None:
+        self.generation = next(self._generations)
+
+    def _replace(self, entry: ToolEntry, *, override: bool) -> bool:
+        with self._lock:
+            holder = self._tools.get(entry.name)
+            if holder is not None and not self._may_replace(holder, entry, override=override):
+                return False
+            self._tools[entry.name] = entry
+            return True
+
+    def _may_replace(self, holder: ToolEntry, entry: ToolEntry, *, override: bool) -> bool:
+        both = f"tool {entry.name!r} of toolset {entry.toolset!r} and the one of toolset {holder.toolset!r}"
+        if entry.owner and entry.owner != holder.owner and not self.may_override(entry.owner):
+            log.error("%s collide; plugin %r may not override, the first stays", both, entry.owner)
+            return False
+        if entry.toolset == holder.toolset:
+            return True
+        if entry.toolset.startswith("mcp-") and holder.toolset.startswith("mcp-"):
+            log.debug("%s share a name; the later server's is used", both)
+            return True
+        if override:
+            log.info("%s share a name; overridden on request", both)
+            return True
+        if self.on_collision == "replace":
+            log.warning("%s share a name; the later one wins", both)
+            return True
+        log.error("%s collide; the first stays (override=True replaces it)", both)
+        return False
+
+
+def _twin(value: Any) -> Any:
+    """A copy that shares the strings: comparing with it is then mostly comparing addresses."""
+    if isinstance(value, dict):
+        return {key: _twin(item) for key, item in value.items()}
+    return [_twin(item) for item in value] if isinstance(value, list) else value
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    from asyncio import CancelledError
+
+    return isinstance(error, CancelledError)
+
+
+registry = ToolRegistry()

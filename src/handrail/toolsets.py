@@ -1,0 +1,213 @@
+"""Named bundles of tools.
+
+A leaf exists because tools name it when they register. A composite includes other sets, and nothing lists a leaf's
+tools again: a new tool is in every bundle that includes its toolset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Protocol
+
+from .errors import UnknownToolset
+from .tools.registry import ToolEntry, ToolRegistry, registry
+
+if TYPE_CHECKING:
+    from .types import JsonDict
+
+
+class SetOfTools(Protocol):
+    """What a bundle consists of."""
+
+    @property
+    def description(self) -> str: ...
+    @property
+    def tools(self) -> tuple[str, ...]: ...
+    @property
+    def includes(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """A bundle of our own. `only` keeps out what does not belong, whatever the included sets gain later."""
+
+    description: str
+    includes: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    only: Callable[[ToolEntry], bool] | None = None
+
+
+# The leaves that the built-in tools fill. One whose tools are not installed is empty, not unknown.
+LEAVES: dict[str, str] = {
+    "file": "read, write, patch and search files",
+    "results": "page through a long result",
+    "terminal": "run commands and look after processes",
+    "web": "search the web and read pages",
+    "browser": "drive a browser",
+    "vision": "look at images",
+    "image_gen": "make images",
+    "tts": "speak",
+    "skills": "read and write skills",
+    "todo": "keep a list of what is to be done",
+    "memory": "remember across sessions",
+    "session_search": "search past sessions",
+    "clarify": "ask the user a question",
+    "code_execution": "run code that calls tools",
+    "delegation": "hand tasks to other agents",
+    "cronjob": "schedule jobs",
+    "messaging": "send messages",
+    "moa": "ask several models",
+    "homeassistant": "see and switch things at home",
+    "rl": "reinforcement-learning rollouts",
+    "tool_search": "find tools that are not listed",
+}
+
+_CORE = (
+    "file results terminal web browser vision image_gen tts skills todo memory session_search clarify code_execution "
+    "delegation cronjob messaging moa homeassistant tool_search"
+).split()
+_UNATTENDED = tuple(name for name in _CORE if name != "clarify")
+
+COMPOSITES: dict[str, Toolset] = {
+    "coding": Toolset(
+        "what a coding agent needs",
+        tuple(
+            "file results terminal web browser vision skills todo memory session_search clarify code_execution "
+            "delegation tool_search".split()
+        ),
+    ),
+    "safe": Toolset(
+        "nothing that runs or writes",
+        ("file", "results", "web", "vision", "skills", "session_search", "clarify"),
+        only=lambda entry: entry.read_only,
+    ),
+    "debugging": Toolset("look into a problem on this machine", ("file", "results", "terminal", "web")),
+    "research": Toolset(
+        "find things out and write them down",
+        ("web", "browser", "vision", "file", "results", "todo", "memory", "session_search"),
+    ),
+    "handrail-cli": Toolset("a person at a terminal", tuple(_CORE)),
+    "handrail-telegram": Toolset("a Telegram chat", tuple(_CORE)),
+    "handrail-discord": Toolset("a Discord chat", tuple(_CORE)),
+    "handrail-slack": Toolset("a Slack chat", tuple(_CORE)),
+    "handrail-matrix": Toolset("a Matrix chat", tuple(_CORE)),
+    "handrail-email": Toolset("letters", tuple(_CORE)),
+    "handrail-web": Toolset("the web console", tuple(_CORE)),
+    "handrail-webhook": Toolset("untrusted input: nothing that touches the machine", ("web", "vision", "clarify")),
+    "handrail-cron": Toolset("scheduled runs, with nobody to ask", _UNATTENDED),
+    "handrail-acp": Toolset("an editor that drives the agent", ("coding",)),
+    "handrail-mcp": Toolset(
+        "MCP clients", ("file", "results", "terminal", "web", "browser", "skills", "code_execution")
+    ),
+    "handrail-api-server": Toolset("programs that call the HTTP API", _UNATTENDED),
+}
+
+EVERYTHING = ("all", "*")
+# Old names that are not simply the new one with `_tools` behind it.
+_OLD_NAMES = {"image_tools": "image_gen", "code_tools": "code_execution", "delegate_tools": "delegation"}
+
+
+class Toolsets:
+    """The bundles of one registry: its leaves, the built-in composites, and the user's own sets."""
+
+    def __init__(self, registry: ToolRegistry, custom: Mapping[str, SetOfTools] | None = None) -> None:
+        self._registry = registry
+        self._custom = dict(custom or {})
+        self._leaves: tuple[int, dict[str, list[str]]] = (-1, {})
+
+    def names(self) -> list[str]:
+        return sorted({*LEAVES, *COMPOSITES, *self._custom, *self._registered()})
+
+    def canonical(self, name: str) -> str:
+        """The set that a name stands for: itself, an alias, an old name. Raises UnknownToolset."""
+        if name in EVERYTHING:
+            return EVERYTHING[0]
+        aliases = self._registry.get_registered_toolset_aliases()
+        for candidate in (name, aliases.get(name), _OLD_NAMES.get(name), name.removesuffix("_tools"), _renamed(name)):
+            if candidate is not None and self._is_known(candidate):
+                return candidate
+        known = self.names()
+        near = get_close_matches(name, [*known, *aliases], n=1)
+        raise UnknownToolset(
+            f"unknown toolset {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}")
+        )
+
+    def resolve(self, name: str) -> list[str]:
+        """The sorted names of a set's tools."""
+        if self.canonical(name) == EVERYTHING[0]:
+            return self._registry.get_all_tool_names()
+        return sorted(self._collect(name, set()))
+
+    def select(self, enabled: Iterable[str] | None, disabled: Iterable[str] = ()) -> list[str]:
+        """The sorted tools of the enabled sets (None: of all) without those of the disabled ones."""
+        chosen = set(self._registry.get_all_tool_names() if enabled is None else ())
+        for name in enabled or ():
+            chosen.update(self.resolve(name))
+        for name in disabled:
+            chosen.difference_update(self.resolve(name))
+        return sorted(chosen)
+
+    def info(self, name: str) -> JsonDict:
+        canonical = self.canonical(name)
+        bundle = self._bundle(canonical)
+        tools = self.resolve(name)
+        return {
+            "name": canonical,
+            "description": bundle.description if bundle else LEAVES.get(canonical, f"tools of {canonical}"),
+            "includes": list(bundle.includes) if bundle else [],
+            "tools": tools,
+            "composite": bundle is not None,
+        }
+
+    def _registered(self) -> dict[str, list[str]]:
+        """The leaves that tools name, made anew when the registry has changed."""
+        generation, leaves = self._registry.generation, self._leaves
+        if leaves[0] != generation:
+            leaves = self._leaves = (generation, self._registry.get_toolsets())
+        return leaves[1]
+
+    def _is_known(self, name: str) -> bool:
+        return name in LEAVES or name in COMPOSITES or name in self._custom or name in self._registered()
+
+    def _bundle(self, name: str) -> SetOfTools | None:
+        return self._custom.get(name) or COMPOSITES.get(name)
+
+    def _collect(self, name: str, visited: set[str]) -> set[str]:
+        name = self.canonical(name)
+        if name in visited:  # a cycle, or a diamond's second way down
+            return set()
+        visited.add(name)
+        tools = set(self._registered().get(name, ()))
+        bundle = self._bundle(name)
+        if bundle is None:
+            return tools
+        tools.update(self._named(name, bundle.tools))
+        for included in bundle.includes:
+            tools |= self._collect(included, visited)
+        only = bundle.only if isinstance(bundle, Toolset) else None
+        if only is not None:
+            tools = {tool for tool in tools if (entry := self._registry.get_entry(tool)) is not None and only(entry)}
+        return tools
+
+    def _named(self, toolset: str, tools: Iterable[str]) -> Iterable[str]:
+        for tool in tools:
+            if self._registry.get_entry(tool) is None:
+                near = get_close_matches(tool, self._registry.get_all_tool_names(), n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise UnknownToolset(f"toolset {toolset!r} lists {tool!r}, which is no tool{hint}")
+            yield tool
+
+
+def _renamed(name: str) -> str:
+    return f"handrail-{name.removeprefix('hermes-')}" if name.startswith("hermes-") else name
+
+
+def resolve_toolset(name: str) -> list[str]:
+    """The sorted tool names of a set of the default registry. Raises UnknownToolset."""
+    from .config import load_config
+    from .tools.discovery import builtin_tools
+
+    builtin_tools()
+    return Toolsets(registry, load_config().toolsets).resolve(name)

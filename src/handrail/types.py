@@ -1,0 +1,130 @@
+"""The values that travel with one call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .errors import CallCancelled
+
+if TYPE_CHECKING:
+    from .protocols import AgentState, Approver, Files, Person, ResultStore
+
+JsonDict = dict[str, Any]
+ProgressListener = Callable[["Progress"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One line of news from a running call."""
+
+    tool: str
+    message: str
+    fraction: float | None = None
+    tool_call_id: str = ""
+
+
+class CancelToken:
+    """Says that a call is to stop. Cancelling twice is the same as once; it cannot be taken back."""
+
+    __slots__ = ("_callbacks", "_event", "_lock", "reason")
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], object]] = []
+        self.reason = ""
+
+    @property
+    def cancelled(self) -> bool:
+        return self._event.is_set()
+
+    def cancel(self, reason: str = "cancelled by the caller") -> None:
+        with self._lock:
+            if self._event.is_set():
+                return
+            self.reason = reason
+            self._event.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Call `callback` once on cancel (at once if that has happened). Returns a function that takes it back."""
+        with self._lock:
+            if not self._event.is_set():
+                self._callbacks.append(callback)
+                return lambda: self._forget(callback)
+        callback()
+        return lambda: None
+
+    def _forget(self, callback: Callable[[], object]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self._event.wait(timeout)
+
+    def raise_if_cancelled(self) -> None:
+        if self._event.is_set():
+            raise CallCancelled(self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a handler may know and use beyond its arguments.
+
+    A handler gets it by declaring a parameter `context`; a typed tool by annotating any parameter with `ToolContext`.
+    """
+
+    tool: str = ""
+    task_id: str | None = None
+    session_id: str | None = None
+    user_task: str | None = None
+    tool_call_id: str = ""
+    cancel: CancelToken = field(default_factory=CancelToken)
+    on_progress: ProgressListener | None = None
+    results: ResultStore | None = None
+    approver: Approver | None = None
+    agent: AgentState | None = None
+    files: Files | None = None
+    person: Person | None = None
+
+    def progress(self, message: str, fraction: float | None = None) -> None:
+        """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""
+        if self.on_progress is not None:
+            self.on_progress(Progress(self.tool, message, fraction, self.tool_call_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """What a `check_fn` returns to say why its tool cannot be used now, and what would change that. It is falsy."""
+
+    reason: str
+    fix: str = ""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.fix}" if self.fix else self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one call reads and writes, as slash-separated names: `/work/a` overlaps `/work` and `/work/a/b`."""
+
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call as the model asked for it. `arguments` is what the model sent, not yet parsed."""
+
+    name: str
+    arguments: Any
+    id: str = ""
