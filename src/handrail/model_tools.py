@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .async_bridge import run_async
 from .config import load_config
 from .config.paths import state_dir
 from .plugins.manager import hooks
-from .runtime.concurrency import Batches
 from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
 from .tools.discovery import Discovered, builtin_tools
@@ -17,6 +17,7 @@ from .tools.registry import registry
 from .toolsets import Toolsets
 
 if TYPE_CHECKING:
+    from .runtime.concurrency import Batches
     from .runtime.schemas import Format
     from .tools.outcome import Outcome
     from .types import JsonDict
@@ -47,7 +48,12 @@ class Handrail:
         self.toolsets = Toolsets(registry, config.toolsets)
         self.runtime = Runtime(registry, hooks=hooks, config=config, results=results, files=files)
         self.definitions = Definitions(registry, self.toolsets)
-        self.batches = Batches(self.runtime)
+
+    @cached_property
+    def batches(self) -> Batches:
+        from .runtime.concurrency import Batches
+
+        return Batches(self.runtime)
 
 
 _default: Handrail | None = None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class Decision(Enum):
@@ -21,8 +20,7 @@ class Decision(Enum):
         return self is not Decision.DENY
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalRequest:
+class ApprovalRequest(NamedTuple):
     """What a person is asked before something happens."""
 
     tool: str
@@ -39,8 +37,7 @@ class Approver(Protocol):
     def decide(self, request: ApprovalRequest) -> Decision: ...
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
+class FileStat(NamedTuple):
     """What the file tools need to know of a path. `version` changes whenever the content may have."""
 
     size: int
@@ -49,8 +46,7 @@ class FileStat:
     mode: int  # as `st_mode`: the kind of file and its permissions
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(NamedTuple):
     """One name in a folder. A link is neither file nor folder: whoever walks a tree does not follow it."""
 
     name: str
@@ -90,8 +86,7 @@ class Files(Protocol):
         """Where this process finds the same file; None when it is on another machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResult:
+class StoredResult(NamedTuple):
     """A result that was too long for the model's context."""
 
     id: str
@@ -109,8 +104,7 @@ class ResultStore(Protocol):
         """Raises ResultNotFound."""
 
 
-@dataclass(frozen=True, slots=True)
-class TodoItem:
+class TodoItem(NamedTuple):
     id: str
     content: str
     status: str
@@ -138,12 +132,11 @@ class Person(Protocol):
         """Their answer; None when they are not there or do not answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
+class ModelReply(NamedTuple):
     """One message of a model: text, and the calls it asks for in OpenAI's shape."""
 
     content: str = ""
-    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    tool_calls: Sequence[Mapping[str, Any]] = ()
 
 
 class Model(Protocol):

@@ -7,11 +7,10 @@ tools again: a new tool is in every bundle that includes its toolset.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .errors import UnknownToolset
+from .suggest import did_you_mean
 from .tools.registry import ToolEntry, ToolRegistry, registry
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ class SetOfTools(Protocol):
     def includes(self) -> tuple[str, ...]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Toolset:
+class Toolset(NamedTuple):
     """A bundle of our own. `only` keeps out what does not belong, whatever the included sets gain later."""
 
     description: str
@@ -128,11 +126,7 @@ class Toolsets:
         for candidate in (name, aliases.get(name), _OLD_NAMES.get(name), name.removesuffix("_tools"), _renamed(name)):
             if candidate is not None and self._is_known(candidate):
                 return candidate
-        known = self.names()
-        near = get_close_matches(name, [*known, *aliases], n=1)
-        raise UnknownToolset(
-            f"unknown toolset {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}")
-        )
+        raise UnknownToolset(f"unknown toolset {name!r}; {did_you_mean(name, [*self.names(), *aliases])}")
 
     def resolve(self, name: str) -> list[str]:
         """The sorted names of a set's tools."""
@@ -194,9 +188,8 @@ class Toolsets:
     def _named(self, toolset: str, tools: Iterable[str]) -> Iterable[str]:
         for tool in tools:
             if self._registry.get_entry(tool) is None:
-                near = get_close_matches(tool, self._registry.get_all_tool_names(), n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise UnknownToolset(f"toolset {toolset!r} lists {tool!r}, which is no tool{hint}")
+                hint = did_you_mean(tool, self._registry.get_all_tool_names())
+                raise UnknownToolset(f"toolset {toolset!r} lists {tool!r}, which is no tool; {hint}")
             yield tool
 
 

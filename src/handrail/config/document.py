@@ -7,19 +7,24 @@ offers and better errors: every key's line, no tags, dates or binary, no key twi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
+from ruamel.yaml.reader import ReaderError
 
 from ..errors import ConfigError
-
-if TYPE_CHECKING:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
+from .files import MAX_BYTES
 
 Steps = tuple[str | int, ...]
 
-MAX_BYTES = 1024 * 1024
-_MAX_VALUES = 100_000
+# The parser takes some 50 µs a value, so this is a second of work.
+_MAX_VALUES = 20_000
 _MAX_DEPTH = 20
+_TOO_MANY = f"holds more than {_MAX_VALUES:,} values; a configuration does not"
+_TOO_DEEP = "is nested too deeply"
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -54,26 +59,36 @@ def parse(text: str, *, path: str = "") -> Document:
     if len(text) > MAX_BYTES:
         raise ConfigError(f"is larger than {MAX_BYTES:,} bytes; a configuration is not", path=path)
     document = Document(text, path)
-    yaml = _yaml()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = _BoundedComposer
     document.node = _compose(yaml, document)
     if document.node is not None:
         document.value = _Reader(yaml, document).read(document.node, ())
     return document
 
 
-def _yaml() -> YAML:
-    from ruamel.yaml import YAML
+class _BoundedComposer(Composer):
+    """Stops at a text that is made to keep the parser busy, long before its end."""
 
-    yaml = YAML(typ="safe", pure=True)
-    # A name used for two anchors is legal; ruamel would print a Python warning about it.
-    yaml.composer.warn_double_anchors = False
-    return yaml
+    _count = _depth = 0
+
+    def __init__(self, loader: Any = None) -> None:
+        super().__init__(loader)
+        # A name used for two anchors is legal; ruamel would print a Python warning about it.
+        self.warn_double_anchors = False
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self._count += 1
+        self._depth += 1
+        if self._count > _MAX_VALUES or self._depth > _MAX_DEPTH:
+            message = _TOO_MANY if self._count > _MAX_VALUES else _TOO_DEEP
+            raise ConfigError(message, line=self.parser.peek_event().start_mark.line + 1)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 def _compose(yaml: YAML, document: Document) -> Node | None:
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-    from ruamel.yaml.reader import ReaderError
-
     text, path = document.text, document.path
     try:
         node: Node | None = yaml.compose(text)
@@ -83,8 +98,8 @@ def _compose(yaml: YAML, document: Document) -> Node | None:
         raise ConfigError(f"has the character {shown}, which YAML does not allow", path=path, line=line) from None
     except MarkedYAMLError as error:
         raise ConfigError(_syntax_problem(error), path=path, line=_line_of_problem(error, text)) from None
-    except RecursionError:
-        raise ConfigError("is nested too deeply", path=path) from None
+    except ConfigError as error:
+        raise ConfigError(str(error), path=path, line=error.line) from None
     except (YAMLError, ValueError, LookupError, AssertionError, TypeError, AttributeError) as error:
         # What the parser lets slip on text that is nothing like YAML.
         raise ConfigError(f"is not valid YAML: {error}", path=path) from None
@@ -121,8 +136,6 @@ class _Reader:
         self._count = 0
 
     def read(self, node: Node, steps: Steps) -> Any:
-        from ruamel.yaml.nodes import MappingNode, ScalarNode
-
         self._bound(node, steps)
         if isinstance(node, ScalarNode):
             return self._scalar(node, steps)
@@ -142,9 +155,9 @@ class _Reader:
         self._seen.add(id(node))
         self._count += 1
         if self._count > _MAX_VALUES:
-            raise self._error(f"holds more than {_MAX_VALUES:,} values; a configuration does not", steps[:1], node)
+            raise self._error(_TOO_MANY, steps[:1], node)
         if len(steps) > _MAX_DEPTH:
-            raise self._error("is nested too deeply", steps[:1], node)
+            raise self._error(_TOO_DEEP, steps[:1], node)
 
     def _mapping(self, node: MappingNode, steps: Steps) -> dict[str, Any]:
         values: dict[str, Any] = {}

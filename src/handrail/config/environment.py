@@ -67,15 +67,12 @@ def _setting_of(variable: str) -> tuple[str, str]:
     from .validation import nearest, schema_at
 
     sections = schema_at(())["properties"]
-    names = {
-        f"{_PREFIX}{section}_{name}".upper(): (section, name)
-        for section, schema in sections.items()
-        for name in schema.get("properties", ())
-    }
-    if variable in names:
-        return names[variable]
     section = max((name for name in sections if variable.startswith(_PREFIX + name.upper())), key=len)
-    of_section = [name for name in names if names[name][0] == section]
-    if not of_section:
+    names = {name.upper(): name for name in sections[section].get("properties", ())}
+    prefix = f"{_PREFIX}{section.upper()}_"
+    name = variable.removeprefix(prefix)
+    if not names:
         raise ConfigError(f"{section} cannot be set by the environment; set it in config.yaml", key=variable)
-    raise ConfigError(f"unknown setting; {nearest(variable, of_section)}", key=variable)
+    if name not in names:
+        raise ConfigError(f"unknown setting; {nearest(name, names, prefix=prefix)}", key=variable)
+    return section, names[name]

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-from .document import MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MAX_BYTES = 1024 * 1024
 # A writer holds the lock for some milliseconds; one that is stopped must not stop the others for good.
 LOCK_TIMEOUT = 30.0
 

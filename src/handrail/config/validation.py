@@ -106,15 +106,17 @@ def schema_at(steps: tuple[str, ...]) -> JsonDict:
     return schema
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """What to tell someone who wrote `word`."""
+def nearest(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """What to tell someone who wrote `word`, all known words being shown with the prefix."""
     import difflib
 
     known = sorted(known)
     if not known:
         return "it ends in a name of your choice"
     close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+    if close:
+        return f"did you mean {prefix}{close[0]}?"
+    return f"known: {', '.join(prefix + name for name in known)}"
 
 
 @cache

@@ -6,11 +6,11 @@ import inspect
 import logging
 import types
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import RegistrationError
+from ..suggest import did_you_mean
 from ..workers import run_bounded
 
 if TYPE_CHECKING:
@@ -71,10 +71,7 @@ class HookManager:
 
         known = [name for name in vars(HookSpecs) if not name.startswith("_")]
         if hook not in known:
-            near = get_close_matches(hook, known, n=1)
-            raise RegistrationError(
-                f"unknown hook {hook!r}; " + (f"did you mean {near[0]!r}?" if near else f"known: {known}")
-            )
+            raise RegistrationError(f"unknown hook {hook!r}; {did_you_mean(hook, known)}")
         offered = inspect.signature(getattr(HookSpecs, hook)).parameters
         unknown = (_wanted(function) or frozenset()) - offered.keys()
         if unknown:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArguments
+from ..suggest import did_you_mean
 from . import decoding
-from .coercion import Coercion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +36,8 @@ def prepare(contract: Contract, raw: object, *, max_chars: int = MAX_ARGUMENT_CH
             return arguments
     except ValueError as error:
         raise InvalidArguments(f"arguments are not JSON: {error}") from None
+    from .coercion import Coercion  # what fits, which is nearly everything, never needs it
+
     schema = contract.schema()
     try:
         repaired = Coercion(schema).arguments(arguments)
@@ -66,14 +67,7 @@ def _describe(error: jsonschema_rs.ValidationError, schema: JsonDict) -> Iterato
     elif keyword in ("additionalProperties", "unevaluatedProperties"):
         known = list(schema.get("properties", {})) if not error.instance_path else []
         for name in getattr(error.kind, "unexpected", []):
-            near = get_close_matches(name, known, n=1)
-            hint = (
-                f"; did you mean {near[0]!r}?"
-                if near
-                else f"; known: {', '.join(known) or 'none'}"
-                if place == ""
-                else ""
-            )
+            hint = "" if place else f"; {did_you_mean(name, known)}"
             yield f"unknown argument {_join(place, _short(name))!r}{hint}"
     elif keyword == "type":
         expected = _types(getattr(error.kind, "types", None) or error.message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CallCancelled, CallTimeout, ToolError
@@ -20,14 +19,15 @@ if TYPE_CHECKING:
     from ..types import JsonDict
 
 
-@dataclass(slots=True)
 class _Running:
     """One call of the batch."""
 
-    call: ToolCall
-    outcome: Outcome | None = None
-    prepared: Prepared | None = None
-    task: asyncio.Task[None] | None = None
+    __slots__ = ("call", "outcome", "task")
+
+    def __init__(self, call: ToolCall, outcome: Outcome | None = None) -> None:
+        self.call = call
+        self.outcome = outcome
+        self.task: asyncio.Task[None] | None = None
 
 
 class Batches:
@@ -83,9 +83,9 @@ class Batches:
                 if running.outcome is not None:
                     continue
                 raw = running.call
-                call = replace(shared, name=raw.name, arguments=raw.arguments, tool_call_id=raw.id)
+                call = shared._replace(name=raw.name, arguments=raw.arguments, tool_call_id=raw.id)
                 # One after the other: a hook may change the arguments, and a person is asked one question at a time.
-                running.prepared = prepared = await adrive(self._runtime.prepare(call))
+                prepared = await adrive(self._runtime.prepare(call))
                 waits_for: set[int] = set()
                 if prepared.refusal is None and prepared.entry is not None:
                     waits_for = ordering.add(index, prepared.entry, prepared.arguments)

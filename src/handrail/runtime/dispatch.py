@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..async_bridge import run_async
@@ -16,7 +15,6 @@ from ..tools.outcome import Outcome, error_of, error_outcome, failure_outcome, t
 from ..tools.registry import ToolEntry, ToolRegistry
 from ..types import CancelToken, ProgressListener, ToolContext
 from .arguments import prepare
-from .policy import HookPolicy
 from .results import fit
 from .steps import Flow, Step, adrive, drive
 
@@ -25,8 +23,7 @@ if TYPE_CHECKING:
     from ..types import JsonDict
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """Who asks, and how to reach them while the call runs."""
 
     name: str
@@ -40,16 +37,18 @@ class Call:
     agent: AgentState | None = None
 
 
-@dataclass(slots=True)
 class Prepared:
     """A call whose arguments are final: valid, and past every hook that could stop or change it."""
 
-    call: Call
-    entry: ToolEntry | None = None
-    arguments: JsonDict = field(default_factory=dict)
-    refusal: Outcome | None = None
-    blocked: bool = False
-    started: float = field(default_factory=time.perf_counter)
+    __slots__ = ("arguments", "blocked", "call", "entry", "refusal", "started")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.entry: ToolEntry | None = None
+        self.arguments: JsonDict = {}
+        self.refusal: Outcome | None = None
+        self.blocked = False
+        self.started = time.perf_counter()
 
 
 class _Plan(NamedTuple):
@@ -154,6 +153,8 @@ class Runtime:
             if prepared.entry.needs_agent and call.agent is None:
                 raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
             if self.hooks.active:
+                from .policy import HookPolicy
+
                 policy = HookPolicy(self.hooks, self.approver)
                 prepared.arguments = yield from policy.judge(call, prepared.entry, prepared.arguments)
         except ToolError as error:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..async_bridge import bounded, run_async
 from ..errors import ToolFailed
@@ -16,8 +15,7 @@ T = TypeVar("T")
 Flow = Generator["Step", Any, T]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """Something to wait for: a function of no arguments, which may give back an awaitable."""
 
     function: Callable[[], Any]

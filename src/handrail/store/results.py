@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
-import tempfile
 import time
 from pathlib import Path
 
@@ -26,6 +24,9 @@ class FileResultStore:
         self._max_total_bytes = max_total_bytes
 
     def put(self, tool: str, text: str) -> StoredResult:
+        import secrets
+        import tempfile
+
         data = text.encode("utf-8", "replace")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._prune(room_for=len(data))

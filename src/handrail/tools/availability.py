@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
 from typing import Protocol
 
 from ..types import Unavailable
@@ -36,11 +35,12 @@ class Checked(Protocol):
     def requires_env(self) -> tuple[str, ...]: ...
 
 
-@dataclass(slots=True)
 class _Seen:
-    verdict: object = None
-    checked_at: float = float("-inf")
-    last_success: float = float("-inf")
+    __slots__ = ("checked_at", "last_success", "verdict")
+
+    def __init__(self) -> None:
+        self.verdict: object = None
+        self.checked_at = self.last_success = float("-inf")
 
 
 class Availability:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import hashlib
 import importlib
-import importlib.util
 import json
 import logging
 import os
 import re
 import sys
 import threading
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from .registry import registry
 
@@ -26,12 +24,11 @@ _HERE = Path(__file__).parent
 _CANDIDATE = re.compile(rb"^(?:registry\.register\s*\(|@registry\.tool\b)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Discovered:
+class Discovered(NamedTuple):
     """What one scan found: the modules that were imported, and those that could not be, with the reason."""
 
-    imported: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
+    imported: list[str]
+    failed: dict[str, str]
 
 
 def discover_builtin_tools(tools_dir: str | os.PathLike[str] | None = None) -> list[str]:
@@ -42,7 +39,7 @@ def discover_builtin_tools(tools_dir: str | os.PathLike[str] | None = None) -> l
 def discover(tools_dir: str | os.PathLike[str] | None = None) -> Discovered:
     """`discover_builtin_tools`, with the failures: one module that cannot be imported does not hurt the others."""
     folder = _HERE if tools_dir is None else Path(tools_dir).resolve()
-    found = Discovered()
+    found = Discovered([], {})
     for file in _self_registering(sorted(folder.glob("*.py"))):
         name = _module_name(file)
         before = set(registry.get_all_tool_names())
@@ -102,6 +99,8 @@ def _is_registry_attribute(node: ast.expr, name: str) -> bool:
 def _module_name(file: Path) -> str:
     if file.parent == _HERE:
         return f"{__package__}.{file.stem}"
+    import hashlib
+
     folder = hashlib.sha256(str(file.parent).encode("utf-8", "surrogateescape")).hexdigest()[:12]
     return f"handrail_tools_{folder}_{file.stem}"
 
@@ -110,10 +109,12 @@ def _import(name: str, file: Path) -> None:
     if file.parent == _HERE or name in sys.modules:
         importlib.import_module(name)
         return
-    spec = importlib.util.spec_from_file_location(name, file)
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is not a Python module")
-    module = importlib.util.module_from_spec(spec)
+    module = module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

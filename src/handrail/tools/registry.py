@@ -7,11 +7,11 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from ..async_bridge import run_async
 from ..errors import CallCancelled, RegistrationError, ToolError, ToolUnavailable, UnknownTool
+from ..suggest import nearest
 from .availability import Availability, CheckFn
 from .contract import NO_PARAMETERS, Contract
 from .outcome import Outcome, error_outcome, failure_outcome, to_outcome, tool_error, tool_result
@@ -290,9 +290,10 @@ class ToolRegistry:
         """The entry of a tool that can be used now. Raises UnknownTool or ToolUnavailable."""
         entry = self._tools.get(name)
         if entry is None:
-            near = get_close_matches(str(name), self._tools, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise UnknownTool(f"Unknown tool: {name}{hint}", **({"did_you_mean": near[0]} if near else {}))
+            near = nearest(name, self._tools)
+            if near is None:
+                raise UnknownTool(f"Unknown tool: {name}")
+            raise UnknownTool(f"Unknown tool: {name}; did you mean {near}?", did_you_mean=near)
         if entry.check_fn is not None:
             why = self.availability.why_not(entry)
             if why is not None:

@@ -11,7 +11,7 @@ import stat
 def replace_file(path: str, data: bytes, *, mode: int | None = None) -> None:
     """Write `data` to `path`, which is resolved. An existing file keeps its mode and owner; `mode` is for a new one."""
     try:
-        before: os.stat_result | None = os.stat(path)  # noqa: PTH116
+        before: os.stat_result | None = os.stat(path)
     except FileNotFoundError:
         before = None
     made = _make_folders(os.path.dirname(path))
@@ -25,13 +25,13 @@ def replace_file(path: str, data: bytes, *, mode: int | None = None) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
-        os.replace(temporary, path)  # noqa: PTH105
+        os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108
+            os.unlink(temporary)
         for folder in reversed(made):
             with contextlib.suppress(OSError):
-                os.rmdir(folder)  # noqa: PTH106
+                os.rmdir(folder)
         raise
     _sync_folder(os.path.dirname(path))
 
@@ -46,12 +46,12 @@ def _make_folders(folder: str) -> list[str]:
     try:
         for step in reversed(missing):
             with contextlib.suppress(FileExistsError):  # someone else was faster
-                os.mkdir(step)  # noqa: PTH102
+                os.mkdir(step)
                 made.append(step)
     except OSError:
         for step in reversed(made):
             with contextlib.suppress(OSError):
-                os.rmdir(step)  # noqa: PTH106
+                os.rmdir(step)
         raise
     return made
 

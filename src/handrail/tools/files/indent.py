@@ -11,46 +11,40 @@ if TYPE_CHECKING:
 
 
 class Reindent:
-    """Learns from pairs of a patch's line and the file's line what one's indentation is in the other."""
+    """Learns from pairs of a patch's line and the file's line what the one's indentation is in the other."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
-        self._file_indent: dict[str, str] = {}
+        self._theirs: dict[str, str] = {}
         for patch_line, file_line in pairs:
             if patch_line.strip() and file_line.strip():
-                self._file_indent.setdefault(indent_of(patch_line), indent_of(file_line))
+                self._theirs.setdefault(indent_of(patch_line), indent_of(file_line))
+        self._unit = next((unit for pair in self._theirs.items() if (unit := _unit(*pair))), ("", ""))
 
     def __call__(self, line: str) -> str:
         own = indent_of(line)
-        if not line.strip() or all(mine == theirs for mine, theirs in self._file_indent.items()):
-            return line
-        return self._translated(own) + line[len(own) :]
+        return self._translated(own) + line[len(own) :] if line.strip() else line
 
     def _translated(self, own: str) -> str:
-        known = self._file_indent.get(own)
-        if known is not None:
-            return known
-        shorter = [indent for indent in self._file_indent if own.startswith(indent)]
-        if shorter:
+        if own in self._theirs:
+            return self._theirs[own]
+        if shorter := [mine for mine in self._theirs if own.startswith(mine)]:
             nearest = max(shorter, key=len)
-            return self._file_indent[nearest] + self._deeper(own[len(nearest) :])
-        longer = [indent for indent in self._file_indent if indent.startswith(own)]
-        if longer:
+            return self._theirs[nearest] + self._in_their_characters(own[len(nearest) :])
+        if longer := [mine for mine in self._theirs if mine.startswith(own)]:
             nearest = min(longer, key=len)
-            excess = len(self._deeper(nearest[len(own) :]))
-            theirs = self._file_indent[nearest]
-            return theirs[: max(0, len(theirs) - excess)]
+            excess = self._in_their_characters(nearest[len(own) :])
+            return self._theirs[nearest][: max(0, len(self._theirs[nearest]) - len(excess))]
         return own
 
-    def _deeper(self, rest: str) -> str:
-        """Further indentation in the file's own characters: tabs where it has tabs."""
-        if not rest.strip(" "):
-            tabbed = [(mine, theirs) for mine, theirs in self._file_indent.items() if theirs.strip(" ") and theirs]
-            for mine, theirs in tabbed:
-                if not mine.strip(" ") and set(theirs) == {"\t"} and mine and len(mine) % len(theirs) == 0:
-                    width = len(mine) // len(theirs)
-                    return "\t" * (len(rest) // width) + " " * (len(rest) % width)
-            return rest
-        for mine, theirs in self._file_indent.items():
-            if mine and set(mine) == {"\t"} and theirs and not theirs.strip(" ") and len(theirs) % len(mine) == 0:
-                return rest.replace("\t", " " * (len(theirs) // len(mine)))
-        return rest
+    def _in_their_characters(self, indent: str) -> str:
+        mine, theirs = self._unit
+        return indent.replace(mine, theirs) if mine else indent
+
+
+def _unit(mine: str, theirs: str) -> tuple[str, str] | None:
+    """What one step is on both sides, where one uses tabs and the other spaces."""
+    if set(mine) == {" "} and set(theirs) == {"\t"} and len(mine) % len(theirs) == 0:
+        return " " * (len(mine) // len(theirs)), "\t"
+    if set(mine) == {"\t"} and set(theirs) == {" "} and len(theirs) % len(mine) == 0:
+        return "\t", " " * (len(theirs) // len(mine))
+    return None

@@ -43,7 +43,7 @@ class LocalFiles:
     def stat(self, path: str) -> FileStat | None:
         resolved = self.resolve(path)
         try:
-            return _stat(os.stat(resolved))  # noqa: PTH116
+            return _stat(os.stat(resolved))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -69,7 +69,7 @@ class LocalFiles:
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
         resolved = self.resolve(path)
         try:
-            _check_regular(path, os.stat(resolved))  # noqa: PTH116  opening some devices does something
+            _check_regular(path, os.stat(resolved))
             fd = os.open(resolved, flags)
             try:
                 _check_regular(path, os.fstat(fd))
@@ -88,10 +88,10 @@ class LocalFiles:
         resolved = self.resolve(path)
         try:
             if os.path.lexists(resolved):
-                _check_regular(path, os.stat(resolved))  # noqa: PTH116
+                _check_regular(path, os.stat(resolved))
                 _check_writable(resolved)
             replace_file(resolved, data, mode=mode)
-            return _stat(os.stat(resolved))  # noqa: PTH116
+            return _stat(os.stat(resolved))
         except OSError as error:
             raise os_failure(error, doing="write", path=path) from None
 
@@ -102,9 +102,9 @@ class LocalFiles:
             if stat.S_ISLNK(kind):
                 raise ToolFailed(f"cannot remove {shown(path)}: it is a link, and links are left alone")
             if stat.S_ISDIR(kind):
-                os.rmdir(literal)  # noqa: PTH106
+                os.rmdir(literal)
             else:
-                os.unlink(literal)  # noqa: PTH108
+                os.unlink(literal)
         except OSError as error:
             raise os_failure(error, doing="remove", path=path) from None
 

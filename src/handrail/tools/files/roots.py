@@ -43,7 +43,7 @@ class Roots:
         if self._cwd is not None:
             return os.path.abspath(os.path.expanduser(self._cwd))
         try:
-            return os.getcwd()  # noqa: PTH109  a deleted folder must be told from an empty path
+            return os.getcwd()
         except OSError:
             raise ToolFailed("the working directory no longer exists; give an absolute path") from None
 

@@ -30,7 +30,7 @@ def parse_unified(text: str, *, path: str | None = None) -> list[Change]:
         return _Reader(lines, path, trust_counts=False).read()
 
 
-class _Miscounted(Exception):  # noqa: N818  never seen outside
+class _Miscounted(Exception):
     """The numbers in a hunk's heading do not fit its lines."""
 
 
@@ -47,12 +47,16 @@ class _Section:
 
     def close(self) -> Change | None:
         if not self.hunks and self.beyond_text:
-            raise InvalidArguments(f"the diff changes more than lines of text, which cannot be applied: {self.beyond_text}")
+            raise InvalidArguments(
+                f"the diff changes more than lines of text, which cannot be applied: {self.beyond_text}"
+            )
         if not self.hunks and not self.renamed:
             return None
         old, new = _without_prefixes(self.old, self.new) if self.prefixed else (self.old, self.new)
         if old is None and new is None:
-            raise InvalidArguments("the diff names no file; begin it with `--- <path>` and `+++ <path>` lines, or give path")
+            raise InvalidArguments(
+                "the diff names no file; begin it with `--- <path>` and `+++ <path>` lines, or give path"
+            )
         if old is None or new is None:
             action = Action.ADD if old is None else Action.DELETE
             return Change(action, str(new if old is None else old), tuple(self.hunks))
@@ -122,9 +126,7 @@ class _Reader:
             if line.startswith("\\"):
                 # The mark on a dropped line says that the newline is new; on any other, that there is none.
                 final_newline = bool(lines) and lines[-1][0] is Op.DROP
-            elif counted and old_left <= 0 and new_left <= 0:
-                break
-            elif not counted and self._ends_hunk(line):
+            elif (counted and old_left <= 0 and new_left <= 0) or (not counted and self._ends_hunk(line)):
                 break
             else:
                 op, text = self._hunk_line(line, counted=counted)

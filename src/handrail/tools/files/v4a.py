@@ -154,4 +154,6 @@ class _Reader:
 
 
 def _wrong(number: int, line: str, why: str) -> InvalidArguments:
-    return InvalidArguments(f"line {number} of the patch cannot be used, {why}: {shown(line, max_chars=80)!r}", line=number)
+    return InvalidArguments(
+        f"line {number} of the patch cannot be used, {why}: {shown(line, max_chars=80)!r}", line=number
+    )

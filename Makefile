@@ -1,0 +1,39 @@
+# Each target sets up what it needs by itself, and is quick when that is done.
+VENV ?= .venv
+BIN := $(VENV)/bin
+export VENV
+
+.PHONY: help run test check bench docs clean
+
+help: ## show this
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## set up and watch real calls go through the runtime
+	@scripts/setup.sh run
+	@$(BIN)/handrail demo
+
+test: ## set up and run all tests
+	@scripts/setup.sh dev
+	@$(BIN)/python -m pytest -n auto --dist worksteal -q
+
+check: ## lint, types, layers, architecture
+	@scripts/setup.sh dev
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -q tests/test_architecture.py
+
+bench: ## measure against the floors, as ratios in one run
+	@scripts/setup.sh dev
+	@$(BIN)/python -m bench
+
+docs: ## build the documentation into site/
+	@scripts/setup.sh docs
+	@$(BIN)/python scripts/reference.py docs/reference
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+clean: ## remove everything that was made here
+	rm -rf $(VENV) build dist site docs/reference bench/results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

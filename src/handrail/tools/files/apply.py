@@ -1,0 +1,168 @@
+"""Make the new text of one file out of the old one and what is to change in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+from ...errors import InvalidArguments, ToolFailed
+from .changes import Hunk, Op
+from .failures import shown
+from .match import Haystack, How, plain
+from .place import Edit, Placer, edit_at, misfit
+from .text import line_endings, with_crlf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MOST_PLACES_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The new text, and for each hunk the line at which it stood and how it matched."""
+
+    body: str
+    hunks: tuple[tuple[int, How], ...]
+
+
+def apply_hunks(body: str, hunks: Sequence[Hunk], *, path: str) -> Applied:
+    """Raises ToolFailed when a hunk does not fit, or fits in several places."""
+    crlf = line_endings(body) == "crlf"
+    if crlf:
+        body = body.replace("\r\n", "\n")
+        hunks = [hunk.without_returns() for hunk in hunks]
+    lines, newline = _lines(body)
+    placer = Placer(lines, path=path, hunks=len(hunks))
+    edits = [placer.place(number, hunk) for number, hunk in enumerate(hunks, 1)]
+    for hunk, edit in zip(hunks, edits, strict=True):
+        if hunk.final_newline is not None and edit.at + len(hunk.old) >= len(lines):
+            newline = hunk.final_newline
+    body = _joined(_edited(lines, edits), newline=newline)
+    return Applied(with_crlf(body) if crlf else body, tuple((edit.at + 1, edit.how) for edit in edits))
+
+
+def replace_string(body: str, old: str, new: str, *, replace_all: bool, path: str) -> Applied:
+    """Replace one string, or every one. Raises InvalidArguments or ToolFailed, as it cannot or does not fit."""
+    if not old:
+        raise InvalidArguments("old_string is empty: give the text to replace. To write a whole file use `write_file`.")
+    if old == new:
+        raise InvalidArguments("old_string and new_string are the same: there is nothing to change")
+    crlf = line_endings(body) == "crlf"
+    if crlf:
+        body, old, new = (text.replace("\r\n", "\n") for text in (body, old, new))
+    replaced = (
+        _replace_characters(body, old, new, How.EXACT, replace_all=replace_all, path=path)
+        or _replace_lines(body, old, new, replace_all=replace_all, path=path)
+        or _replace_characters(body, old, new, How.UNICODE, replace_all=replace_all, path=path)
+    )
+    if replaced is None:
+        lines, _ = _lines(body)
+        raise misfit(f"old_string is not in {shown(path)}.", lines, _lines(old)[0], path=shown(path))
+    return Applied(with_crlf(replaced.body), replaced.hunks) if crlf else replaced
+
+
+def new_content(hunks: Sequence[Hunk]) -> str:
+    """The content of a file that a patch adds."""
+    newline = not any(hunk.final_newline is False for hunk in hunks)
+    return _joined([line for hunk in hunks for line in hunk.new], newline=newline)
+
+
+def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all: bool, path: str) -> Applied | None:
+    """Anywhere in the text, also within a line."""
+    haystack, needle = (body, old) if how is How.EXACT else (plain(body), plain(old))
+    starts: list[int] = []
+    at = haystack.find(needle)
+    while at >= 0:
+        starts.append(at)
+        at = haystack.find(needle, at + len(needle))
+    if not starts:
+        return None
+    _check_one(
+        [haystack.count("\n", 0, start) + 1 for start in starts[:_MOST_PLACES_NAMED]], len(starts), replace_all, path
+    )
+    pieces: list[str] = []
+    position = 0
+    for start in starts:
+        pieces += (body[position:start], new)
+        position = start + len(old)
+    pieces.append(body[position:])
+    places = _line_numbers(body, starts)
+    return Applied("".join(pieces), tuple((line, how) for line in places))
+
+
+def _replace_lines(body: str, old: str, new: str, *, replace_all: bool, path: str) -> Applied | None:
+    """Whole lines, forgiving what the stages of `match` forgive."""
+    lines, newline = _lines(body)
+    block = old.split("\n")
+    target = new.split("\n")
+    if block[-1] == "":
+        block.pop()
+        if target[-1] == "":
+            target.pop()
+    hunk = _as_hunk(block, target)
+    how, places = Haystack(lines).find(block, lambda _: True)
+    places = [place for at, place in enumerate(places) if at == 0 or place >= places[at - 1] + len(block)]
+    if not places:
+        return None
+    _check_one([place + 1 for place in places], len(places), replace_all and how is not How.SIMILAR, path)
+    edits = [edit_at(lines, hunk, place, how) for place in places]
+    return Applied(_joined(_edited(lines, edits), newline=newline), tuple((edit.at + 1, how) for edit in edits))
+
+
+def _check_one(lines: list[int], count: int, replace_all: bool, path: str) -> None:
+    if count == 1 or replace_all:
+        return
+    named = ", ".join(map(str, lines[:_MOST_PLACES_NAMED])) + (" and more" if count > _MOST_PLACES_NAMED else "")
+    raise ToolFailed(
+        f"old_string is in {shown(path)} {count} times, at lines {named}: add text around it until it is there once, "
+        "or set replace_all. Nothing was written.",
+        path=shown(path),
+        lines=lines[:_MOST_PLACES_NAMED],
+    )
+
+
+def _as_hunk(old: Sequence[str], new: Sequence[str]) -> Hunk:
+    """Two blocks as one hunk: lines that both have are kept as the file has them."""
+    lines: list[tuple[Op, str]] = []
+    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            lines += ((Op.KEEP, line) for line in old[old_start:old_end])
+        else:
+            lines += ((Op.DROP, line) for line in old[old_start:old_end])
+            lines += ((Op.ADD, line) for line in new[new_start:new_end])
+    return Hunk(tuple(lines))
+
+
+def _lines(body: str) -> tuple[list[str], bool]:
+    """The lines without their ends, and whether the last has one. A file without lines will end with one."""
+    lines = body.split("\n")
+    if lines[-1]:
+        return lines, False
+    return lines[:-1], True
+
+
+def _joined(lines: Sequence[str], *, newline: bool) -> str:
+    return "\n".join(lines) + ("\n" if newline and lines else "")
+
+
+def _edited(lines: Sequence[str], edits: Sequence[Edit]) -> list[str]:
+    result: list[str] = []
+    position = 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+        result += lines[position : edit.start]
+        result += edit.lines
+        position = edit.end
+    result += lines[position:]
+    return result
+
+
+def _line_numbers(body: str, starts: Sequence[int]) -> list[int]:
+    numbers: list[int] = []
+    line, position = 1, 0
+    for start in starts:
+        line += body.count("\n", position, start)
+        position = start
+        numbers.append(line)
+    return numbers

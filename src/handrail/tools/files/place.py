@@ -1,0 +1,180 @@
+"""Decide at which line each hunk of a file belongs, or say why none can be chosen."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import TYPE_CHECKING
+
+from ...errors import ToolFailed
+from ...safe_text import well_formed
+from .changes import Hunk, Op
+from .failures import shown
+from .indent import Reindent
+from .match import Haystack, How
+from .similar import nearest_windows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MOST_DIFF_LINES = 40
+_MOST_PLACES_NAMED = 20
+_NEAR = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Lines `start` to `end` of the file (from 0, end excluded) become `lines`. `at` is where the hunk stands."""
+
+    start: int
+    end: int
+    lines: tuple[str, ...]
+    at: int
+    how: How
+
+
+class Placer:
+    """Places the hunks of one file, all of them in the file as it was."""
+
+    def __init__(self, lines: Sequence[str], *, path: str, hunks: int) -> None:
+        self._lines, self._path, self._hunks = lines, path, hunks
+        self._haystack = Haystack(lines)
+        self._edits: list[Edit] = []
+        self._drift = 0
+
+    def place(self, number: int, hunk: Hunk) -> Edit:
+        """Raises ToolFailed when the hunk stands nowhere, or in more than one place."""
+        if hunk.old:
+            how, places = self._haystack.find(hunk.old, lambda place: self._free(hunk, place))
+            if not places:
+                raise self._misfit(number, hunk)
+            at = self._chosen(number, hunk, places)
+        else:
+            how, at = How.EXACT, self._insertion(number, hunk)
+        if hunk.line is not None:
+            self._drift = at - (hunk.line - 1)
+        edit = edit_at(self._lines, hunk, at, how)
+        self._edits.append(edit)
+        return edit
+
+    def _free(self, hunk: Hunk, place: int) -> bool:
+        """Whether the lines that change are not changed by another hunk. Context may be shared."""
+        start, end = _core(hunk, place)
+        return not any(start < edit.end and edit.start < end for edit in self._edits)
+
+    def _chosen(self, number: int, hunk: Hunk, places: list[int]) -> int:
+        if len(places) == 1:
+            return places[0]
+        if hunk.at_end and places[-1] + len(hunk.old) == len(self._lines):
+            return places[-1]
+        if hunk.line is not None:
+            for expected in (hunk.line - 1, hunk.line - 1 + self._drift):
+                if expected in places:
+                    return expected
+        below = {place for anchor in self._anchored(hunk) for place in places[bisect_left(places, anchor) :][:1]}
+        if len(below) == 1:
+            return below.pop()
+        following = [place for place in places if self._edits and _core(hunk, place)[0] >= self._edits[-1].end]
+        if len(following) == 1:
+            return following[0]
+        raise self._ambiguous(number, places)
+
+    def _anchored(self, hunk: Hunk) -> list[int]:
+        """Where the last of the hunk's anchors stands: each is looked for below the one before it."""
+        if not hunk.anchors:
+            return []
+        found = [0]
+        for anchor in hunk.anchors:
+            found = found[:1]  # the first class of that name; what is in it comes next
+            spots = [at for at, line in enumerate(self._lines) if line.strip() == anchor.strip()]
+            spots = spots or [at for at, line in enumerate(self._lines) if anchor.strip() in line]
+            found = [spot for spot in spots if found and spot >= found[0]]
+        return found
+
+    def _insertion(self, number: int, hunk: Hunk) -> int:
+        if hunk.at_end or not self._lines:
+            return len(self._lines)
+        anchors = self._anchored(hunk)
+        if len(anchors) == 1:
+            return anchors[0] + 1
+        if len(anchors) > 1:
+            raise self._ambiguous(number, anchors)
+        if hunk.line is not None and hunk.line <= len(self._lines):
+            return hunk.line
+        raise ToolFailed(
+            f"{self._named(number)} only adds lines, and nothing says where: give it a line of context, "
+            "or `*** End of File`. Nothing was written.",
+            path=shown(self._path),
+            hunk=number,
+        )
+
+    def _ambiguous(self, number: int, places: list[int]) -> ToolFailed:
+        lines = [place + 1 for place in places]
+        more = "" if len(lines) <= _MOST_PLACES_NAMED else " and more"
+        named = ", ".join(map(str, lines[:_MOST_PLACES_NAMED]))
+        return ToolFailed(
+            f"{self._named(number)} fits in {len(lines)} places, at lines {named}{more}: add lines of context "
+            "until it fits in one. Nothing was written.",
+            path=shown(self._path),
+            hunk=number,
+            lines=lines[:_MOST_PLACES_NAMED],
+        )
+
+    def _misfit(self, number: int, hunk: Hunk) -> ToolFailed:
+        message = f"{self._named(number)} does not fit: its lines are not in the file."
+        how, places = self._haystack.find(hunk.new, lambda _: True)
+        if places and how is How.EXACT and hunk.new != hunk.old:
+            message += " What it would put there already is: perhaps it was applied before."
+        return misfit(message, self._lines, hunk.old, path=self._path, hunk=number)
+
+    def _named(self, number: int) -> str:
+        return f"{shown(self._path)}, hunk {number} of {self._hunks},"
+
+
+def edit_at(lines: Sequence[str], hunk: Hunk, at: int, how: How) -> Edit:
+    """What a hunk does to a file in which it stands at line `at`. Lines that stay are the file's own, to the letter."""
+    start, end = _core(hunk, at)
+    found = lines[at : at + len(hunk.old)]
+    reindent = Reindent(zip(hunk.old, found, strict=False)) if how not in (How.EXACT, How.TRAILING) else str
+    # New lines among the CRLF lines of a file that has both kinds, from a patch that knows nothing of it.
+    to_crlf = bool(found) and all(line.endswith("\r") for line in found) and not any("\r" in line for line in hunk.old)
+    new: list[str] = []
+    place = at
+    for op, text in hunk.lines:
+        if op is Op.ADD:
+            new.append(reindent(text) + ("\r" if to_crlf else ""))
+            continue
+        if op is Op.KEEP and start <= place < end:
+            new.append(lines[place])
+        place += 1
+    return Edit(start, end, tuple(new), at, how)
+
+
+def misfit(message: str, lines: Sequence[str], block: Sequence[str], **details: object) -> ToolFailed:
+    """An error that shows the place that is most like the block, beside what was expected there."""
+    message += " Nothing was written."
+    window = next((found for found in nearest_windows(lines, block) if found.score >= _NEAR), None)
+    if window is None:
+        return ToolFailed(f"{message} Nothing similar was found either; read the file again.", **details)
+    start, end = max(0, window.start), min(len(lines), window.start + len(block))
+    diff = list(unified_diff(list(block), list(lines[start:end]), "expected", "found", lineterm="", n=1))
+    nearest = {"start_line": start + 1, "end_line": end, "diff": _short(diff)}
+    return ToolFailed(f"{message} The nearest place is lines {start + 1} to {end}.", **details, nearest=nearest)
+
+
+def _core(hunk: Hunk, place: int) -> tuple[int, int]:
+    """The lines of the file that a hunk changes, without the context around them."""
+    ops = [op for op, _ in hunk.lines]
+    changed = [at for at, op in enumerate(ops) if op is not Op.KEEP]
+    if not changed:
+        return place, place
+    start = place + changed[0]
+    return start, start + sum(op is not Op.ADD for op in ops[changed[0] : changed[-1] + 1])
+
+
+def _short(diff: list[str]) -> str:
+    lines = [line if len(line) <= 200 else line[:200] + "…" for line in diff[2 : 2 + _MOST_DIFF_LINES]]
+    if len(diff) - 2 > _MOST_DIFF_LINES:
+        lines.append(f"[{len(diff) - 2 - _MOST_DIFF_LINES} more lines]")
+    return well_formed("\n".join(lines))

@@ -1,0 +1,151 @@
+"""Work out what a list of changes makes of the files, before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ...errors import ToolFailed
+from .apply import Applied, apply_hunks, new_content
+from .changes import Action, Change
+from .commit import Step
+from .content import Current, check_unchanged, editable, load, missing
+from .diff import bounded_diff
+from .failures import shown
+from .text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...protocols import Files
+    from .match import How
+    from .seen import Seen
+
+
+@dataclass(slots=True)
+class _File:
+    """A file as the changes so far leave it: `body` is None when it is not there."""
+
+    before: Current | None
+    text: Text | None
+    body: str | None
+    mode: int | None = None
+    touched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one change did, to tell."""
+
+    action: str
+    path: str
+    hunks: tuple[tuple[int, How], ...] = ()
+    moved_to: str | None = None
+    diff: str = ""
+
+
+@dataclass(slots=True)
+class Plan:
+    """Changes build on each other: a file may be added by one and updated by the next."""
+
+    files: Files
+    seen: Seen
+    task_id: str | None
+    outcomes: list[Outcome] = field(default_factory=list)
+    _known: dict[str, _File] = field(default_factory=dict)
+
+    def change(self, change: Change) -> None:
+        """Raises ToolFailed when the change cannot be made. Nothing has been written then."""
+        if change.action is Action.ADD:
+            self._add(change)
+        elif change.action is Action.DELETE:
+            self._delete(change)
+        else:
+            self.edit(
+                change.path, lambda body: apply_hunks(body, change.hunks, path=change.path), move_to=change.move_to
+            )
+
+    def edit(self, path: str, make: Callable[[str], Applied], *, move_to: str | None = None) -> None:
+        """Change the text of a file by `make`, and move it if `move_to` says so."""
+        resolved, file = self._there(path)
+        text = file.text if file.text is not None or file.before is None else editable(file.before)
+        applied = make(file.body if file.body is not None else "")
+        before, file.text = file.body or "", text
+        target = self.files.resolve(move_to) if move_to else resolved
+        diff = bounded_diff(before, applied.body, path=resolved, to_path=target)
+        if target == resolved:
+            file.body, file.touched = applied.body, True
+            self.outcomes.append(Outcome("update", resolved, applied.hunks, diff=diff))
+            return
+        self._move(resolved, file, target, applied.body)
+        action = "update" if applied.hunks else "move"
+        self.outcomes.append(Outcome(action, resolved, applied.hunks, moved_to=target, diff=diff))
+
+    def steps(self) -> list[Step]:
+        """What is to be written and removed. Raises ToolFailed for text that a file's encoding cannot carry."""
+        return [
+            Step(path, file.before, _encoded(path, file), file.mode)
+            for path, file in self._known.items()
+            if file.touched and (file.body is not None or file.before is not None)
+        ]
+
+    def _add(self, change: Change) -> None:
+        resolved, file = self._file(change.path)
+        if file.body is not None or (file.before is not None and not file.touched):
+            raise ToolFailed(
+                f"{shown(change.path)} cannot be added: it exists. Update it instead. Nothing was written."
+            )
+        file.body, file.text, file.touched = new_content(change.hunks), Text(""), True
+        self.outcomes.append(Outcome("add", resolved, diff=bounded_diff("", file.body, path=resolved)))
+
+    def _delete(self, change: Change) -> None:
+        resolved, file = self._there(change.path)
+        if file.before is not None and file.before.data is None:
+            raise ToolFailed(f"{shown(change.path)} is too large to be deleted by a patch. Nothing was written.")
+        if change.hunks and apply_hunks(file.body or "", change.hunks, path=change.path).body:
+            raise ToolFailed(f"{shown(change.path)} holds more than the diff deletes. Nothing was written.")
+        lines = (file.body or "").count("\n")
+        file.body, file.touched = None, True
+        diff = f"--- {shown(resolved)}\n+++ /dev/null\n[{lines} lines deleted]"
+        self.outcomes.append(Outcome("delete", resolved, diff=diff))
+
+    def _move(self, resolved: str, file: _File, target: str, body: str) -> None:
+        _, other = self._file(target)
+        if other.body is not None or (other.before is not None and not other.touched):
+            raise ToolFailed(f"{shown(resolved)} cannot be moved to {shown(target)}: that exists. Nothing was written.")
+        other.body, other.text, other.touched = body, file.text, True
+        other.mode = file.before.stat.mode if file.before else file.mode
+        file.body, file.touched = None, True
+
+    def _there(self, path: str) -> tuple[str, _File]:
+        """A file that must exist at this point of the changes."""
+        resolved, file = self._file(path)
+        if file.touched and file.body is None:
+            raise ToolFailed(f"{shown(path)} is gone by then: an earlier part of the patch removes it")
+        if file.before is None and not file.touched:
+            raise missing(self.files, path)
+        return resolved, file
+
+    def _file(self, path: str) -> tuple[str, _File]:
+        resolved = self.files.resolve(path)
+        file = self._known.get(resolved)
+        if file is None:
+            current = load(self.files, path)
+            if current is not None:
+                check_unchanged(self.seen, self.task_id, current)
+            text = current.text if current else None
+            file = self._known[resolved] = _File(current, text, text.body if text else None)
+        return resolved, file
+
+
+def _encoded(path: str, file: _File) -> bytes | None:
+    if file.body is None:
+        return None
+    try:
+        return (file.text or Text("")).encode(file.body)
+    except UnicodeEncodeError as error:
+        character = file.body[error.start] if error.start < len(file.body) else ""
+        raise ToolFailed(
+            f"{shown(path)} is {file.text.encoding if file.text else 'utf-8'}, which has no {character!r}. "
+            "Nothing was written.",
+        ) from None

@@ -1,0 +1,166 @@
+"""Search with ripgrep. It finds what `scan` finds, only faster."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ToolFailed
+from .child import child_of
+from .matcher import clip
+from .portable import is_portable
+from .query import Found, Hit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .query import Query
+
+# Nothing of the user's own settings, and only the ignore files that `ignore` reads too.
+_ALWAYS = (
+    *("--no-config", "--no-messages", "--hidden", "--no-require-git", "--color=never"),
+    *("--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-files", "--glob=!.git"),
+)
+_SEARCH = ("--crlf", "--no-mmap", "--case-sensitive", "--no-multiline")
+_PLAIN_GLOB = re.compile(r"[\w.*?+@ -]+")
+_MAX_ARGUMENT_BYTES = 500_000
+
+
+class NotForRipgrep(Exception):  # noqa: N818  a reason to search otherwise, not an error
+    """ripgrep is not there, or reads this pattern otherwise than Python does."""
+
+
+def list_files(query: Query) -> list[str]:
+    """The files that are searched, sorted. Raises NotForRipgrep."""
+    with child_of(query, [_program(), "--files", "--null", *_tree(query), "./"], cwd=query.top) as child:
+        output = child.stdout.read() if child.stdout else b""
+        _check(*child.wait())
+    return sorted(path for name in output.split(b"\0") if name and query.wants(path := _path(name)))
+
+
+def search_lines(query: Query) -> Found:
+    """First how often in which file; then only the lines that were asked for. Raises NotForRipgrep."""
+    if not is_portable(query.pattern):
+        raise NotForRipgrep
+    counts = _counts(query)
+    wanted: list[tuple[str, int, int]] = []
+    total = 0
+    for path, count in counts:
+        first, last = max(0, query.first - total), min(count, query.last - total)
+        if first < last:
+            wanted.append((path, first, last))
+        total += count
+    return Found(counts, [hit for batch in _batches(wanted) for hit in _hits(query, batch)])
+
+
+def _counts(query: Query) -> list[tuple[str, int]]:
+    """ripgrep leaves out of its counts the files in which it found a NUL, wherever that stands."""
+    where = [*_tree(query), "./"] if query.only is None else [f"./{query.only}"]
+    argv = [_program(), "--count", "--null", "--with-filename", *_SEARCH, f"--regexp={query.pattern}", *where]
+    with child_of(query, argv, cwd=query.top) as child:
+        output = child.stdout.read() if child.stdout else b""
+        _check(*child.wait())
+    counts: list[tuple[str, int]] = []
+    for line in re.finditer(rb"([^\0]+)\0(\d+)\n", output):
+        path = _path(line[1])
+        if query.only is not None or query.wants(path):
+            counts.append((path, int(line[2])))
+    return sorted(counts)
+
+
+def _hits(query: Query, wanted: Sequence[tuple[str, int, int]]) -> Iterator[Hit]:
+    """The lines of some files, as (path, first, last) of the hits in each."""
+    ranges = {path: (first, last) for path, first, last in wanted}
+    most = max(last for _, _, last in wanted)
+    argv = [_program(), "--json", "--sort=path", *_SEARCH, f"--max-count={most}", f"--context={query.context}"]
+    argv += ["--no-config", f"--regexp={query.pattern}", "--"]
+    found: dict[str, _FileLines] = {}
+    with child_of(query, [*argv, *(f"./{path}" for path in ranges)], cwd=query.top) as child:
+        for line in child.stdout or ():
+            event = json.loads(line)
+            if event["type"] in ("match", "context"):
+                path = _path(_bytes(event["data"]["path"]))
+                if path in ranges:
+                    found.setdefault(path, _FileLines(*ranges[path])).take(event)
+        _check(*child.wait())
+    for path in sorted(found):
+        yield from found[path].hits(path, query.context)
+
+
+class _FileLines:
+    """The lines that ripgrep printed of one file: those that match, and those around them."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self._first, self._last = first, last
+        self._matches: list[tuple[int, str]] = []
+        self._lines: dict[int, str] = {}
+        self._count = 0
+
+    def take(self, event: Any) -> None:
+        data = event["data"]
+        raw = _bytes(data["lines"]).removesuffix(b"\n").removesuffix(b"\r")
+        text = raw.decode("utf-8", "replace")
+        self._lines[data["line_number"]] = clip(text)
+        if event["type"] == "match":
+            if self._first <= self._count < self._last:
+                start = len(raw[: data["submatches"][0]["start"]].decode("utf-8", "replace")) if data["submatches"] else 0
+                self._matches.append((data["line_number"], clip(text, start)))
+            self._count += 1
+
+    def hits(self, path: str, context: int) -> Iterator[Hit]:
+        for line, text in self._matches:
+            before = tuple(self._lines[at] for at in range(line - context, line) if at in self._lines)
+            after = tuple(self._lines[at] for at in range(line + 1, line + context + 1) if at in self._lines)
+            yield Hit(path, line, text, before, after)
+
+
+def _batches(wanted: Sequence[tuple[str, int, int]]) -> Iterator[list[tuple[str, int, int]]]:
+    """A command line has a length that the system limits."""
+    batch: list[tuple[str, int, int]] = []
+    size = 0
+    for entry in wanted:
+        size += len(entry[0].encode("utf-8", "surrogateescape")) + 10
+        if size > _MAX_ARGUMENT_BYTES and batch:
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+    if batch:
+        yield batch
+
+
+def _program() -> str:
+    program = shutil.which("rg")
+    if program is None:
+        raise NotForRipgrep
+    return program
+
+
+def _tree(query: Query) -> list[str]:
+    options = [*_ALWAYS]
+    if query.above is None:
+        options.append("--no-ignore-parent")
+    # A type is held against the name, after the ignore files; `--glob` would override those.
+    if query.glob is not None and query.glob.names_only and all(map(_PLAIN_GLOB.fullmatch, query.glob.alternatives)):
+        options += (f"--type-add=handrail:{glob}" for glob in query.glob.alternatives)
+        options.append("--type=handrail")
+    return options
+
+
+def _check(status: int, errors: str) -> None:
+    """1 means that nothing was found; 2 with no words, that a file could not be read."""
+    if status in (0, 1) or (status == 2 and not errors):
+        return
+    if status == 2:
+        raise NotForRipgrep(errors)
+    raise ToolFailed(f"ripgrep ended with status {status}: {errors.strip()[-300:]}")
+
+
+def _path(name: bytes) -> str:
+    return name.removeprefix(b"./").decode("utf-8", "surrogateescape")
+
+
+def _bytes(value: Any) -> bytes:
+    return value["text"].encode() if "text" in value else base64.b64decode(value["bytes"])

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from handrail.config import Config, ConfigError, load_config, parse_value
+
+
+def load(path, **variables: str) -> Config:
+    return load_config(path, environ=variables)
+
+
+def test_a_variable_overrides_the_default_without_a_file(path):
+    assert load(path, HANDRAIL_CALLS_BATCH_TIMEOUT="30").calls.batch_timeout == 30
+
+
+def test_a_variable_overrides_the_file_and_leaves_its_neighbours(path):
+    path.write_text("calls:\n  batch_timeout: 10\n  max_threads: 3\n")
+    calls = load(path, HANDRAIL_CALLS_BATCH_TIMEOUT="2.5").calls
+    assert (calls.batch_timeout, calls.max_threads) == (2.5, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "roots"),
+    [
+        (os.pathsep.join(["/a", "/b c"]), ("/a", "/b c")),
+        ("/only", ("/only",)),
+        ('["/a:b", /c]', ("/a:b", "/c")),
+        ("[]", ()),
+    ],
+)
+def test_a_list_is_separated_like_a_path_or_written_in_brackets(path, text, roots):
+    assert load(path, HANDRAIL_FILES_ROOTS=text).files.roots == roots
+
+
+def test_null_takes_back_a_choice_of_the_file(path):
+    path.write_text("tools: {enabled_toolsets: [web]}\n")
+    assert load(path, HANDRAIL_TOOLS_ENABLED_TOOLSETS="null").tools.enabled_toolsets is None
+
+
+def test_text_is_taken_as_it_is(path):
+    assert load(path, HANDRAIL_TOOLS_ON_COLLISION="replace").tools.on_collision == "replace"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("HANDRAIL_CALLS_BATCH_TIMEOUT", "30s", "must be a number, not '30s'"),
+        ("HANDRAIL_CALLS_BATCH_TIMEOUT", "", "is empty"),
+        ("HANDRAIL_CALLS_BATCH_TIMEOUT", "-1", "more than 0"),
+        ("HANDRAIL_CALLS_MAX_THREADS", "[1", "not valid YAML"),
+        ("HANDRAIL_FILES_ROOTS", "", "is empty"),
+        ("HANDRAIL_FILES_ROOTS", f"/a{os.pathsep}", "must not be empty text"),
+        ("HANDRAIL_TOOLS_ON_COLLISION", "perhaps", "one of refuse, replace"),
+        ("HANDRAIL_CALLS_BATCH_TIMEOUTT", "30", "did you mean HANDRAIL_CALLS_BATCH_TIMEOUT?"),
+        ("HANDRAIL_FILES_QQQ", "1", "known: HANDRAIL_FILES_MAX_READ_BYTES"),
+        ("HANDRAIL_TOOLS", "x", "unknown setting"),
+        ("HANDRAIL_PLUGINS_P_ALLOW_OVERRIDE", "true", "set it in config.yaml"),
+        ("HANDRAIL_TOOLSETS_MINE", "x", "set it in config.yaml"),
+        ("HANDRAIL_COMMAND_ALLOWLIST", "rm", "set it in config.yaml"),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_named(path, variable, value, told):
+    with pytest.raises(ConfigError) as caught:
+        load(path, **{variable: value})
+    assert caught.value.key == variable
+    assert variable in str(caught.value)
+    assert told in str(caught.value)
+
+
+def test_other_variables_with_the_prefix_are_not_settings(path):
+    others = {"HANDRAIL_HOME": "/x", "HANDRAIL_TERMINAL": "docker", "HANDRAIL_MODEL": "m", "HANDRAIL_FILESYSTEM": "y"}
+    assert load(path, **others) == Config()
+
+
+def test_a_mistake_in_the_file_is_found_although_a_variable_overrides_it(path):
+    path.write_text("calls:\n  batch_timeout: soon\n")
+    with pytest.raises(ConfigError, match=r"calls\.batch_timeout"):
+        load(path, HANDRAIL_CALLS_BATCH_TIMEOUT="30")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("calls.max_threads", "12", 12),
+        ("plugins.p.allow_override", "true", True),
+        ("tools.on_collision", "replace", "replace"),
+        ("toolsets.mine.description", "123: not a number", "123: not a number"),
+        ("command_allowlist", "rm: a, b", ["rm: a, b"]),
+        ("files.roots", "[/a, /b]", ["/a", "/b"]),
+        ("tools.enabled_toolsets", "null", None),
+        ("toolsets.mine", "{tools: [a]}", {"tools": ["a"]}),
+    ],
+)
+def test_text_from_a_command_line_becomes_what_the_setting_wants(key, text, value):
+    assert parse_value(key, text) == value
