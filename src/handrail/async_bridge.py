@@ -77,6 +77,8 @@ def _run_here(awaitable: Awaitable[T]) -> T:
     task = asyncio.ensure_future(awaitable, loop=loop)
     try:
         return loop.run_until_complete(task)
+    except asyncio.CancelledError:
+        raise CallCancelled("it was cancelled from within") from None
     except BaseException:
         if not task.done():  # Ctrl-C: the coroutine gets to clean up before it is gone
             task.cancel()
@@ -85,8 +87,11 @@ def _run_here(awaitable: Awaitable[T]) -> T:
 
 
 def _run_alone(awaitable: Awaitable[T]) -> T:
-    with asyncio.Runner() as runner:
-        return runner.run(_as_coroutine(awaitable))
+    try:
+        with asyncio.Runner() as runner:
+            return runner.run(_as_coroutine(awaitable))
+    except asyncio.CancelledError:
+        raise CallCancelled("it was cancelled from within") from None
 
 
 async def _as_coroutine(awaitable: Awaitable[T]) -> T:

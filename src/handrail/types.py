@@ -31,47 +31,45 @@ class Progress(NamedTuple):
 class CancelToken:
     """Says that a call is to stop. Cancelling twice is the same as once; it cannot be taken back."""
 
-    __slots__ = ("_callbacks", "_event", "_lock", "reason")
+    __slots__ = ("_callbacks", "_lock", "cancelled", "reason")
 
     def __init__(self) -> None:
-        self._event = threading.Event()
-        self._lock = threading.Lock()
-        self._callbacks: list[Callable[[], object]] = []
+        self.cancelled = False
         self.reason = ""
-
-    @property
-    def cancelled(self) -> bool:
-        return self._event.is_set()
+        self._lock = threading.Lock()
+        self._callbacks: dict[object, Callable[[], object]] = {}
 
     def cancel(self, reason: str = "cancelled by the caller") -> None:
         with self._lock:
-            if self._event.is_set():
+            if self.cancelled:
                 return
             self.reason = reason
-            self._event.set()
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
+            self.cancelled = True
+            callbacks, self._callbacks = self._callbacks, {}
+        for callback in callbacks.values():
             callback()
 
-    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
+    def on_cancel(self, callback: Callable[[], object]) -> Callable[[], object]:
         """Call `callback` once on cancel (at once if that has happened). Returns a function that takes it back."""
         with self._lock:
-            if not self._event.is_set():
-                self._callbacks.append(callback)
-                return lambda: self._forget(callback)
+            if not self.cancelled:
+                key = object()
+                self._callbacks[key] = callback
+                return lambda: self._callbacks.pop(key, None)
         callback()
         return lambda: None
 
-    def _forget(self, callback: Callable[[], object]) -> None:
-        with self._lock:
-            if callback in self._callbacks:
-                self._callbacks.remove(callback)
-
     def wait(self, timeout: float | None = None) -> bool:
-        return self._event.wait(timeout)
+        """Wait until cancelled, or for so many seconds. Whether it is cancelled."""
+        event = threading.Event()
+        forget = self.on_cancel(event.set)
+        try:
+            return event.wait(timeout)
+        finally:
+            forget()
 
     def raise_if_cancelled(self) -> None:
-        if self._event.is_set():
+        if self.cancelled:
             raise CallCancelled(self.reason)
 
 

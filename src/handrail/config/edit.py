@@ -90,8 +90,10 @@ class _Edit:
         if _is_empty(node):
             # A comment behind the key stays behind the key; a list or mapping begins on the next line.
             filling = after_colon(new, indent=key_node.start_mark.column)
-            below = self._next_line(colon)
-            self.insert(*((below, filling[1:] + "\n") if filling.startswith("\n") else (colon, filling)))
+            if filling.startswith("\n"):
+                self.insert(self._next_line(colon), filling[1:] + "\n")
+            else:
+                self.insert(colon, filling)
         elif not _is_block_collection(node):
             self.flow(node, old, new)
         elif both_filled and isinstance(new, dict):
@@ -100,10 +102,10 @@ class _Edit:
             self._block_list(node, old, new)
         else:
             for item in node.value:
-                start, end = (
-                    (item[0], self._end_of_entry(*item)) if isinstance(item, tuple) else (item, self._end(item))
-                )
-                self._drop_lines(start, end)
+                if isinstance(item, tuple):
+                    self._drop_lines(item[0], self._end_of_entry(*item))
+                else:
+                    self._drop_lines(item, self._end(item))
             self.insert(colon, " " + inline(new))
 
     def _block_list(self, node: Node, old: list[Any], new: list[Any]) -> None:

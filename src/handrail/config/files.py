@@ -51,7 +51,7 @@ def locked(path: Path) -> Iterator[Path]:
         lock = filelock.FileLock(f"{target}.lock", timeout=LOCK_TIMEOUT, poll_interval=0.005)
         lock.acquire()
     except filelock.Timeout:
-        message = f"another process has held {target}.lock for {LOCK_TIMEOUT:.0f} seconds; end it and try again"
+        message = f"another writer has held {target}.lock for {LOCK_TIMEOUT:.0f} seconds; end it and try again"
         raise ConfigError(message, path=str(path)) from None
     except OSError as error:
         raise _cannot("be locked for a change", path, error) from None

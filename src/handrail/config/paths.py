@@ -31,8 +31,7 @@ def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
 
 def _home(environ: Mapping[str, str] | None) -> Path | None:
     home = (os.environ if environ is None else environ).get("HANDRAIL_HOME", "")
-    # A relative folder must not move when the process changes its working directory between two calls of a caller
-    # that keeps the path, so what leaves here is absolute.
+    # Absolute, so that a path which someone keeps still means the same file after a change of directory.
     return Path(os.path.abspath(os.path.expanduser(home))) if home else None
 
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 if TYPE_CHECKING:
     from ..types import JsonDict
 
-_KIB = 1024
-_MIB = 1024 * _KIB
+_MIB = 1024 * 1024
 _GIB = 1024 * _MIB
 # Above these a value is a slip of the keyboard, and would overflow a timer or a date further down.
 _LONGEST_SECONDS = 366 * 24 * 3600

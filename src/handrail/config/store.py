@@ -92,6 +92,7 @@ class ConfigFile:
         """Let `function` change the file's settings in place, while no other writer can; returns what then holds.
 
         It gets what the file says, without defaults. If it raises, or leaves what is not valid, nothing is written.
+        It must not itself write to this file: the lock is taken.
         """
         from .edit import same
         from .validation import build, check, plain

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin, get_type_hints
 
 from ..errors import ConfigError
 from .document import Document, Steps, dotted
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ..types import JsonDict
 
-T = TypeVar("T")
 Key = str | tuple[str, ...]
 
 _KINDS = {
@@ -41,7 +40,7 @@ def checked(document: Document) -> JsonDict:
     """The settings that a document holds. Raises at its first mistake, with file, line and key."""
     if document.value is not None and not isinstance(document.value, dict):
         raise ConfigError("must be a mapping of sections, such as `files:`", path=document.path, line=1)
-    settings: JsonDict = with_empty_sections(document.value or {})
+    settings: JsonDict = _filled(document.value or {}, _schema())
     problems = [
         ConfigError(message, path=document.path, line=document.line_of(steps), key=dotted(steps))
         for steps, message in _problems(settings)
@@ -60,11 +59,6 @@ def check(settings: JsonDict, *, path: str = "", key: str = "") -> None:
 def build(settings: JsonDict) -> Config:
     """The typed configuration of checked settings."""
     return cast("Config", _built(Config, settings))
-
-
-def with_empty_sections(settings: Any) -> Any:
-    """The same settings with `{}` for each section that has only its name: all of its lines may be commented out."""
-    return _filled(settings, _schema())
 
 
 def plain(value: Any, *, steps: Steps = ()) -> Any:
@@ -182,6 +176,7 @@ def _shown(value: Any) -> str:
 
 
 def _filled(value: Any, schema: JsonDict) -> Any:
+    """The same settings with `{}` for a section that has only its name: all of its lines may be commented out."""
     if schema.get("type") != "object":
         return value
     if value is None:

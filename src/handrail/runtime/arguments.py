@@ -54,7 +54,7 @@ def _misfit(contract: Contract, arguments: JsonDict, schema: JsonDict) -> Invali
         problems.extend(_describe(error, schema))
         if len(problems) >= _MOST_PROBLEMS:
             break
-    return InvalidArguments("; ".join(problems[:_MOST_PROBLEMS]), problems=problems[:_MOST_PROBLEMS])
+    return InvalidArguments("; ".join(problems[:_MOST_PROBLEMS]))
 
 
 def _describe(error: jsonschema_rs.ValidationError, schema: JsonDict) -> Iterator[str]:

@@ -107,7 +107,7 @@ class Batches:
                     slots.release(session)
                 raise
         try:
-            running.outcome = await adrive(self._runtime.execute(prepared, in_caller=False))
+            running.outcome = await adrive(self._runtime.execute(prepared, in_batch=True))
         finally:
             slots.release(session)
 

@@ -163,11 +163,12 @@ class Runtime:
             prepared.refusal = self._around(call.name, error)
         return prepared
 
-    def execute(self, prepared: Prepared, *, in_caller: bool = True) -> Flow[Outcome]:
-        """Run what was prepared, and everything after it."""
+    def execute(self, prepared: Prepared, *, in_batch: bool = False) -> Flow[Outcome]:
+        """Run what was prepared, and everything after it. In a batch no call has the caller's thread, and who runs the
+        batch cancels its tasks."""
         outcome = prepared.refusal
         if outcome is None and prepared.entry is not None:
-            outcome = yield from self._run(prepared, prepared.entry, in_caller=in_caller)
+            outcome = yield from self._run(prepared, prepared.entry, in_batch=in_batch)
         if outcome is None:
             outcome = tool_error(f"Error executing {prepared.call.name}: nothing was prepared")
         if self.hooks.active:
@@ -181,16 +182,17 @@ class Runtime:
         prepared = yield from self.prepare(call)
         return (yield from self.execute(prepared))
 
-    def _run(self, prepared: Prepared, entry: ToolEntry, *, in_caller: bool) -> Flow[Outcome]:
+    def _run(self, prepared: Prepared, entry: ToolEntry, *, in_batch: bool) -> Flow[Outcome]:
         call, plan = prepared.call, self._plan(entry)
         stop = CancelToken()
         forget = call.cancel.on_cancel(lambda: stop.cancel(call.cancel.reason)) if call.cancel is not None else None  # type: ignore[union-attr]
         bound = self._bind(plan, prepared, stop)
-        alone = in_caller and entry.timeout is None and call.cancel is None
+        here = entry.is_async or (not in_batch and entry.timeout is None and call.cancel is None)
+        watched = call.cancel is not None and not (in_batch and entry.is_async)
         try:
             if stop.cancelled:
                 raise CallCancelled(stop.reason)
-            step = Step(bound, entry.timeout, None if alone else stop, in_caller=alone or entry.is_async)
+            step = Step(bound, entry.timeout, stop if watched else None, in_caller=here, contained=in_batch)
             return self._finished(plan, (yield step))
         except CallTimeout as error:
             stop.cancel("its time is over")

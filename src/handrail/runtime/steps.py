@@ -23,6 +23,8 @@ class Step(NamedTuple):
     cancel: CancelToken | None = None
     # In the caller's own thread at no extra cost; else on a worker, so that it can be left behind.
     in_caller: bool = True
+    # Leaving the program is not this step's to decide: sys.exit becomes an error. Always so on a worker.
+    contained: bool = False
 
 
 def drive(flow: Flow[T]) -> T:
@@ -73,13 +75,14 @@ async def _aperform(step: Step) -> Any:
         value = await bounded(work, timeout=step.timeout, cancel=step.cancel)
     if not hasattr(value, "__await__"):
         return value
+    if step.contained:
+        value = _acontained(value)
     if step.timeout is None and step.cancel is None:
         return await value
-    return await bounded(_acontained(value), timeout=step.timeout, cancel=step.cancel)
+    return await bounded(value, timeout=step.timeout, cancel=step.cancel)
 
 
 def _contained(function: Callable[[], Any]) -> Any:
-    """On a thread that is not the caller's, leaving the program is not the handler's to decide."""
     try:
         return function()
     except SystemExit as error:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from ..async_bridge import run_async
-from ..errors import CallCancelled, RegistrationError, ToolError, ToolUnavailable, UnknownTool
+from ..errors import RegistrationError, ToolUnavailable, UnknownTool
 from ..suggest import nearest
 from .availability import Availability, CheckFn
 from .contract import NO_PARAMETERS, Contract
-from .outcome import Outcome, error_outcome, failure_outcome, to_outcome, tool_error, tool_result
+from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
 
 if TYPE_CHECKING:
     from ..types import JsonDict, Resources, Unavailable
@@ -315,14 +315,8 @@ class ToolRegistry:
             if hasattr(value, "__await__"):
                 value = run_async(value)
             return to_outcome(name, value)
-        except ToolError as error:
-            return error_outcome(error)
         except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
             return failure_outcome(error)
-        except BaseException as error:
-            if _is_cancellation(error):
-                return error_outcome(CallCancelled(f"{name} was cancelled"))
-            raise
 
     async def adispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
         """`dispatch` for async callers: an async handler is awaited here, and cancelling the caller cancels it."""
@@ -334,8 +328,6 @@ class ToolRegistry:
             if type(value) is str and value.isascii():
                 return value
             return to_outcome(name, value)
-        except ToolError as error:
-            return error_outcome(error)
         except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
             return failure_outcome(error)
 
@@ -375,12 +367,6 @@ def _twin(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _twin(item) for key, item in value.items()}
     return [_twin(item) for item in value] if isinstance(value, list) else value
-
-
-def _is_cancellation(error: BaseException) -> bool:
-    from asyncio import CancelledError
-
-    return isinstance(error, CancelledError)
 
 
 registry = ToolRegistry()

@@ -1,0 +1,153 @@
+"""Write the reference pages from the code: tools, toolsets, configuration, hooks, errors, command line.
+
+Usage: python scripts/reference.py FOLDER
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from handrail import errors
+from handrail.config import json_schema
+from handrail.plugins.hooks import HookSpecs, hookimpl
+from handrail.tools.discovery import builtin_tools
+from handrail.tools.registry import ToolEntry, registry
+from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
+
+
+def main(folder: Path) -> None:
+    builtin_tools()
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {
+        "tools.md": tools,
+        "toolsets.md": toolsets,
+        "configuration.md": configuration,
+        "hooks.md": hooks,
+        "errors.md": error_types,
+        "cli.md": command_line,
+    }
+    for name, page in pages.items():
+        (folder / name).write_text("\n".join(page()) + "\n")
+
+
+def tools() -> Iterator[str]:
+    yield "# Tools\n\nMade from the tools' own schemas; `handrail tools` shows which of them can be used now.\n"
+    for toolset, names in registry.get_toolsets().items():
+        yield f"## Toolset `{toolset}`\n\n{LEAVES.get(toolset, '').capitalize()}.\n"
+        for name in names:
+            entry = registry.get_entry(name)
+            if entry is not None:
+                yield from _tool(entry)
+
+
+def _tool(entry: ToolEntry) -> Iterator[str]:
+    yield f"### {entry.emoji} `{entry.name}`\n\n{entry.description}\n"
+    parameters = entry.schema["parameters"]
+    yield "| argument | type | what it is |\n|---|---|---|"
+    for name, schema in parameters["properties"].items():
+        needed = " (required)" if name in parameters.get("required", ()) else ""
+        yield f"| `{name}`{needed} | {_type(schema)} | {_cell(schema.get('description', ''))} |"
+    facts = [
+        "changes nothing, may run beside other calls" if entry.read_only else "",
+        f"ends after {entry.timeout:g} s" if entry.timeout else "",
+        "needs an agent" if entry.needs_agent else "",
+        f"needs {', '.join(entry.requires_env)}" if entry.requires_env else "",
+    ]
+    told = "; ".join(fact for fact in facts if fact)
+    yield f"\n{told[:1].upper()}{told[1:]}.\n" if told else ""
+
+
+def toolsets() -> Iterator[str]:
+    sets = Toolsets(registry)
+    yield "# Toolsets\n\nA tool names its toolset when it registers; a bundle includes toolsets.\n"
+    yield "## Bundles and presets\n\n| name | for | includes |\n|---|---|---|"
+    for name, bundle in COMPOSITES.items():
+        yield f"| `{name}` | {bundle.description} | {', '.join(f'`{part}`' for part in bundle.includes)} |"
+    yield "\nThe names `hermes-*` mean `handrail-*`; old names with the suffix `_tools` (`web_tools`, `file_tools`, ...) still work. "
+    yield "`all` and `*` mean everything.\n"
+    yield "## Toolsets\n\n| name | for | tools today |\n|---|---|---|"
+    for name, description in LEAVES.items():
+        yield f"| `{name}` | {description} | {', '.join(f'`{tool}`' for tool in sets.resolve(name))} |"
+
+
+def configuration() -> Iterator[str]:
+    yield "# Configuration\n\n`handrail config path` tells where the file is. Every setting of a section can also be given as "
+    yield "`HANDRAIL_<SECTION>_<SETTING>`, for example `HANDRAIL_CALLS_BATCH_TIMEOUT=30`.\n"
+    for section, schema in json_schema()["properties"].items():
+        inner = schema.get("properties") or schema.get("additionalProperties", {})
+        inner = inner.get("properties", inner) if isinstance(inner, dict) else {}
+        yield f"## `{section}`\n\n{schema.get('description', '')}\n"
+        if not inner or "type" in inner:
+            continue
+        yield "| setting | type | default | what it does |\n|---|---|---|---|"
+        for name, setting in inner.items():
+            default = json.dumps(setting.get("default"))
+            yield f"| `{name}` | {_type(setting)} | `{default}` | {_cell(setting.get('description', ''))} |"
+        yield ""
+
+
+def hooks() -> Iterator[str]:
+    yield f"# Hooks\n\n{_paragraphs(inspect.getmodule(HookSpecs))}\n\n{inspect.getdoc(hookimpl)}\n"
+    for name, spec in vars(HookSpecs).items():
+        if name.startswith("_"):
+            continue
+        arguments = ", ".join(list(inspect.signature(spec).parameters)[1:])
+        yield f"## `{name}`\n\n`{name}({arguments})`\n\n{inspect.getdoc(spec)}\n"
+
+
+def error_types() -> Iterator[str]:
+    yield f"# Errors\n\n```text\n{inspect.getdoc(errors)}\n```\n"
+    yield "| `error_type` | exception |\n|---|---|"
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, errors.ToolError) and kind is not errors.ToolError:
+            yield f"| `{kind.error_type}` | `{name}` |"
+
+
+def command_line() -> Iterator[str]:
+    import typer.main
+
+    from handrail.cli import app
+
+    command: Any = typer.main.get_command(app)
+    yield "# Command line\n"
+    yield from _command(command, "handrail")
+
+
+def _command(command: Any, name: str) -> Iterator[str]:
+    import click
+
+    context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
+    plain = click.Command.get_help if not hasattr(command, "commands") else click.Group.get_help
+    yield f"## `{name}`\n\n```text\n{plain(command, context)}\n```\n"
+    for sub_name, sub in getattr(command, "commands", {}).items():
+        if not sub.hidden:
+            yield from _command(sub, f"{name} {sub_name}")
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_type(branch) for branch in schema["anyOf"])
+    kind = schema.get("type", "any")
+    if kind == "array" and isinstance(schema.get("items"), dict):
+        return f"list of {_type(schema['items'])}"
+    return str(kind) if not isinstance(kind, list) else " or ".join(kind)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _paragraphs(module: Any) -> str:
+    """A docstring with its indented example as a code block, which Markdown has anyway."""
+    return inspect.getdoc(module) or ""
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,122 @@
+"""What holds for every registered tool, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from handrail.model_tools import get_tool_definitions, handle_function_call
+from handrail.runtime.mentions import names_in
+from handrail.tools.discovery import builtin_tools
+from handrail.tools.registry import ToolEntry, registry
+from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
+
+FAILED = builtin_tools().failed
+TOOLS = [registry.get_entry(name) for name in registry.get_all_tool_names()]
+FORMATS = ("openai", "responses", "anthropic", "gemini", "mcp")
+
+
+def _id(entry: ToolEntry) -> str:
+    return entry.name
+
+
+every_tool = pytest.mark.parametrize("tool", TOOLS, ids=_id)
+
+
+def _call(tool: ToolEntry, arguments: Any) -> dict[str, Any]:
+    result = handle_function_call(tool.name, arguments)
+    assert isinstance(result, str)
+    parsed = json.loads(result)
+    assert isinstance(parsed, dict)
+    return parsed
+
+
+def test_every_tool_module_imports() -> None:
+    assert FAILED == {}
+
+
+@every_tool
+def test_its_schema_is_json_schema_2020_12(tool: ToolEntry) -> None:
+    parameters = {"$schema": "https://json-schema.org/draft/2020-12/schema", **tool.schema["parameters"]}
+    jsonschema_rs.meta.validate(parameters)
+    assert parameters["type"] == "object"
+
+
+@every_tool
+def test_its_texts_are_short_and_there(tool: ToolEntry) -> None:
+    assert 20 <= len(tool.description) <= 1024
+    assert tool.emoji
+    for name, schema in tool.schema["parameters"]["properties"].items():
+        assert schema.get("description") or schema.get("enum"), f"argument {name} is not described"
+    assert len(json.dumps(tool.schema)) <= 4096
+
+
+@every_tool
+def test_its_toolset_is_one_that_people_can_name(tool: ToolEntry) -> None:
+    assert tool.toolset in LEAVES
+    assert tool.name in Toolsets(registry).resolve(tool.toolset)
+
+
+@every_tool
+def test_a_missing_argument_is_named(tool: ToolEntry) -> None:
+    required = tool.schema["parameters"].get("required", [])
+    if not required:
+        _call(tool, {})
+        return
+    answer = _call(tool, {})
+    assert answer["error_type"] == "invalid_arguments"
+    assert required[0] in answer["error"]
+
+
+@every_tool
+def test_an_unknown_argument_is_named(tool: ToolEntry) -> None:
+    answer = _call(tool, {"no_such_argument": 1})
+    assert answer["error_type"] == "invalid_arguments"
+    assert "no_such_argument" in answer["error"]
+
+
+@every_tool
+@pytest.mark.parametrize("arguments", ["", "nonsense", "[]", "{", '{"a": NaN}', "null", 7, [], "\ud800", "{" * 3000])
+def test_whatever_it_is_given_the_answer_is_json(tool: ToolEntry, arguments: object) -> None:
+    _call(tool, arguments)
+
+
+@every_tool
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_provider_gets_a_definition_that_it_takes(tool: ToolEntry, format: Any) -> None:
+    definitions = {
+        (definition.get("function") or definition)["name"]: definition.get("function") or definition
+        for definition in get_tool_definitions(format=format)
+    }
+    definition = definitions[tool.name]
+    parameters = next((definition[key] for key in ("parameters", "input_schema", "inputSchema") if key in definition), {})
+    if parameters:
+        jsonschema_rs.meta.validate(parameters)
+        assert parameters["type"] == "object"
+        assert not {"anyOf", "oneOf", "allOf", "$ref"} & parameters.keys()
+    assert definition["description"]
+
+
+@pytest.mark.parametrize("toolset", [*COMPOSITES, *LEAVES])
+def test_no_text_names_a_tool_that_the_set_does_not_have(toolset: str) -> None:
+    definitions = get_tool_definitions(enabled_toolsets=[toolset], quiet_mode=True)
+    given = {definition["function"]["name"] for definition in definitions}
+    absent = set(registry.get_all_tool_names()) - given
+    for definition in definitions:
+        assert not names_in(definition["function"]["description"]) & absent
+        assert not names_in(definition["function"]["parameters"]) & absent
+
+
+def test_the_safe_set_has_only_tools_that_change_nothing() -> None:
+    names = Toolsets(registry).resolve("safe")
+    assert "read_file" in names
+    assert all(entry.read_only for name in names if (entry := registry.get_entry(name)))
+    assert "write_file" not in names
+
+
+def test_untrusted_input_reaches_no_tool_that_touches_the_machine() -> None:
+    touching = {name for leaf in ("file", "terminal", "code_execution", "browser") for name in Toolsets(registry).resolve(leaf)}
+    assert not touching & set(Toolsets(registry).resolve("handrail-webhook"))

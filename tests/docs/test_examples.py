@@ -1,0 +1,77 @@
+"""What the documentation shows is run: the examples, and the commands in its console blocks."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = {
+    "first_runtime.py": "unknown argument 'file'",
+    "typed_tool.py": '"be": 2',
+    "hooks.py": "secrets stay unread",
+    "agent_loop.py": "['a.txt', 'b.txt', 'c.txt']",
+    "hermes_style_tool.py": "WEATHER_API_KEY is not set",
+}
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def _commands() -> list[tuple[str, str]]:
+    """Every `$ handrail ...` line of the console blocks, with the page it stands on."""
+    found = []
+    for page in PAGES:
+        if "reference" in page.parts:
+            continue
+        for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
+            commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+            found += [(str(page.relative_to(ROOT)), command) for command in commands if "handrail " in command]
+    return found
+
+
+def _environment(home: Path) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "HANDRAIL_HOME": str(home), "PATH": path, "EDITOR": "true", "VISUAL": "true", "NO_COLOR": "1"}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
+def test_an_example_runs_and_shows_what_it_promises(name: str, tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name)],
+        cwd=tmp_path,
+        env=_environment(tmp_path / "home"),
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert EXAMPLES[name] in run.stdout
+
+
+@pytest.mark.parametrize(("page", "command"), _commands())
+def test_a_command_of_the_documentation_works_as_typed(page: str, command: str, tmp_path: Path) -> None:
+    command = command.replace(".venv/bin/handrail", "handrail")
+    run = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, env=_environment(tmp_path), capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    fails_on_purpose = "file=README.md" in command
+    assert run.returncode == (2 if fails_on_purpose else 0), f"{page}: {command}\n{run.stdout}\n{run.stderr}"
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text()):
+            if "reference/" in target:
+                continue  # made by `make docs`
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+
+
+def test_the_reference_can_be_made_from_the_code(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "reference.py"), str(tmp_path)], check=True)
+    assert "`read_file`" in (tmp_path / "tools.md").read_text()
+    assert "`batch_timeout`" in (tmp_path / "configuration.md").read_text()
+    assert "pre_tool_call" in (tmp_path / "hooks.md").read_text()
+    assert "handrail call" in (tmp_path / "cli.md").read_text()
