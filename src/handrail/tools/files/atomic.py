@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 
 
@@ -15,7 +14,7 @@ def replace_file(path: str, data: bytes, *, mode: int | None = None) -> None:
     except FileNotFoundError:
         before = None
     made = _make_folders(os.path.dirname(path))
-    temporary = os.path.join(os.path.dirname(path), f".handrail-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(os.path.dirname(path), f".handrail-{os.urandom(8).hex()}.tmp")
     try:
         # A new file gets what the umask leaves of 0666; the copy of a private file must not be readable for a moment.
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if before is None else 0o600)

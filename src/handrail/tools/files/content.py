@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import ToolError, ToolFailed
 from .failures import shown, size_text
@@ -16,8 +14,7 @@ if TYPE_CHECKING:
     from ...protocols import Files, FileStat
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(NamedTuple):
     """A regular file. `data` is None when it is larger than one read gives, `text` when it is that or not text."""
 
     path: str
@@ -55,6 +52,8 @@ def existing(files: Files, path: str) -> Current:
 
 def missing(files: Files, path: str) -> ToolFailed:
     """Say that there is no such file, and which there are of similar name."""
+    from difflib import get_close_matches  # only on the way to an error
+
     folder, _, name = files.resolve(path).rpartition("/")
     try:
         names = [entry.name for entry in files.entries(folder or "/")]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import InvalidArguments
 from ...safe_text import well_formed
@@ -24,8 +23,7 @@ _BLOCK_BYTES = 1 << 20
 _MAX_HELD_BYTES = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """What was asked for. A page of one line shows more of it, which is how a very long one is read."""
 
     offset: int
@@ -37,8 +35,7 @@ class Window:
         return MAX_SINGLE_LINE_CHARS if self.limit == 1 else MAX_LINE_CHARS
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """Some lines of a file. `total_lines` is None when nobody counted them."""
 
     content: str

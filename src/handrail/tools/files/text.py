@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 LineEndings = Literal["lf", "crlf", "mixed", "none"]
 
@@ -25,8 +24,7 @@ _MOST_HIGH_SHARE = 0.3
 _BARE_LF = re.compile(r"(?<!\r)\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A file's text. Bytes that are not UTF-8 stand in it as surrogate escapes, so that writing it back keeps them."""
 
     body: str

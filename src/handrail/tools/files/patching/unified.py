@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ...errors import InvalidArguments
+from ....errors import InvalidArguments
+from ..failures import shown
 from .changes import Action, Change, Hunk, Op
-from .failures import shown
 
 _RANGE = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*")
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")

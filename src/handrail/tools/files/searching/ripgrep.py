@@ -8,7 +8,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ToolFailed
+from ....errors import ToolFailed
 from .child import child_of
 from .matcher import clip
 from .portable import is_portable
@@ -29,7 +29,7 @@ _PLAIN_GLOB = re.compile(r"[\w.*?+@ -]+")
 _MAX_ARGUMENT_BYTES = 500_000
 
 
-class NotForRipgrep(Exception):  # noqa: N818  a reason to search otherwise, not an error
+class NotForRipgrep(Exception):
     """ripgrep is not there, or reads this pattern otherwise than Python does."""
 
 
@@ -64,7 +64,7 @@ def _counts(query: Query) -> list[tuple[str, int]]:
         output = child.stdout.read() if child.stdout else b""
         _check(*child.wait())
     counts: list[tuple[str, int]] = []
-    for line in re.finditer(rb"([^\0]+)\0(\d+)\n", output):
+    for line in re.finditer(rb"([^\0]+)\0(\d+)\r?\n", output):
         path = _path(line[1])
         if query.only is not None or query.wants(path):
             counts.append((path, int(line[2])))
@@ -106,7 +106,9 @@ class _FileLines:
         self._lines[data["line_number"]] = clip(text)
         if event["type"] == "match":
             if self._first <= self._count < self._last:
-                start = len(raw[: data["submatches"][0]["start"]].decode("utf-8", "replace")) if data["submatches"] else 0
+                start = (
+                    len(raw[: data["submatches"][0]["start"]].decode("utf-8", "replace")) if data["submatches"] else 0
+                )
                 self._matches.append((data["line_number"], clip(text, start)))
             self._count += 1
 

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...errors import CallTimeout
-from ...types import CancelToken
+from ....errors import CallTimeout
+from ....types import CancelToken
 
 if TYPE_CHECKING:
     from .glob import Glob
@@ -60,8 +60,7 @@ class Query:
         return self.glob is None or self.glob(path)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Files with the number of their lines that match, sorted by path; and the hits that were wanted, in that order."""
 
     counts: list[tuple[str, int]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...errors import InvalidArguments, ToolError
+from ....errors import InvalidArguments, ToolError
 from .unified import is_unified, parse_unified
 from .v4a import is_v4a, parse_v4a
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ...errors import InvalidArguments
+from ....errors import InvalidArguments
+from ..failures import shown
 from .changes import Action, Change, Hunk, Op
-from .failures import shown
 
 _HEADER = re.compile(r"\*\*\* (Update|Add|Delete|Move) File:\s*(.*?)\s*")
 _MOVE_TO = re.compile(r"\*\*\* Move to:\s*(.*?)\s*")
@@ -126,7 +126,8 @@ class _Reader:
         elif line == _NO_NEWLINE:
             hunk.final_newline = hunk.lines[-1][0] is Op.DROP if hunk.lines else False
         elif not line.rstrip("\r"):
-            hunk.add(Op.KEEP, line, bare=True)  # models drop the space of an empty context line
+            if not hunk.at_end:
+                hunk.add(Op.KEEP, line, bare=True)  # models drop the space of an empty context line
         elif line[0] in _OPS:
             hunk.add(_OPS[line[0]], line[1:])
         else:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ...errors import ToolFailed
+from ....errors import ToolFailed
+from ..content import Current, check_unchanged, editable, load, missing
+from ..diff import bounded_diff
+from ..failures import shown
+from ..text import Text
 from .apply import Applied, apply_hunks, new_content
 from .changes import Action, Change
 from .commit import Step
-from .content import Current, check_unchanged, editable, load, missing
-from .diff import bounded_diff
-from .failures import shown
-from .text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...protocols import Files
+    from ....protocols import Files
+    from ..seen import Seen
     from .match import How
-    from .seen import Seen
 
 
 @dataclass(slots=True)
 class _File:
     """A file as the changes so far leave it: `body` is None when it is not there."""
 
+    name: str
     before: Current | None
     text: Text | None
     body: str | None
@@ -33,8 +34,7 @@ class _File:
     touched: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Done(NamedTuple):
     """What one change did, to tell."""
 
     action: str
@@ -51,7 +51,7 @@ class Plan:
     files: Files
     seen: Seen
     task_id: str | None
-    outcomes: list[Outcome] = field(default_factory=list)
+    done: list[Done] = field(default_factory=list)
     _known: dict[str, _File] = field(default_factory=dict)
 
     def change(self, change: Change) -> None:
@@ -75,16 +75,16 @@ class Plan:
         diff = bounded_diff(before, applied.body, path=resolved, to_path=target)
         if target == resolved:
             file.body, file.touched = applied.body, True
-            self.outcomes.append(Outcome("update", resolved, applied.hunks, diff=diff))
+            self.done.append(Done("update", resolved, applied.hunks, diff=diff))
             return
         self._move(resolved, file, target, applied.body)
         action = "update" if applied.hunks else "move"
-        self.outcomes.append(Outcome(action, resolved, applied.hunks, moved_to=target, diff=diff))
+        self.done.append(Done(action, resolved, applied.hunks, moved_to=target, diff=diff))
 
     def steps(self) -> list[Step]:
         """What is to be written and removed. Raises ToolFailed for text that a file's encoding cannot carry."""
         return [
-            Step(path, file.before, _encoded(path, file), file.mode)
+            Step(path, file.name, file.before, _encoded(path, file), file.mode)
             for path, file in self._known.items()
             if file.touched and (file.body is not None or file.before is not None)
         ]
@@ -96,7 +96,7 @@ class Plan:
                 f"{shown(change.path)} cannot be added: it exists. Update it instead. Nothing was written."
             )
         file.body, file.text, file.touched = new_content(change.hunks), Text(""), True
-        self.outcomes.append(Outcome("add", resolved, diff=bounded_diff("", file.body, path=resolved)))
+        self.done.append(Done("add", resolved, diff=bounded_diff("", file.body, path=resolved)))
 
     def _delete(self, change: Change) -> None:
         resolved, file = self._there(change.path)
@@ -107,7 +107,7 @@ class Plan:
         lines = (file.body or "").count("\n")
         file.body, file.touched = None, True
         diff = f"--- {shown(resolved)}\n+++ /dev/null\n[{lines} lines deleted]"
-        self.outcomes.append(Outcome("delete", resolved, diff=diff))
+        self.done.append(Done("delete", resolved, diff=diff))
 
     def _move(self, resolved: str, file: _File, target: str, body: str) -> None:
         _, other = self._file(target)
@@ -134,7 +134,7 @@ class Plan:
             if current is not None:
                 check_unchanged(self.seen, self.task_id, current)
             text = current.text if current else None
-            file = self._known[resolved] = _File(current, text, text.body if text else None)
+            file = self._known[resolved] = _File(path, current, text, text.body if text else None)
         return resolved, file
 
 

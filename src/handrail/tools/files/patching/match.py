@@ -20,7 +20,9 @@ _PLAIN = str.maketrans(
     }
 )
 _SPACES = re.compile(r"\s+")
-SIMILAR_ENOUGH = 0.9
+# High: in a short line one letter is another variable.
+SIMILAR_ENOUGH = 0.97
+_LINE_SIMILAR_ENOUGH = 0.9
 _FEWEST_SIMILAR_LINES = 3
 
 
@@ -91,7 +93,7 @@ class Haystack:
         return [
             window.start
             for window in nearest_windows(self.lines, block)
-            if window.score >= SIMILAR_ENOUGH and window.worst_line >= 0.5 and window.whole
+            if window.score >= SIMILAR_ENOUGH and window.worst_line >= _LINE_SIMILAR_ENOUGH and window.whole
         ]
 
 

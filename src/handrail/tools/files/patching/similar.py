@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MOST_WINDOWS = 20
+_MOST_WINDOWS = 10
 # A line that stands everywhere (`}`, `return`) says nothing about the place, and comparing has its price.
 _MOST_COMMON = 100
 _MOST_COMPARED_LINES = 5_000
-_MOST_COMPARED_CHARS = 400
+_MOST_COMPARED_CHARS = 300
+# A longer block is only compared by the lines that are equal.
+_MOST_BLOCK_LINES = 200
 _SPACES = re.compile(r"\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
+class Likeness(NamedTuple):
     """A window of the file as long as the block. `whole` is False when the file begins or ends inside of it."""
 
     start: int
@@ -60,10 +60,11 @@ def _starts_by_one_line(keys: Sequence[str], wanted: Sequence[str]) -> list[int]
 def _compare(keys: Sequence[str], wanted: Sequence[str], start: int) -> Likeness:
     score = weight = 0.0
     worst = 1.0
+    compare = _ratio if len(wanted) <= _MOST_BLOCK_LINES else _equal
     for offset, key in enumerate(wanted):
         place = start + offset
         found = keys[place] if 0 <= place < len(keys) else ""
-        ratio = _ratio(key, found)
+        ratio = compare(key, found)
         worst = min(worst, ratio)
         score += ratio * (len(key) + 1)
         weight += len(key) + 1
@@ -77,6 +78,10 @@ def _ratio(key: str, found: str) -> float:
     if max(len(key), len(found)) > _MOST_COMPARED_CHARS:
         return 0.0
     return SequenceMatcher(None, key, found, autojunk=False).ratio()
+
+
+def _equal(key: str, found: str) -> float:
+    return float(key == found)
 
 
 def _key(line: str) -> str:

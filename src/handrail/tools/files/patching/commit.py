@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ...errors import ToolError, ToolFailed
-from .failures import shown
+from ....errors import ToolError, ToolFailed
+from ..failures import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...protocols import Files, FileStat
-    from .content import Current
+    from ....protocols import Files, FileStat
+    from ..content import Current
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One file: `data` is its new content, None to remove it; `before` is what it was, None when it was not there."""
+class Step(NamedTuple):
+    """One file: `data` is its new content, None to remove it; `before` is what it was, None when it was not there.
+
+    `name` is the path as it was given: what is removed is what has that name, and not what a link of it leads to.
+    """
 
     path: str
+    name: str
     before: Current | None
     data: bytes | None
     mode: int | None = None
@@ -34,7 +36,7 @@ def commit(files: Files, steps: Sequence[Step]) -> dict[str, FileStat]:
         for step in sorted(steps, key=lambda step: step.data is None):
             done.append((step, _missing_folders(files, step)))
             if step.data is None:
-                files.remove(step.path)
+                files.remove(step.name)
             else:
                 written[step.path] = files.write(step.path, step.data, mode=step.mode)
     except BaseException as error:

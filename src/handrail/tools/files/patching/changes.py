@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 
 class Op(Enum):
@@ -20,8 +20,7 @@ class Action(Enum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(NamedTuple):
     """One place to change. `anchors` are lines above it, `line` is where it was (from 1), if the patch says so."""
 
     lines: tuple[tuple[Op, str], ...]
@@ -41,11 +40,10 @@ class Hunk:
 
     def without_returns(self) -> Hunk:
         """The same for a file whose lines end in CRLF, which are compared and added without it."""
-        return replace(self, lines=tuple((op, text.removesuffix("\r")) for op, text in self.lines))
+        return self._replace(lines=tuple((op, text.removesuffix("\r")) for op, text in self.lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What happens to one file. An added file's content is the one hunk's added lines."""
 
     action: Action

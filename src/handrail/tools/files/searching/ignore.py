@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ...errors import ToolError
+from ....errors import ToolError
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-    from ...protocols import Files
+    from ....protocols import Files
 
 IGNORE_FILE = ".gitignore"
 REPOSITORY = ".git"
 _MAX_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """The rules that hold in a folder: its own, then those of the folders around it. Paths are absolute."""
 
     own: tuple[tuple[str, GitIgnoreSpec], ...] = ()

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ...errors import InvalidArguments, ToolFailed
+from ....errors import InvalidArguments, ToolFailed
+from ..failures import shown
+from ..text import line_endings, with_crlf
 from .changes import Hunk, Op
-from .failures import shown
 from .match import Haystack, How, plain
 from .place import Edit, Placer, edit_at, misfit
-from .text import line_endings, with_crlf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MOST_PLACES_NAMED = 20
+# Beyond that, comparing every line with every other takes longer than it is worth.
+_MOST_COMPARED_FULLY = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """The new text, and for each hunk the line at which it stood and how it matched."""
 
     body: str
@@ -79,16 +79,14 @@ def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all:
         at = haystack.find(needle, at + len(needle))
     if not starts:
         return None
-    _check_one(
-        [haystack.count("\n", 0, start) + 1 for start in starts[:_MOST_PLACES_NAMED]], len(starts), replace_all, path
-    )
+    places = _line_numbers(body, starts)
+    _check_one(places, replace_all=replace_all, path=path)
     pieces: list[str] = []
     position = 0
     for start in starts:
         pieces += (body[position:start], new)
         position = start + len(old)
     pieces.append(body[position:])
-    places = _line_numbers(body, starts)
     return Applied("".join(pieces), tuple((line, how) for line in places))
 
 
@@ -101,17 +99,20 @@ def _replace_lines(body: str, old: str, new: str, *, replace_all: bool, path: st
         block.pop()
         if target[-1] == "":
             target.pop()
-    hunk = _as_hunk(block, target)
     how, places = Haystack(lines).find(block, lambda _: True)
-    places = [place for at, place in enumerate(places) if at == 0 or place >= places[at - 1] + len(block)]
     if not places:
         return None
-    _check_one([place + 1 for place in places], len(places), replace_all and how is not How.SIMILAR, path)
-    edits = [edit_at(lines, hunk, place, how) for place in places]
+    _check_one([place + 1 for place in places], replace_all=replace_all and how is not How.SIMILAR, path=path)
+    hunk = _as_hunk(block, target)
+    edits: list[Edit] = []
+    for place in places:
+        if not edits or place >= edits[-1].at + len(block):
+            edits.append(edit_at(lines, hunk, place, how))
     return Applied(_joined(_edited(lines, edits), newline=newline), tuple((edit.at + 1, how) for edit in edits))
 
 
-def _check_one(lines: list[int], count: int, replace_all: bool, path: str) -> None:
+def _check_one(lines: list[int], *, replace_all: bool, path: str) -> None:
+    count = len(lines)
     if count == 1 or replace_all:
         return
     named = ", ".join(map(str, lines[:_MOST_PLACES_NAMED])) + (" and more" if count > _MOST_PLACES_NAMED else "")
@@ -126,7 +127,8 @@ def _check_one(lines: list[int], count: int, replace_all: bool, path: str) -> No
 def _as_hunk(old: Sequence[str], new: Sequence[str]) -> Hunk:
     """Two blocks as one hunk: lines that both have are kept as the file has them."""
     lines: list[tuple[Op, str]] = []
-    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    matcher = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > _MOST_COMPARED_FULLY)
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if tag == "equal":
             lines += ((Op.KEEP, line) for line in old[old_start:old_end])
         else:

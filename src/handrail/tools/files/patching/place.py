@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from difflib import unified_diff
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ...errors import ToolFailed
-from ...safe_text import well_formed
+from ....errors import ToolFailed
+from ....safe_text import well_formed
+from ..failures import shown
 from .changes import Hunk, Op
-from .failures import shown
 from .indent import Reindent
 from .match import Haystack, How
 from .similar import nearest_windows
@@ -23,8 +22,7 @@ _MOST_PLACES_NAMED = 20
 _NEAR = 0.3
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """Lines `start` to `end` of the file (from 0, end excluded) become `lines`. `at` is where the hunk stands."""
 
     start: int

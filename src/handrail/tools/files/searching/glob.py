@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from ...errors import InvalidArguments
-from .failures import shown
+from ....errors import InvalidArguments
+from ..failures import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,27 +19,33 @@ class Glob:
     """A glob without a slash is held against the name, one with a slash against the path below the searched folder."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
         self.negated = text.startswith("!")
         self.alternatives = _expanded(text.removeprefix("!").removeprefix("./"))
-        self._steps = [alternative.strip("/").split("/") for alternative in self.alternatives]
+        self._names = [alternative for alternative in self.alternatives if "/" not in alternative]
+        self._paths = [_steps(alternative) for alternative in self.alternatives if "/" in alternative]
 
     def __call__(self, path: str) -> bool:
         steps = path.split("/")
-        return any(_fits(glob, steps) for glob in self._steps) is not self.negated
+        by_name = any(glob == "**" or fnmatchcase(steps[-1], glob) for glob in self._names)
+        return (by_name or any(_fits(glob, steps) for glob in self._paths)) is not self.negated
 
     @property
     def names_only(self) -> bool:
         """Whether the name alone decides."""
-        return not self.negated and not any("/" in alternative for alternative in self.alternatives)
+        return not self.negated and not self._paths
 
     @property
     def has_wildcard(self) -> bool:
         return any(mark in alternative for alternative in self.alternatives for mark in "*?[")
 
 
+def _steps(glob: str) -> list[str]:
+    """A folder stands for all that is in it."""
+    return (glob + "**" if glob.endswith("/") else glob).removeprefix("/").split("/")
+
+
 def _fits(glob: Sequence[str], steps: Sequence[str]) -> bool:
-    if len(glob) == 1:
-        return glob[0] == "**" or fnmatchcase(steps[-1], glob[0])
     # `**` stands for any number of folders: on a mismatch go back to the last one and let it take one more.
     at_glob = at_step = 0
     star, taken = -1, 0
@@ -54,7 +61,7 @@ def _fits(glob: Sequence[str], steps: Sequence[str]) -> bool:
             at_glob, at_step = star + 1, taken
         else:
             return False
-    return all(rest == "**" for rest in glob[at_glob:])
+    return at_glob == len(glob)
 
 
 def _expanded(text: str) -> list[str]:
@@ -69,8 +76,7 @@ def _expanded(text: str) -> list[str]:
         else:
             cuts = [opening, *commas, closing]
             todo += [
-                glob[:opening] + glob[start + 1 : end] + glob[closing + 1 :]
-                for start, end in zip(cuts, cuts[1:], strict=False)
+                glob[:opening] + glob[start + 1 : end] + glob[closing + 1 :] for start, end in itertools.pairwise(cuts)
             ]
         if len(done) + len(todo) > _MOST_ALTERNATIVES:
             raise InvalidArguments(f"the glob {shown(text)} has too many alternatives; search for fewer at a time")

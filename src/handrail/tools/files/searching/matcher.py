@@ -18,6 +18,7 @@ from typing import IO, Any
 
 MAX_TEXT_CHARS = 500
 _LEAD_CHARS = 100
+_MAX_LINE_CHARS = 32 << 20
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -70,6 +71,9 @@ def lines_of(blocks: Iterator[bytes]) -> Iterator[str]:
     for block in blocks:
         *lines, rest = rest.split("\n")
         yield from _checked(lines)
+        if len(rest) > _MAX_LINE_CHARS:  # a line without end is searched in pieces
+            yield from _checked([rest])
+            rest = ""
         rest += decoder.decode(block)
     *lines, rest = (rest + decoder.decode(b"", final=True)).split("\n")
     yield from _checked(lines)

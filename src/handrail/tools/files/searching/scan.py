@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InvalidArguments, ToolError, ToolFailed
+from ....errors import InvalidArguments, ToolError, ToolFailed
 from . import matcher
 from .child import child_of
 from .ignore import Rules
@@ -16,7 +16,7 @@ from .walk import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...protocols import Files
+    from ....protocols import Files
     from .child import Child
     from .query import Query
 
@@ -86,12 +86,14 @@ def _ask(child: Child, order: dict[str, Any], blocks: Iterator[bytes] | None = N
 def _blocks(files: Files, path: str) -> Iterator[bytes]:
     """A file in pieces; what cannot be read is as good as empty."""
     position = 0
+    size = min(_BLOCK_BYTES, files.max_read_bytes)
     while True:
         try:
-            block = files.read(path, offset=position, max_bytes=_BLOCK_BYTES)
+            block = files.read(path, offset=position, max_bytes=size)
         except ToolError:
             return
-        if not block:
+        if block:
+            yield block
+        if len(block) < size:
             return
-        yield block
-        position += len(block)
+        position += size

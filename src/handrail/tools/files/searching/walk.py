@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...errors import CallCancelled, ToolError
+from ....errors import CallCancelled, ToolError
 from .ignore import REPOSITORY, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...protocols import Files
+    from ....protocols import Files
 
 
 def walk(files: Files, top: str, rules: Rules, check: Callable[[], None]) -> Iterator[str]:
