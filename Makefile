@@ -31,7 +31,7 @@ bench: ## measure against the floors, as ratios in one run
 docs: ## build the documentation into site/
 	@scripts/setup.sh docs
 	@$(BIN)/python scripts/reference.py docs/reference
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
 clean: ## remove everything that was made here

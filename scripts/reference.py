@@ -92,7 +92,8 @@ def configuration() -> Iterator[str]:
 
 
 def hooks() -> Iterator[str]:
-    yield f"# Hooks\n\n{_paragraphs(inspect.getmodule(HookSpecs))}\n\n{inspect.getdoc(hookimpl)}\n"
+    yield f"# Hooks\n\n{inspect.getdoc(inspect.getmodule(HookSpecs))}\n"
+    yield f"## `@hookimpl`\n\n{inspect.getdoc(hookimpl)}\n"
     for name, spec in vars(HookSpecs).items():
         if name.startswith("_"):
             continue
@@ -111,19 +112,16 @@ def error_types() -> Iterator[str]:
 def command_line() -> Iterator[str]:
     import typer.main
 
-    from handrail.cli import app
+    from handrail.cli.app import build
 
-    command: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(build())
     yield "# Command line\n"
     yield from _command(command, "handrail")
 
 
 def _command(command: Any, name: str) -> Iterator[str]:
-    import click
-
-    context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
-    plain = click.Command.get_help if not hasattr(command, "commands") else click.Group.get_help
-    yield f"## `{name}`\n\n```text\n{plain(command, context)}\n```\n"
+    context = command.make_context(name, [], resilient_parsing=True, max_content_width=100, terminal_width=100)
+    yield f"## `{name}`\n\n```text\n{command.get_help(context)}\n```\n"
     for sub_name, sub in getattr(command, "commands", {}).items():
         if not sub.hidden:
             yield from _command(sub, f"{name} {sub_name}")
@@ -142,11 +140,6 @@ def _type(schema: dict[str, Any]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _paragraphs(module: Any) -> str:
-    """A docstring with its indented example as a code block, which Markdown has anyway."""
-    return inspect.getdoc(module) or ""
 
 
 if __name__ == "__main__":
