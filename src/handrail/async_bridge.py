@@ -50,7 +50,7 @@ async def bounded(awaitable: Awaitable[T], *, timeout: float | None, cancel: Can
         raise
     except asyncio.CancelledError:
         if cancel is not None and cancel.cancelled:
-            raise CallCancelled(cancel.reason) from None
+            raise cancel.error() from None
         task.cancel()
         raise
     finally:

@@ -71,7 +71,7 @@ class Files(Protocol):
         """What a folder holds, in no particular order."""
 
     def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
-        """Up to `max_bytes` of a regular file from `offset`; nothing at its end."""
+        """`max_bytes`, but not over `max_read_bytes`, of a regular file from `offset`; fewer only where it ends."""
 
     def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
         """Replace the whole file at once, keeping its mode; a reader sees the old content or the new.

@@ -5,15 +5,18 @@ They are named tuples where they can be: defining a dataclass costs half a milli
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .errors import CallCancelled
+from .errors import CallCancelled, CallTimeout
 
 if TYPE_CHECKING:
     from .protocols import AgentState, Approver, Files, Person, ResultStore
+
+log = logging.getLogger(__name__)
 
 JsonDict = dict[str, Any]
 ProgressListener = Callable[["Progress"], None]
@@ -31,19 +34,21 @@ class Progress(NamedTuple):
 class CancelToken:
     """Says that a call is to stop. Cancelling twice is the same as once; it cannot be taken back."""
 
-    __slots__ = ("_callbacks", "_lock", "cancelled", "reason")
+    __slots__ = ("_callbacks", "_lock", "_timed_out", "cancelled", "reason")
 
     def __init__(self) -> None:
         self.cancelled = False
         self.reason = ""
+        self._timed_out = False
         self._lock = threading.Lock()
         self._callbacks: dict[object, Callable[[], object]] = {}
 
-    def cancel(self, reason: str = "cancelled by the caller") -> None:
+    def cancel(self, reason: str = "cancelled by the caller", *, timed_out: bool = False) -> None:
+        """Stop whoever listens. `timed_out`: because its time is over, which is another error than being cancelled."""
         with self._lock:
             if self.cancelled:
                 return
-            self.reason = reason
+            self.reason, self._timed_out = reason, timed_out
             self.cancelled = True
             callbacks, self._callbacks = self._callbacks, {}
         for callback in callbacks.values():
@@ -68,9 +73,17 @@ class CancelToken:
         finally:
             forget()
 
+    def link(self, other: CancelToken) -> Callable[[], object]:
+        """Be cancelled when `other` is. Returns a function that takes it back."""
+        return other.on_cancel(lambda: self.cancel(other.reason, timed_out=other._timed_out))
+
+    def error(self) -> CallCancelled | CallTimeout:
+        """What a call that was stopped by this token ends with."""
+        return CallTimeout(self.reason) if self._timed_out else CallCancelled(self.reason)
+
     def raise_if_cancelled(self) -> None:
         if self.cancelled:
-            raise CallCancelled(self.reason)
+            raise self.error()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +108,12 @@ class ToolContext:
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""
-        if self.on_progress is not None:
+        if self.on_progress is None:
+            return
+        try:
             self.on_progress(Progress(self.tool, message, fraction, self.tool_call_id))
+        except Exception as error:  # noqa: BLE001  a listener's bug is not the call's
+            log.warning("a progress listener failed: %s: %s", type(error).__name__, error)
 
 
 class Unavailable(NamedTuple):

@@ -9,10 +9,10 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
-from .errors import CallCancelled, CallTimeout
+from .errors import CallTimeout
 from .types import CancelToken
 
 T = TypeVar("T")
@@ -108,9 +108,16 @@ pool = WorkerPool()
 
 
 def run_bounded(
-    function: Callable[..., T], *args: Any, timeout: float | None = None, cancel: CancelToken | None = None
+    function: Callable[..., T],
+    *args: Any,
+    timeout: float | None = None,
+    cancel: CancelToken | None = None,
+    grace: float = 0,
 ) -> T:
-    """Run on a worker and wait, for `timeout` seconds at most or until cancelled. The work itself may go on."""
+    """Run on a worker and wait, for `timeout` seconds at most or until cancelled. The work itself may go on.
+
+    `grace`: seconds that work which hears of the cancel may take to end by itself, with what it has so far.
+    """
     future = pool.submit(function, *args)
     over = threading.Event()
     future.add_done_callback(lambda _: over.set())
@@ -120,8 +127,9 @@ def run_bounded(
     finally:
         if forget is not None:
             forget()
-    if future.done():
+    cancelled = cancel is not None and cancel.cancelled
+    if future.done() or (cancelled and grace and wait([future], grace).done):
         return future.result()
-    if cancel is not None and cancel.cancelled:
-        raise CallCancelled(cancel.reason)
+    if cancel is not None and cancelled:
+        raise cancel.error()
     raise CallTimeout(f"did not end within {timeout:g} s")

@@ -29,7 +29,7 @@ def _commands() -> list[tuple[str, str]]:
             continue
         for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
             commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
-            found += [(str(page.relative_to(ROOT)), command) for command in commands if "handrail " in command]
+            found += [(str(page.relative_to(ROOT)), command) for command in commands if re.search(r"(^|\| )(\.venv/bin/)?handrail ", command)]
     return found
 
 

@@ -63,7 +63,12 @@ class FilesConfig:
     """What the file tools may touch."""
 
     roots: tuple[str, ...] = _option((), "Folders that the file tools are kept inside. An empty list sets no limit.")
-    max_read_bytes: int = _option(10 * _MIB, "Size of the largest file that is read whole; a larger one is read page by page.", minimum=1, maximum=_LARGEST_SIZE)
+    max_read_bytes: int = _option(
+        10 * _MIB,
+        "Size of the largest file that is read whole; a larger one is read page by page.",
+        minimum=1,
+        maximum=_LARGEST_SIZE,
+    )
     max_write_bytes: int = _option(
         10 * _MIB, "Size of the largest file that is written.", minimum=1, maximum=_LARGEST_SIZE
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CallCancelled, CallTimeout, ToolError
@@ -44,36 +45,37 @@ class Batches:
         limit = self._runtime.config.calls.batch_timeout if timeout is None else timeout
         outer: CancelToken | None = who.pop("cancel", None)
         stop = CancelToken()
-        forget = outer.on_cancel(lambda: stop.cancel(outer.reason)) if outer is not None else None
+        forget = stop.link(outer) if outer is not None else None
         batch = [self._read(raw) for raw in read_calls(message)]
         try:
             await self._within(limit, stop, self._run_all(batch, Call("", None, cancel=stop, **who)))
         except (CallTimeout, CallCancelled) as error:
             for running in batch:
                 if running.outcome is None:
-                    running.outcome = error_outcome(type(error)(f"{running.call.name}: {error}"))
+                    running.outcome = error_outcome(type(error)(f"{running.call.name} {error}"))
         finally:
             stop.cancel("the batch is over")
             if forget is not None:
                 forget()
         return self._messages(batch)
 
-    async def _within(self, limit: float, stop: CancelToken, work: Any) -> None:
-        task = asyncio.ensure_future(work)
+    @staticmethod
+    async def _within(limit: float, stop: CancelToken, work: Coroutine[Any, Any, None]) -> None:
+        """Run until done, until the time is over, or until stopped: the token first, so that handlers can end well."""
         loop = asyncio.get_running_loop()
+        task = loop.create_task(work)
+        reason = f"was not done when the batch's {limit:g} s were over"
+        timer = loop.call_later(limit, lambda: stop.cancel(reason, timed_out=True))
         forget = stop.on_cancel(lambda: loop.call_soon_threadsafe(task.cancel))
         try:
-            async with asyncio.timeout(limit):
-                await task
-        except TimeoutError:
-            stop.cancel("the batch's time is over")
-            raise CallTimeout(f"not done when the batch's {limit:g} s were over") from None
+            await task
         except asyncio.CancelledError:
-            if not stop.cancelled:
-                stop.cancel("the caller went away")
-                raise
-            raise CallCancelled(stop.reason) from None
+            if stop.cancelled:
+                raise stop.error() from None
+            stop.cancel("the caller went away")
+            raise
         finally:
+            timer.cancel()
             forget()
 
     async def _run_all(self, batch: list[_Running], shared: Call) -> None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ..types import JsonDict
 
 
+# What a handler that can hear of a cancel may take to end by itself, and give back what it has.
+CANCEL_GRACE_SECONDS = 1.0
+
+
 class Call(NamedTuple):
     """Who asks, and how to reach them while the call runs."""
 
@@ -185,17 +189,22 @@ class Runtime:
     def _run(self, prepared: Prepared, entry: ToolEntry, *, in_batch: bool) -> Flow[Outcome]:
         call, plan = prepared.call, self._plan(entry)
         stop = CancelToken()
-        forget = call.cancel.on_cancel(lambda: stop.cancel(call.cancel.reason)) if call.cancel is not None else None  # type: ignore[union-attr]
-        bound = self._bind(plan, prepared, stop)
+        forget = stop.link(call.cancel) if call.cancel is not None else None
         here = entry.is_async or (not in_batch and entry.timeout is None and call.cancel is None)
         watched = call.cancel is not None and not (in_batch and entry.is_async)
         try:
-            if stop.cancelled:
-                raise CallCancelled(stop.reason)
-            step = Step(bound, entry.timeout, stop if watched else None, in_caller=here, contained=in_batch)
+            stop.raise_if_cancelled()
+            step = Step(
+                self._bind(plan, prepared, stop),
+                entry.timeout,
+                stop if watched else None,
+                in_caller=here,
+                contained=in_batch,
+                grace=CANCEL_GRACE_SECONDS if plan.wants_context else 0,
+            )
             return self._finished(plan, (yield step))
         except CallTimeout as error:
-            stop.cancel("its time is over")
+            stop.cancel("its time is over", timed_out=True)
             return error_outcome(CallTimeout(f"{call.name} {error}"))
         except CallCancelled as error:
             return error_outcome(CallCancelled(f"{call.name} was cancelled: {error}"))

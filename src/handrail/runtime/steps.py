@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeVar
 
 from ..async_bridge import bounded, run_async
-from ..errors import ToolFailed
+from ..errors import CallCancelled, CallTimeout, ToolFailed
 from ..types import CancelToken
 from ..workers import pool, run_bounded
 
@@ -25,6 +25,8 @@ class Step(NamedTuple):
     in_caller: bool = True
     # Leaving the program is not this step's to decide: sys.exit becomes an error. Always so on a worker.
     contained: bool = False
+    # Seconds that a worker which hears of the cancel may take to end by itself, with what it has so far.
+    grace: float = 0
 
 
 def drive(flow: Flow[T]) -> T:
@@ -61,7 +63,7 @@ def _perform(step: Step) -> Any:
     if step.in_caller:
         value = step.function()
     else:
-        value = run_bounded(_contained, step.function, timeout=step.timeout, cancel=step.cancel)
+        value = run_bounded(_contained, step.function, timeout=step.timeout, cancel=step.cancel, grace=step.grace)
     if hasattr(value, "__await__"):
         return run_async(value, timeout=step.timeout, cancel=step.cancel)
     return value
@@ -71,8 +73,7 @@ async def _aperform(step: Step) -> Any:
     if step.in_caller:
         value = step.function()
     else:
-        work = asyncio.wrap_future(pool.submit(_contained, step.function))
-        value = await bounded(work, timeout=step.timeout, cancel=step.cancel)
+        value = await _on_worker(step)
     if not hasattr(value, "__await__"):
         return value
     if step.contained:
@@ -80,6 +81,19 @@ async def _aperform(step: Step) -> Any:
     if step.timeout is None and step.cancel is None:
         return await value
     return await bounded(value, timeout=step.timeout, cancel=step.cancel)
+
+
+async def _on_worker(step: Step) -> Any:
+    future = pool.submit(_contained, step.function)
+    try:
+        return await bounded(asyncio.wrap_future(future), timeout=step.timeout, cancel=step.cancel)
+    except (CallCancelled, CallTimeout):
+        if step.cancel is None or not step.cancel.cancelled or not step.grace:
+            raise
+        done, _ = await asyncio.wait([asyncio.wrap_future(future)], timeout=step.grace)
+        if not done:
+            raise
+        return future.result()
 
 
 def _contained(function: Callable[[], Any]) -> Any:

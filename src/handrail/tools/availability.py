@@ -160,7 +160,7 @@ def _answer(check: CheckFn) -> object:
     try:
         verdict = check()
         return verdict if isinstance(verdict, Unavailable) else bool(verdict)
-    except Exception as error:  # noqa: BLE001  a check may raise anything; "could not tell" means "not available"
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a check may raise anything; "could not tell" means "not available"
         return Unavailable(f"its check failed: {type(error).__name__}: {error}")
 
 

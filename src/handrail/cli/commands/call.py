@@ -1,0 +1,118 @@
+"""`handrail call`: run one tool, as a model would."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from .. import exits, options
+
+if TYPE_CHECKING:
+    from ...tools.outcome import Outcome
+    from ...types import CancelToken
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One call as the command line asks for it."""
+
+    tool: str
+    arguments: Any
+    task: str | None
+    session: str | None
+    timeout: float | None
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("call")(call)
+
+
+def call(
+    tool: options.Tool,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="key=value, key:=json, key=@file; or - for JSON from stdin."),
+    ] = None,
+    task: options.Task = None,
+    session: options.Session = None,
+    timeout: options.Timeout = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Print only the result's text (content or output).")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Run one tool, as a model would.
+
+    \b
+    key=value     text; the runtime fits it to what the tool takes (42, true, a list)
+    key:=json     JSON as it is: limit:=5  choices:='["red", "blue"]'
+    key=@file     the text of a file (key:=@file: its JSON)
+    -             one JSON object from stdin; also without arguments, in a pipe
+
+    On a terminal the result is shown for reading; in a pipe, or with --json, it is the JSON that the model would get.
+    Ctrl-C cancels the call.
+
+    \b
+    Examples:
+      handrail call read_file path=README.md limit=20
+      handrail call write_file path=notes.txt content=@draft.txt
+      echo '{"pattern": "TODO"}' | handrail call search_files
+      handrail call read_file path=main.py --raw | wc -l
+
+    Exit codes: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
+    """
+    from ..arguments import read_arguments
+    from ..output import result_stream
+
+    request = _Request(tool, read_arguments(arguments or []), task, session, timeout)
+    with result_stream() as stdout:
+        outcome = _outcome(request)
+        _show(outcome, stdout, raw=raw, as_json=as_json)
+    raise typer.Exit(exits.of_outcome(outcome))
+
+
+def _outcome(request: _Request) -> Outcome:
+    """What the call gave back. However it ends, it ends in a result."""
+    from ...errors import CallCancelled, CallTimeout, ToolFailed
+    from ...tools.outcome import error_of, error_outcome
+    from ..render import parsed
+    from ..session import open_runtime, show_progress
+    from ..supervise import Ending, supervise
+
+    runtime = open_runtime().runtime
+
+    def work(cancel: CancelToken) -> Outcome:
+        who = (request.task, None, request.session)
+        return runtime.handle(request.tool, request.arguments, *who, cancel=cancel, on_progress=show_progress)
+
+    try:
+        value, ending = supervise(work, timeout=request.timeout)
+    except SystemExit as error:
+        return error_outcome(ToolFailed(f"{request.tool} called sys.exit({error.code!r}) instead of giving a result"))
+    if value is not None and ending is Ending.DONE:
+        return value
+    # A tool may give back what it has so far when it is told to stop.
+    partial = {"partial": parsed(value)} if value is not None and error_of(value) is None else {}
+    if ending is Ending.TIMED_OUT:
+        return error_outcome(CallTimeout(f"{request.tool} did not end within {request.timeout:g} s", **partial))
+    return error_outcome(CallCancelled(f"{request.tool} was interrupted by Ctrl-C", **partial))
+
+
+def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None:
+    from ...tools.outcome import error_of, to_json
+    from ..output import colours, emit, say, visible
+    from ..render import main_text, pretty
+
+    failure = error_of(outcome)
+    if raw and failure is not None:
+        say(str(failure["error"]))
+        return
+    text = main_text(outcome) if raw else None
+    if text is not None:
+        emit(text, stdout, end="\n" if stdout.isatty() and not text.endswith("\n") else "")
+    elif stdout.isatty() and not as_json and not raw:
+        emit(pretty(outcome, colour=colours(stdout), width=shutil.get_terminal_size().columns), stdout)
+    else:
+        whole = outcome if isinstance(outcome, str) else to_json(outcome)
+        emit(visible(whole) if stdout.isatty() else whole, stdout)

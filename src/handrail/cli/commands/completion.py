@@ -1,0 +1,32 @@
+"""`handrail completion`: the script that lets a shell complete commands, tools and toolsets."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("completion")(completion)
+
+
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    """Print the script that lets your shell complete commands, tools and toolsets.
+
+    Nothing is installed: where the script goes is your choice. (Typer's --install-completion is off.)
+
+    \b
+    Examples:
+      eval "$(handrail completion bash)"                            in ~/.bashrc
+      eval "$(handrail completion zsh)"                             in ~/.zshrc, after compinit
+      handrail completion fish > ~/.config/fish/completions/handrail.fish
+    """
+    from ..app import COMPLETION_VARIABLE, build
+
+    # Typer writes the script when it is asked as a shell would ask.
+    os.environ[COMPLETION_VARIABLE] = f"source_{shell}"
+    build()([], prog_name="handrail")

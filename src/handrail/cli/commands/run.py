@@ -1,0 +1,143 @@
+"""`handrail run`: run the calls that a model asked for."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from .. import exits, options
+
+if TYPE_CHECKING:
+    from ...errors import ToolError
+    from ...types import CancelToken, JsonDict
+    from ..batch_input import BatchInput
+    from ..watch import Watch
+
+
+@dataclass(slots=True)
+class _Run:
+    """The calls of one command, and the answers that are there so far."""
+
+    given: BatchInput
+    task: str | None
+    session: str | None
+    timeout: float | None
+    answers: list[list[JsonDict]] = field(default_factory=list)
+
+
+class _Agent:
+    """The state that agent-level tools find in a run: nobody's but its own."""
+
+    def __init__(self) -> None:
+        from ...agent.todos import Todos
+
+        self.todos = Todos()
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("run")(run)
+
+
+def run(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A JSON or JSONL file; - for stdin.")],
+    task: options.Task = None,
+    session: options.Session = None,
+    timeout: options.Timeout = None,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON value a line, in and out.")] = False,
+) -> None:
+    """Run the tool calls that a model asked for, together where that is safe, and print the tool messages.
+
+    FILE holds a message with tool_calls (OpenAI or Anthropic), a provider's whole response, a list of calls or of
+    messages, or one of these on each line (JSONL). The calls of one message, and bare calls that follow each other, run
+    as one batch; batches run one after the other and share one todo list.
+
+    \b
+    Examples:
+      handrail run message.json
+      handrail run - < calls.jsonl > tool-messages.jsonl
+      echo '[{"name": "read_file", "arguments": {"path": "README.md"}}]' | handrail run -
+
+    The tool messages go to stdout in the order of the calls, progress to stderr. The exit code is the highest of the
+    calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
+    """
+    from ..batch_input import read_batches
+    from ..output import result_stream
+
+    work = _Run(read_batches(file, by_line=jsonl), task, session, timeout)
+    with result_stream() as stdout:
+        _run(work, stdout)
+        if not work.given.by_line:
+            _emit([message for answers in work.answers for message in answers], stdout, by_line=False)
+    raise typer.Exit(max(_code(message) for answers in work.answers for message in answers))
+
+
+def _run(work: _Run, stdout: TextIO) -> None:
+    """Answer every call. Lines are written as soon as their batch is done."""
+    from ...errors import CallCancelled, CallTimeout
+    from ..session import open_runtime
+    from ..supervise import GRACE_SECONDS, Ending, supervise
+    from ..watch import watching
+
+    here = open_runtime()
+    limit = None if work.timeout is None else work.timeout + GRACE_SECONDS  # the batches end themselves before
+    with watching(here.runtime) as watch:
+        _, ending = supervise(lambda cancel: _run_batches(work, cancel, stdout, watch), timeout=limit)
+    for batch in work.given.batches[len(work.answers) :]:  # a tool held up everything, and was left behind
+        late = CallTimeout("its time is over") if ending is Ending.TIMED_OUT else CallCancelled("interrupted by Ctrl-C")
+        _answer(work, [_unanswered(raw, late) for raw in batch], stdout)
+
+
+def _run_batches(work: _Run, cancel: CancelToken, stdout: TextIO, watch: Watch) -> None:
+    from ...model_tools import run_tool_calls
+
+    deadline = None if work.timeout is None else time.monotonic() + work.timeout
+    agent = _Agent()
+    for batch in work.given.batches:
+        left = None if deadline is None else max(0.001, deadline - time.monotonic())
+        messages = run_tool_calls(
+            batch,
+            work.task,
+            session_id=work.session,
+            timeout=left,
+            cancel=cancel,
+            agent=agent,
+            on_progress=watch.progress,
+        )
+        watch.rest(messages)
+        _answer(work, messages, stdout)
+
+
+def _answer(work: _Run, messages: list[JsonDict], stdout: TextIO) -> None:
+    work.answers.append(messages)
+    if work.given.by_line:
+        _emit(messages, stdout, by_line=True)
+
+
+def _emit(messages: list[JsonDict], stdout: TextIO, *, by_line: bool) -> None:
+    from ..output import emit, emit_json
+
+    if not by_line:
+        emit_json(messages, stdout)
+        return
+    for message in messages:
+        emit(json.dumps(message, ensure_ascii=False), stdout)
+
+
+def _unanswered(raw: Any, error: ToolError) -> JsonDict:
+    from ...errors import InvalidArguments
+    from ...runtime.calls import read_call, tool_message
+    from ...tools.outcome import error_outcome
+
+    try:
+        call = read_call(raw)
+    except InvalidArguments as unreadable:
+        return tool_message("", "", error_outcome(unreadable))
+    return tool_message(call.id, call.name, error_outcome(error))
+
+
+def _code(message: JsonDict) -> exits.ExitCode:
+    return exits.of_outcome(message["content"]) if isinstance(message["content"], str) else exits.ExitCode.OK

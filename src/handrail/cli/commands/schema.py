@@ -1,0 +1,37 @@
+"""`handrail schema`: the tools as a model is shown them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...runtime.schemas import Format
+from .. import options
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("schema")(schema)
+
+
+def schema(
+    toolset: options.Toolsets = None,
+    disable: options.Disabled = None,
+    dialect: Annotated[Format, typer.Option("--format", help="Whose dialect to write.")] = "openai",
+) -> None:
+    """Print the tools as a model is shown them, as JSON.
+
+    Only what can be used now is in it. Without --toolset or --disable, what the configuration says holds.
+
+    \b
+    Examples:
+      handrail schema --toolset file
+      handrail schema --disable terminal --format anthropic > tools.json
+      handrail schema | jq -r '.[].function.name'
+    """
+    from ...model_tools import get_tool_definitions
+    from ..output import emit_json
+    from ..session import open_runtime
+
+    open_runtime()
+    emit_json(get_tool_definitions(toolset, disable, quiet_mode=True, format=dialect))

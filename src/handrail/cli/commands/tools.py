@@ -1,0 +1,90 @@
+"""`handrail tools`: what there is, and what can be used now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from .. import options
+
+if TYPE_CHECKING:
+    from ...model_tools import Handrail
+    from ...tools.registry import ToolEntry
+    from ...types import JsonDict
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("tools")(tools)
+
+
+def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> None:
+    """List the tools, and say of each whether it can be used now.
+
+    What cannot be used says why, and what would change that.
+
+    \b
+    Examples:
+      handrail tools
+      handrail tools --toolset file --toolset web
+      handrail tools --json | jq -r '.[] | select(.available) | .name'
+    """
+    from ..output import emit_json, emit_table
+    from ..session import open_runtime
+
+    listed = _listed(open_runtime(), toolset)
+    if as_json:
+        emit_json(listed)
+        return
+    emit_table(("TOOLSET", "TOOL", "STATUS"), [_row(tool) for tool in listed], wide=2)
+
+
+def _listed(here: Handrail, toolsets: list[str] | None) -> list[JsonDict]:
+    registry = here.runtime.registry
+    config = here.config.tools
+    offered = set(here.toolsets.select(config.enabled_toolsets, config.disabled_toolsets))
+    entries = [registry.get_entry(name) for name in here.toolsets.select(toolsets)]
+    missing = registry.unavailable_tools()
+    described = [
+        {
+            "name": entry.name,
+            "toolset": entry.toolset,
+            "emoji": registry.get_emoji(entry.name),
+            "description": entry.description,
+            "available": entry.name not in missing,
+            "reason": missing[entry.name].reason if entry.name in missing else "",
+            "fix": missing[entry.name].fix if entry.name in missing else "",
+            "offered": entry.name in offered,
+            **_properties(entry),
+        }
+        for entry in entries
+        if entry is not None
+    ]
+    return sorted(described, key=lambda tool: (tool["toolset"], tool["name"]))
+
+
+def _properties(entry: ToolEntry) -> JsonDict:
+    return {
+        "read_only": entry.read_only,
+        "needs_agent": entry.needs_agent,
+        "timeout": entry.timeout,
+        "requires_env": list(entry.requires_env),
+    }
+
+
+def _row(tool: JsonDict) -> tuple[str, str, str]:
+    import sys
+
+    from ..output import colours, paint, visible
+
+    painted = colours(sys.stdout)
+    # A pipe gets the bare name, which programs can use, and columns that line up.
+    name = f"{tool['emoji']} {tool['name']}" if sys.stdout.isatty() else tool["name"]
+    if not tool["available"]:
+        fix = f"; {tool['fix']}" if tool["fix"] else ""
+        status = paint(visible(f"✗ {tool['reason']}"), "yellow", on=painted) + visible(fix)
+    elif not tool["offered"]:
+        status = paint("– switched off by tools.enabled_toolsets or .disabled_toolsets", "dim", on=painted)
+    else:
+        status = paint("✓ available", "green", on=painted)
+    return tool["toolset"], name, status

@@ -1,0 +1,52 @@
+"""`handrail toolsets`: the named bundles of tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from .. import options
+
+if TYPE_CHECKING:
+    from ...types import JsonDict
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("toolsets")(toolsets)
+
+
+def toolsets(name: options.ToolsetName = None, as_json: options.Json = False) -> None:
+    """List the named bundles of tools, or show one of them.
+
+    A toolset exists because tools name it, or because it includes others. Your own go into config.yaml, under `toolsets`.
+
+    \b
+    Examples:
+      handrail toolsets
+      handrail toolsets coding
+      handrail toolsets safe --json
+    """
+    from ..output import emit_json, emit_table
+    from ..session import open_runtime
+
+    known = open_runtime().toolsets
+    if name is not None:
+        info = known.info(name)
+        emit_json(info) if as_json else _show(info)
+        return
+    listed = [known.info(each) for each in known.names()]
+    if as_json:
+        emit_json(listed)
+        return
+    rows = [(info["name"], str(len(info["tools"])), info["description"]) for info in listed]
+    emit_table(("TOOLSET", "TOOLS", "WHAT FOR"), rows, wide=2)
+
+
+def _show(info: JsonDict) -> None:
+    from ..output import emit
+
+    emit(f"{info['name']}: {info['description']}")
+    if info["includes"]:
+        emit(f"includes: {', '.join(info['includes'])}")
+    emit(f"tools: {', '.join(info['tools']) or 'none installed'}")

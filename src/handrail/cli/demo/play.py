@@ -1,0 +1,48 @@
+"""Let the model and the tools talk, scene by scene."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ...testing import ScriptedModel
+from .scenes import SCENES, TASK
+from .show import Show
+from .stage import Stage, stage
+
+if TYPE_CHECKING:
+    from ...types import JsonDict
+    from .scenes import Scene
+
+
+def play(*, step: bool = False) -> None:
+    """The whole demonstration, from an empty folder back to none. `step` waits for Enter after each scene."""
+    start = time.perf_counter()
+    scenes = [scene() for scene in SCENES]
+    model = ScriptedModel(reply for scene in scenes for reply in scene.replies)
+    show = Show()
+    messages: list[JsonDict] = [{"role": "user", "content": TASK}]
+    with stage() as here:
+        show.opening(TASK, [tool["function"]["name"] for tool in here.tools])
+        for number, scene in enumerate(scenes, 1):
+            if step and number > 1:
+                show.wait()
+            show.scene(number, scene)
+            for _ in scene.replies:
+                _turn(here, scene, model, messages, show)
+    calls = sum(message["role"] == "tool" for message in messages)
+    show.closing(calls, time.perf_counter() - start)
+
+
+def _turn(here: Stage, scene: Scene, model: ScriptedModel, messages: list[JsonDict], show: Show) -> None:
+    reply = model.reply(messages, here.tools)
+    calls = [dict(call) for call in reply.tool_calls]
+    messages.append({"role": "assistant", "content": reply.content, "tool_calls": calls})
+    show.says(reply.content)
+    if not calls:
+        return
+    turn = here.run(calls, slow_disk=scene.on_slow_disk)
+    messages.extend(turn.messages)
+    show.turn(calls, turn, here.registry)
+    if scene.on_slow_disk:
+        show.together(turn)

@@ -1,0 +1,143 @@
+"""What the scripted model says and does, scene by scene. A scene is a function; its place in `SCENES` is when it plays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...testing import ModelReply, Reply, call
+
+TASK = "Customers say that some totals are wrong. Find out why, and fix it."
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Replies that belong together. `look` tells the audience what there is to see."""
+
+    title: str
+    look: str
+    replies: list[Reply]
+    on_slow_disk: bool = False
+
+
+def a_plan() -> Scene:
+    todos = [
+        {"id": "look", "content": "Read the project", "status": "in_progress"},
+        {"id": "find", "content": "Find the wrong totals"},
+        {"id": "fix", "content": "Fix the bug and check again"},
+    ]
+    return Scene(
+        "A plan",
+        "The list belongs to the agent; the tool only reaches it.",
+        [ModelReply("I make a list first.", [call("todo", todos=todos)])],
+    )
+
+
+def reading_together() -> Scene:
+    paths = ("README.md", "shop/prices.py", "shop/orders.py")
+    return Scene(
+        "Reads run together",
+        "Each read takes 150 ms here. Nothing is written, so none waits for another.",
+        [ModelReply("I read what there is.", [call("read_file", path=path) for path in paths])],
+        on_slow_disk=True,
+    )
+
+
+def a_long_result() -> Scene:
+    def grep(messages: Messages, _: Messages) -> ModelReply:
+        stored = last_result(messages)["stored"]["output"]["id"]
+        calls = [
+            call("read_result", id=stored, pattern="WRONG", limit=4),
+            call("read_result", id=stored, offset=4000),
+        ]
+        return ModelReply("Too long to read. I look for what is wrong in it, and at its end.", calls)
+
+    return Scene(
+        "A long result is kept whole",
+        "The model gets head, tail and an id; nothing runs again to see the rest.",
+        [ModelReply("I run the check.", [call("run_check")]), grep],
+    )
+
+
+def an_unknown_tool() -> Scene:
+    return Scene(
+        "A tool that does not exist",
+        "The answer is an error with a type, and the name that was probably meant.",
+        [
+            ModelReply("All wrong ones have 10 pieces. Where is that decided?", [call("serch_files", pattern="DISC")]),
+            ModelReply("Again, spelled right.", [call("search_files", pattern="DISCOUNT_FROM")]),
+        ],
+    )
+
+
+def a_bad_argument() -> Scene:
+    return Scene(
+        "An argument that does not fit",
+        'The first is refused before anything runs; in the second, "4" becomes 4.',
+        [
+            ModelReply("I look at that place.", [call("read_file", path="shop/orders.py", offset="nine")]),
+            ModelReply("As a number, then.", [call("read_file", path="shop/orders.py", offset=9, limit="4")]),
+        ],
+    )
+
+
+def a_patch() -> Scene:
+    change = call(
+        "patch", path="shop/orders.py", old_string="pieces > DISCOUNT_FROM", new_string="pieces >= DISCOUNT_FROM"
+    )
+    return Scene(
+        "A change, and its diff",
+        "The check afterwards waits for the change, though both come in one message.",
+        [
+            ModelReply(
+                "“From 10 on” includes 10: it must be >=. I change it and check.",
+                [change, call("run_check", summary=True)],
+            )
+        ],
+    )
+
+
+def an_unavailable_tool() -> Scene:
+    return Scene(
+        "A tool that cannot be used now",
+        "Not in the model's list; called all the same, it says why, and what helps.",
+        [ModelReply("All totals are right. I put it on the server.", [call("deploy")])],
+    )
+
+
+def the_end() -> Scene:
+    done = [{"id": name, "status": "completed"} for name in ("look", "find", "fix")]
+    open_item = {"id": "deploy", "content": "Deploy (a person: SHOP_TOKEN is missing)", "status": "pending"}
+    return Scene(
+        "The end",
+        "A reply without calls ends the turn.",
+        [
+            ModelReply(
+                "That is for a person. I bring the list up to date.",
+                [call("todo", todos=[*done, open_item], merge=True)],
+            ),
+            ModelReply("The discount began at 11 pieces instead of 10. It is fixed, and all 4000 orders are right."),
+        ],
+    )
+
+
+SCENES: tuple[Callable[[], Scene], ...] = (
+    a_plan,
+    reading_together,
+    a_long_result,
+    an_unknown_tool,
+    a_bad_argument,
+    a_patch,
+    an_unavailable_tool,
+    the_end,
+)
+
+Messages = Sequence[Mapping[str, Any]]
+
+
+def last_result(messages: Messages) -> dict[str, Any]:
+    """What the model was told last."""
+    result: dict[str, Any] = json.loads(messages[-1]["content"])
+    return result

@@ -1,0 +1,110 @@
+"""Show the demonstration: in colours on a terminal, as plain text elsewhere, never wider than the screen."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from ..call_text import duration, main_argument, other_arguments
+from ..output import emit
+from ..render import parsed
+from .excerpt import Line, excerpt
+
+if TYPE_CHECKING:
+    from ...tools.registry import ToolRegistry
+    from ...types import JsonDict
+    from .scenes import Scene
+    from .stage import Turn
+
+_MAX_WIDTH = 100
+_LABEL = "{:7}"
+_FIRST_CALL = "handrail call read_file path=README.md"
+# Lines of a result that are shown, by how many calls share the turn.
+_EXCERPT_LINES = {1: 9, 2: 9}
+_EXCERPT_LINES_IN_A_CROWD = 4
+
+
+class Show:
+    """Prints one line after the other; each is cut at the screen's edge, and text of the model is wrapped."""
+
+    def __init__(self) -> None:
+        self._console = Console(file=sys.stdout, highlight=False, soft_wrap=False)
+        self._width = min(self._console.width, _MAX_WIDTH) - 1
+
+    def opening(self, task: str, tools: list[str]) -> None:
+        self._wrapped("", "A scripted model uses real tools, in a folder that is gone afterwards.", "bold")
+        self._wrapped(_LABEL.format("tools"), ", ".join(tools), "dim")
+        self._wrapped(_LABEL.format("user"), task, "bold")
+
+    def scene(self, number: int, scene: Scene) -> None:
+        self._line(Text())
+        title = Text.assemble((f"── {number} {scene.title} ", "bold cyan"))
+        self._line(title.append("─" * max(0, self._width - title.cell_len), "cyan"))
+        self._wrapped("", scene.look, "dim italic")
+
+    def says(self, text: str) -> None:
+        self._wrapped(_LABEL.format("model"), text, "")
+
+    def turn(self, calls: list[JsonDict], turn: Turn, registry: ToolRegistry) -> None:
+        max_lines = _EXCERPT_LINES.get(len(calls), _EXCERPT_LINES_IN_A_CROWD)
+        for call, message in zip(calls, turn.messages, strict=True):
+            self._call(call, message, turn.times.get(call["id"], 0.0), registry)
+            for line in excerpt(message["content"], max_lines=max_lines):
+                self._result(line)
+
+    def together(self, turn: Turn) -> None:
+        """What running at the same time was good for."""
+        times = [turn.times[message["tool_call_id"]] for message in turn.messages]
+        at_once = f"   {len(times)} calls at once took {duration(turn.took_ms)}"
+        self._line(Text.assemble((at_once, "green"), (f"; one after the other: {duration(sum(times))}", "dim")))
+
+    def closing(self, calls: int, seconds: float) -> None:
+        self._line(Text())
+        self._line(
+            Text(
+                f"{calls} calls in {seconds:.1f} s; nothing of it is left behind. --step waits after each scene.", "dim"
+            )
+        )
+        self._line(Text("Go on with  ").append("handrail tools", "bold").append("  or  ").append(_FIRST_CALL, "bold"))
+
+    def wait(self) -> None:
+        """Until the person wants to see the next scene."""
+        sys.stderr.write("[Enter] ")
+        sys.stderr.flush()
+        sys.stdin.readline()
+
+    def _call(self, call: JsonDict, message: JsonDict, took_ms: float, registry: ToolRegistry) -> None:
+        function = call["function"]
+        name = function["name"]
+        failed = bool((parsed(message["content"]) or {}).get("error"))
+        took = f" {duration(took_ms)}"
+        line = Text("   ").append(f"{registry.get_emoji(name)} ").append(name, "bold")
+        arguments = json.loads(function["arguments"])
+        if about := main_argument(registry, name, arguments, max_chars=40):
+            line.append(f" {about}")
+        if others := other_arguments(registry, name, arguments):
+            line.append(f" {others}", "dim")
+        room = self._width - len(took) - 2
+        line.truncate(room, overflow="ellipsis", pad=True)
+        self._line(line.append(" ✗" if failed else " ✓", "red" if failed else "green").append(took, "dim"))
+
+    def _result(self, line: Line) -> None:
+        margin = Text.assemble(("      │ ", "dim"))
+        wraps = line.style == "red"  # an error is told to its end, the rest is cut
+        for part in textwrap.wrap(line.text, self._width - len(margin)) if wraps else [line.text]:
+            self._line(margin.copy().append(part, line.style))
+
+    def _wrapped(self, label: str, text: str, style: str) -> None:
+        for number, part in enumerate(textwrap.wrap(text, self._width - len(label))):
+            self._line(Text.assemble((label if not number else " " * len(label), "cyan"), (part, style)))
+
+    def _line(self, text: Text) -> None:
+        text.truncate(self._width, overflow="ellipsis")
+        with self._console.capture() as captured:
+            self._console.print(text, no_wrap=True)
+        emit(captured.get(), end="")

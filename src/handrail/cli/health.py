@@ -1,0 +1,118 @@
+"""Look at everything that can be wrong with an installation, without needing any of it to be right."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from ..errors import HandrailError
+
+if TYPE_CHECKING:
+    from ..config import Config
+
+
+class Health(Enum):
+    """`MISSING` is something optional that is not there; only `BROKEN` is a fault."""
+
+    OK = "ok"
+    MISSING = "missing"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    health: Health
+    detail: str
+    fix: str = ""
+
+
+def examine() -> Iterator[Finding]:
+    """Everything, from the ground up."""
+    yield Finding("python", Health.OK, f"{platform.python_version()} ({sys.executable})")
+    yield Finding("handrail", Health.OK, f"{__version__} ({Path(__file__).parent.parent})")
+    config, finding = _config()
+    yield finding
+    yield _state_folder()
+    yield from _tools()
+    yield from _toolsets(config)
+    yield _ripgrep()
+
+
+def _config() -> tuple[Config, Finding]:
+    """The configuration, or the defaults in place of one that cannot be used."""
+    from ..config import Config, ConfigError, config_path, load_config
+
+    path = config_path()
+    try:
+        config = load_config()
+    except ConfigError as error:
+        fix = "correct it there, or with `handrail config edit`"
+        return Config(), Finding("config", Health.BROKEN, str(error), fix)
+    return config, Finding("config", Health.OK, f"{path}" if path.exists() else f"{path} (not there: defaults hold)")
+
+
+def _state_folder() -> Finding:
+    from ..config import state_dir
+
+    folder = state_dir()
+    nearest = next(path for path in (folder, *folder.parents) if os.path.exists(path))
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        what = "is not a folder" if not nearest.is_dir() else "cannot be written"
+        fix = "correct that, or put everything elsewhere with HANDRAIL_HOME"
+        return Finding("state folder", Health.BROKEN, f"{folder}: {nearest} {what}", fix)
+    return Finding("state folder", Health.OK, f"{folder}" if folder.exists() else f"{folder} (made when needed)")
+
+
+def _tools() -> Iterator[Finding]:
+    import logging
+
+    from ..tools.discovery import builtin_tools
+    from ..tools.registry import registry
+
+    logging.getLogger("handrail.tools.discovery").setLevel(logging.ERROR)  # what it would warn of is said here
+    for module, reason in builtin_tools().failed.items():
+        fix = "install what it lacks, or reinstall handrail"
+        yield Finding(f"module {module}", Health.BROKEN, f"cannot be imported: {reason}", fix)
+    usable, missing = registry.check_tool_availability()
+    yield Finding("tools", Health.OK, f"{len(usable)} can be used now, {len(missing)} cannot")
+    for name, why in sorted(missing.items()):
+        yield Finding(f"tool {name}", Health.MISSING, why.reason, why.fix)
+
+
+def _toolsets(config: Config) -> Iterator[Finding]:
+    from ..tools.registry import registry
+    from ..toolsets import Toolsets
+
+    toolsets = Toolsets(registry, config.toolsets)
+    with_tools = 0
+    for name in toolsets.names():
+        try:
+            with_tools += bool(toolsets.resolve(name))
+        except HandrailError as error:
+            fix = "correct it in config.yaml, with `handrail config edit`"
+            yield Finding(f"toolset {name}", Health.BROKEN, str(error), fix)
+    yield Finding("toolsets", Health.OK, f"{with_tools} with tools, {len(toolsets.names()) - with_tools} without")
+    try:
+        toolsets.select(config.tools.enabled_toolsets, config.tools.disabled_toolsets)
+    except HandrailError as error:
+        fix = "correct it with `handrail config set` or `unset`"
+        yield Finding("tools.enabled_toolsets, .disabled_toolsets", Health.BROKEN, str(error), fix)
+
+
+def _ripgrep() -> Finding:
+    path = shutil.which("rg")
+    if path is None:
+        fix = "install ripgrep; until then files are searched in Python"
+        return Finding("ripgrep", Health.MISSING, "not found; searching large folders is slower", fix)
+    return Finding("ripgrep", Health.OK, path)

@@ -1,0 +1,66 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Annotated
+
+import typer
+
+from ..errors import HandrailError
+
+_LONGEST_SECONDS = 366 * 24 * 3600
+
+
+def _tool_names(incomplete: str) -> list[str]:
+    with contextlib.suppress(HandrailError):  # nothing to offer; the command itself will say what is wrong
+        from ..model_tools import default
+
+        return [name for name in default().runtime.registry.get_all_tool_names() if name.startswith(incomplete)]
+    return []
+
+
+def _toolset_names(incomplete: str) -> list[str]:
+    with contextlib.suppress(HandrailError):
+        from ..model_tools import default
+
+        return [name for name in default().toolsets.names() if name.startswith(incomplete)]
+    return []
+
+
+def _some_time(seconds: float | None) -> float | None:
+    if seconds is not None and not 0 < seconds <= _LONGEST_SECONDS:
+        raise typer.BadParameter(f"{seconds:g} is not a time to wait; give more than 0 seconds, and less than a year")
+    return seconds
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Tool = Annotated[str, typer.Argument(metavar="TOOL", help="Name of a tool.", autocompletion=_tool_names)]
+Toolsets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--toolset",
+        "-t",
+        metavar="NAME",
+        help="Only the tools of this set; may be given several times.",
+        autocompletion=_toolset_names,
+    ),
+]
+Disabled = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--disable",
+        metavar="NAME",
+        help="Without the tools of this set; may be given several times.",
+        autocompletion=_toolset_names,
+    ),
+]
+ToolsetName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A toolset.", autocompletion=_toolset_names)]
+Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="The task that the calls belong to.")]
+Session = Annotated[str | None, typer.Option("--session", metavar="ID", help="The session that the calls belong to.")]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", metavar="SECONDS", callback=_some_time, help="Cancel what is not done by then; exit code 124."
+    ),
+]

@@ -1,0 +1,128 @@
+"""What is written where: the result on stdout, everything else on stderr, colours only for a terminal that wants them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+from .exits import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+# Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, a person must see them.
+_UNSEEN = [*range(9), *range(11, 32), *range(127, 160), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+_MADE_VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _UNSEEN}
+
+
+def say(message: str) -> None:
+    """What went wrong, or what the person should know."""
+    note(f"handrail: {message}")
+
+
+def note(line: str, *, mark: str = "") -> None:
+    """One line on stderr, behind a mark that may be painted."""
+    with contextlib.suppress(OSError):  # nobody is left to be told
+        sys.stderr.write(f"{mark} {visible(line)}\n" if mark else f"{visible(line)}\n")
+        sys.stderr.flush()
+
+
+def emit(text: str, stream: TextIO | None = None, *, end: str = "\n") -> None:
+    """Write a part of the result. When the reader has gone away (`| head`) the command ends, without complaint."""
+    stream = stream or sys.stdout
+    try:
+        stream.write(text + end)
+        stream.flush()
+    except BrokenPipeError:
+        _point_at_nothing(stream)
+        raise typer.Exit(ExitCode.READER_GONE) from None
+
+
+def emit_json(value: Any, stream: TextIO | None = None) -> None:
+    stream = stream or sys.stdout
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    emit(visible(text) if stream.isatty() else text, stream)
+
+
+def emit_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, wide: int | None = None) -> None:
+    """A table on stdout: drawn to fit a terminal, or plain columns that a program can cut. `wide` may wrap."""
+    if sys.stdout.isatty():
+        _draw(headers, rows, wide)
+        return
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    for row in (headers, *rows):
+        emit("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def colours(stream: TextIO) -> bool:
+    """Whether a stream is to have colours."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, style: str, *, on: bool) -> str:
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if on and text else text
+
+
+def visible(text: str) -> str:
+    """Text that came from elsewhere, with nothing in it that a terminal would obey."""
+    return text.replace("\r\n", "\n").translate(_MADE_VISIBLE)
+
+
+@contextlib.contextmanager
+def result_stream() -> Iterator[TextIO]:
+    """stdout, for the result alone: what a tool, or a program that it starts, prints from here on goes to stderr.
+
+    That is not taken back at the end: a call that was left behind may print until the process is gone.
+    """
+    kept = sys.stdout
+    kept.flush()
+    sys.stdout = sys.stderr
+    if not (_has_descriptor(kept, 1) and _has_descriptor(sys.stderr, 2)):
+        yield kept
+        return
+    with open(os.dup(1), "w", encoding=kept.encoding, errors=kept.errors) as moved:
+        os.dup2(2, 1)
+        yield moved
+
+
+def _has_descriptor(stream: TextIO, number: int) -> bool:
+    try:
+        return stream.fileno() == number
+    except (OSError, ValueError):
+        return False
+
+
+def _draw(headers: Sequence[str], rows: Sequence[Sequence[str]], wide: int | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, header in enumerate(headers):
+        table.add_column(header, no_wrap=index != wide, overflow="fold" if index == wide else "ellipsis")
+    for row in rows:
+        table.add_row(*map(Text.from_ansi, row))
+    Console().print(table)
+
+
+def end_quietly() -> None:
+    """Write out what is still held back, here, where a reader that has gone away can be borne."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            _point_at_nothing(stream)
+
+
+def _point_at_nothing(stream: TextIO) -> None:
+    """What is still buffered would be written when Python ends, and fail again there, with a traceback."""
+    with contextlib.suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
+        os.close(nothing)

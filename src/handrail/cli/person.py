@@ -1,0 +1,47 @@
+"""Ask the person at the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from .output import colours, paint, visible
+
+
+class TerminalPerson:
+    """Questions on stderr, answers from stdin. An empty line asks again; the end of input (Ctrl-D) is no answer."""
+
+    def ask(self, question: str, choices: Sequence[str]) -> str | None:
+        painted = colours(sys.stderr)
+        sys.stderr.write(paint(f"? {visible(question)}", "bold", on=painted) + "\n")
+        for number, choice in enumerate(choices, 1):
+            sys.stderr.write(f"  {paint(str(number), 'cyan', on=painted)}  {visible(choice)}\n")
+        hint = f"1-{len(choices)}, or your own words" if choices else "your answer"
+        while True:
+            sys.stderr.write(paint(f"  {hint}: ", "dim", on=painted))
+            sys.stderr.flush()
+            line = _read_line()
+            if line is None:
+                sys.stderr.write("\n")
+                return None
+            if line.strip():
+                return _chosen(line.strip(), choices)
+
+
+def _chosen(answer: str, choices: Sequence[str]) -> str:
+    if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(choices):
+        return choices[int(answer) - 1]
+    return answer
+
+
+def _read_line() -> str | None:
+    # Not `input()`: a call that is cancelled leaves its thread here, and one that waits inside of Python's buffered
+    # reader holds a lock that the interpreter needs to end.
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(0, 4096)
+        if not piece:
+            break
+        line += piece
+    return line.decode("utf-8", "replace") if line else None

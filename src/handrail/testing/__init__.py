@@ -1,0 +1,28 @@
+"""Stand-ins for the roles around a runtime, for tests and demonstrations: a model, a person, an approver, a store.
+
+    model = ScriptedModel([ModelReply("I look.", [call("read_file", path="a.py")]), ModelReply("Done.")])
+    person = ScriptedPerson(["blue"])
+    runtime = Runtime(registry, person=person, results=MemoryResultStore())
+
+Each one records what it was asked.
+"""
+
+from __future__ import annotations
+
+from ..protocols import ModelReply
+from .agent import FakeAgent
+from .model import Reply, ScriptedModel, Sent, call
+from .people import RecordingApprover, ScriptedPerson
+from .results import MemoryResultStore
+
+__all__ = [
+    "FakeAgent",
+    "MemoryResultStore",
+    "ModelReply",
+    "RecordingApprover",
+    "Reply",
+    "ScriptedModel",
+    "ScriptedPerson",
+    "Sent",
+    "call",
+]

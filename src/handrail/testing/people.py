@@ -1,0 +1,31 @@
+"""People who answer from a list: one who approves or denies, one who is asked questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..protocols import ApprovalRequest, Decision
+
+
+class RecordingApprover:
+    """Gives the decisions in turn, and denies when they are used up. `requests` has what it was asked."""
+
+    def __init__(self, decisions: Iterable[Decision] = ()) -> None:
+        self._decisions = list(decisions)
+        self.requests: list[ApprovalRequest] = []
+
+    def decide(self, request: ApprovalRequest) -> Decision:
+        self.requests.append(request)
+        return self._decisions.pop(0) if self._decisions else Decision.DENY
+
+
+class ScriptedPerson:
+    """Gives the answers in turn; None, or no answer left, is someone who is not there. `asked` has the questions."""
+
+    def __init__(self, answers: Iterable[str | None] = ()) -> None:
+        self._answers = list(answers)
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+
+    def ask(self, question: str, choices: Sequence[str]) -> str | None:
+        self.asked.append((question, tuple(choices)))
+        return self._answers.pop(0) if self._answers else None

@@ -1,0 +1,84 @@
+"""`handrail demo`."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from handrail.cli.demo.scenes import SCENES
+
+from ..support import takes_less_than
+from .conftest import Cli
+
+# What each scene is there to show.
+SHOWN = [
+    "calls at once took",
+    "lines are kept as r_",
+    "235 in all",
+    "unknown_tool: Unknown tool: serch_files; did you mean search_files?",
+    "shop/orders.py:5:DISCOUNT_FROM = 10",
+    "invalid_arguments: argument 'offset': expected integer",
+    "+    if pieces >= DISCOUNT_FROM:",
+    "4000 orders checked, 0 wrong",
+    "unavailable: deploy is unavailable: there is no SHOP_TOKEN",
+    "☑ Fix the bug and check again",
+    "handrail call read_file path=README.md",
+]
+
+
+def test_the_demo_shows_every_scene_quickly_and_leaves_nothing(cli: Cli) -> None:
+    with takes_less_than(10):
+        ran = cli("demo", COLUMNS="80")
+    assert (ran.code, ran.err) == (0, "")
+    text = re.sub(r"\n +│? ?", " ", ran.out)  # wrapped lines are one again
+    for expected in SHOWN:
+        assert expected in re.sub(r" +", " ", text) or expected in ran.out
+    for number, scene in enumerate(SCENES, 1):
+        assert f"── {number} {scene().title} ─" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "\x1b" not in ran.out
+    for folder in (cli.temp, cli.home, cli.cwd):
+        assert list(folder.iterdir()) == []
+
+
+def test_the_reads_really_run_at_the_same_time(cli: Cli) -> None:
+    times = re.search(
+        r"at once took ([\d.]+) (m?s); one after the other: ([\d.]+) (m?s)", cli("demo", COLUMNS="100").out
+    )
+    assert times is not None
+    together, alone = (float(times[at]) * (1 if times[at + 1] == "ms" else 1000) for at in (1, 3))
+    assert together < alone
+
+
+@pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_the_demo_fits_a_terminal_of_80_columns(cli: Cli, env: dict[str, str]) -> None:
+    with cli.terminal("demo", columns=80, **env) as terminal:
+        assert terminal.end() == 0
+    assert max(map(len, terminal.text.splitlines())) <= 80
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]m", terminal.shown)) is (env == {})
+
+
+def test_the_demo_can_wait_after_each_scene(cli: Cli) -> None:
+    with cli.terminal("demo", "--step") as terminal:
+        for _ in SCENES[1:]:
+            terminal.wait_for("[Enter] ")
+            terminal.shown = ""
+            terminal.type("\n")
+        assert terminal.end() == 0
+    assert "handrail tools" in terminal.shown
+
+
+def test_the_demo_leaves_the_tools_of_the_process_alone(cli: Cli) -> None:
+    script = cli.file(
+        "script.py",
+        "import json\nfrom handrail.cli.demo.play import play\nfrom handrail.tools.registry import registry\n"
+        "from handrail.plugins.manager import hooks\nplay()\n"
+        "print(json.dumps([registry.get_entry('deploy') is None, hooks.active]))\n",
+    )
+    import subprocess
+    import sys
+
+    out = subprocess.run([sys.executable, str(script)], env=cli.env, capture_output=True, check=True).stdout
+    assert json.loads(out.splitlines()[-1]) == [True, False]

@@ -1,0 +1,134 @@
+"""What every command has in common: where it writes, how it ends, what it costs to start."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import handrail
+from handrail.cli import commands, supervise
+
+from .conftest import Cli, run_here
+
+COMMANDS = [
+    *((module.name,) for module in pkgutil.iter_modules(commands.__path__)),
+    *(("config", name) for name in ("get", "set", "unset", "path", "edit", "show")),
+]
+
+
+def test_the_version_is_told_without_loading_anything(cli: Cli) -> None:
+    assert cli("--version").out == f"handrail {handrail.__version__}\n"
+    code = (
+        "import sys; sys.argv = ['handrail', '--version']; from handrail.cli import main; main(); print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], env=cli.env, capture_output=True, text=True, check=True
+    ).stdout
+    assert not {"typer", "handrail.tools", "handrail.config", "asyncio"}.intersection(loaded.split())
+
+
+def test_help_loads_nothing_heavy(cli: Cli) -> None:
+    code = (
+        "import sys; sys.argv = ['handrail', '--help']; from handrail.cli import main\n"
+        "try: main()\nexcept SystemExit: print('loaded', *sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], env=cli.env, capture_output=True, text=True, check=True)
+    loaded = ran.stdout.rsplit("loaded", 1)[1].split()
+    heavy = {"rich", "pydantic", "jsonschema_rs", "ruamel", "asyncio", "pluggy", "handrail.config", "handrail.tools"}
+    assert not heavy.intersection(loaded)
+
+
+def test_no_arguments_show_the_help(cli: Cli) -> None:
+    ran = cli()
+    assert ran.code == 2
+    assert "--install-completion" not in ran.out + ran.err
+    for name, *_ in COMMANDS:
+        assert f"\n  {name} " in ran.out + ran.err
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_help_of_every_command_teaches_by_example(command: tuple[str, ...]) -> None:
+    ran = run_here(*command, "--help")
+    assert ran.code == 0
+    assert f"handrail {' '.join(command)}" in ran.out.split("Example", 1)[1]
+    assert max(map(len, ran.out.splitlines())) <= 100
+
+
+def test_an_unknown_command_is_a_usage_error_with_a_suggestion(cli: Cli) -> None:
+    ran = cli("tolls")
+    assert (ran.code, ran.out) == (2, "")
+    assert "tools" in ran.err
+
+
+@pytest.mark.parametrize("command", [("tools",), ("schema",), ("call", "todo", "-"), ("demo",), ("doctor",)])
+def test_a_reader_that_goes_away_causes_no_complaint(cli: Cli, command: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with cli.start(*command, stdout=writer) as process:
+        os.close(writer)
+        _, err = process.communicate(b"", timeout=60)
+    assert err == b""
+    assert process.returncode == 141
+    assert list(cli.temp.iterdir()) == []
+
+
+def test_closed_streams_are_borne(cli: Cli) -> None:
+    command = f"{sys.executable} -m handrail tools <&- >&- 2>&-"
+    assert subprocess.run(command, shell=True, cwd=cli.cwd, env=cli.env, check=False).returncode == 0
+
+
+def test_results_are_utf_8_whatever_the_locale_says(cli: Cli) -> None:
+    cli.file("a.txt", "grün 🌿\n")
+    ran = cli(
+        "call",
+        "read_file",
+        "path=a.txt",
+        LC_ALL="POSIX",
+        PYTHONCOERCECLOCALE="0",
+        PYTHONUTF8="0",
+        PYTHONIOENCODING="ascii",
+    )
+    assert (ran.code, ran.json["content"]) == (0, "grün 🌿\n")
+
+
+@pytest.mark.parametrize(
+    ("shell", "mark"), [("bash", "complete -o"), ("zsh", "#compdef"), ("fish", "complete --command")]
+)
+def test_a_completion_script_is_only_printed(cli: Cli, shell: str, mark: str) -> None:
+    ran = cli("completion", shell)
+    assert ran.code == 0
+    assert mark in ran.out
+    assert "handrail" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("handrail to", "toolsets"), ("handrail call rea", "read_file"), ("handrail tools --toolset fi", "file")],
+)
+def test_the_shell_completes_commands_tools_and_toolsets(cli: Cli, words: str, expected: str) -> None:
+    ran = cli(_HANDRAIL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+    assert expected in ran.out.split()
+
+
+def test_a_completion_in_bash_works_end_to_end(cli: Cli, tmp_path: Path) -> None:
+    folder = str(Path(sys.executable).parent)
+    script = (
+        'eval "$(handrail completion bash)"; COMP_WORDS=(handrail call read_f); COMP_CWORD=2; '
+        "_handrail_completion handrail; echo ${COMPREPLY[@]}"
+    )
+    env = {**cli.env, "PATH": f"{folder}:{cli.env['PATH']}"}
+    ran = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "read_file"
+
+
+def test_what_blocks_everything_is_left_behind_after_a_while(
+    held: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "GRACE_SECONDS", 0.01)
+    assert supervise.supervise(lambda cancel: held.wait(), timeout=0.01) == (None, supervise.Ending.TIMED_OUT)
