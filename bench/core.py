@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import os
 import subprocess
 import sys
 import time
@@ -49,17 +50,22 @@ def figures() -> Iterator[Figure]:
 
 
 def cold_start() -> Iterator[Figure]:
+    # Everybody's packages have their bytecode; where Python is told not to write it, ours would be compiled each time.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
     def run(code: str) -> Callable[[], float]:
         def timed() -> float:
             start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, env=environment)
             return time.perf_counter() - start
 
         return timed
 
     ours, floor, ratio = alternating(run(_COLD), run(_COLD_FLOOR), rounds=15)
     peers = "hermes 18.8, pydantic-ai 10.6, smallest 3.0"
-    yield Figure("cold start: import, list all tools, call one", milliseconds(ours), milliseconds(floor), ratio, 2, peers)
+    yield Figure(
+        "cold start: import, list all tools, call one", milliseconds(ours), milliseconds(floor), ratio, 2, peers
+    )
     count = int(subprocess.run([sys.executable, "-c", _COLD + _COUNT_MODULES], capture_output=True, check=True).stdout)
     yield Figure("  modules imported then, of 250", str(count), "250", count / 250, 1, "hermes 900, pydantic-ai 678")
 
@@ -118,7 +124,8 @@ def many_tools(number: int = 1000) -> Iterator[Figure]:
     def register(from_schemas: dict[str, Any]) -> float:
         table = ToolRegistry()
         start = time.perf_counter()
-        for name in names:
+        for index in range(number):
+            name = f"tool_{index}"
             table.register(name=name, toolset="bench", schema=from_schemas[name], handler=samples.handler)
         elapsed = time.perf_counter() - start
         kept[:] = [table]
@@ -127,14 +134,18 @@ def many_tools(number: int = 1000) -> Iterator[Figure]:
     def register_floor() -> float:
         table: dict[str, Any] = {}
         start = time.perf_counter()
-        for name in names:
-            table[f"{name}"] = (samples.work, samples.SCHEMA)
+        for index in range(number):
+            table[f"tool_{index}"] = (samples.work, samples.SCHEMA)
         return time.perf_counter() - start
 
     ours, floor, ratio = alternating(lambda: register(schemas), register_floor, rounds=21)
-    yield Figure(f"{number:,} tools: register from schema", milliseconds(ours), milliseconds(floor), ratio, 5, "hermes 7.5")
+    yield Figure(
+        f"{number:,} tools: register from schema", milliseconds(ours), milliseconds(floor), ratio, 5, "hermes 7.5"
+    )
     ours, floor, ratio = alternating(lambda: register(distinct), register_floor, rounds=7)
-    yield Figure("  the same, every schema another", milliseconds(ours), milliseconds(floor), ratio, None, "not checked by any")
+    yield Figure(
+        "  the same, every schema another", milliseconds(ours), milliseconds(floor), ratio, None, "not checked by any"
+    )
 
     def listing(again: bool) -> Callable[[], float]:
         def timed() -> float:
@@ -164,7 +175,9 @@ def many_tools(number: int = 1000) -> Iterator[Figure]:
     ours, floor, ratio = alternating(listing(False), listing_floor, rounds=15)
     yield Figure("  list them, first time", milliseconds(ours), milliseconds(floor), ratio, 15, "hermes 85")
     ours, floor, ratio = alternating(listing(True), listing_floor, rounds=15)
-    yield Figure("  list them again, a copy each", milliseconds(ours), milliseconds(floor), ratio, 8, "hermes 0.2, shared dicts")
+    yield Figure(
+        "  list them again, a copy each", milliseconds(ours), milliseconds(floor), ratio, 8, "hermes 0.2, shared dicts"
+    )
     yield _growth()
 
 
@@ -220,7 +233,9 @@ def parallel(number: int = 100) -> Iterator[Figure]:
         assert len(answers) == count
         return (time.perf_counter() - start - samples.SLEEP_SECONDS) / count
 
-    ours, floor, ratio = alternating(lambda: asyncio.run(in_flight(10_000)), lambda: asyncio.run(in_flight(1_000)), rounds=3)
+    ours, floor, ratio = alternating(
+        lambda: asyncio.run(in_flight(10_000)), lambda: asyncio.run(in_flight(1_000)), rounds=3
+    )
     yield Figure("  overhead a call at 10,000 in flight, to 1,000", microseconds(ours), microseconds(floor), ratio, 2.5)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import logging
 import marshal
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import mentions
@@ -60,12 +62,13 @@ class Definitions:
         listed = frozenset(entry.name for entry in selection.entries) - missing.keys() if selection.dynamic else None
         overrides = {e.name: _overrides(e, listed or frozenset()) for e in selection.dynamic if e.name not in missing}
         key = (chosen, format, frozenset(missing), marshal.dumps(overrides) if overrides else b"")
-        frozen = self._listings.get(key)
-        if frozen is not None:
-            return cast("list[JsonDict]", marshal.loads(frozen))  # our own bytes
-        definitions = _build(selection, missing, overrides, format)
-        self._keep(self._listings, key, marshal.dumps(definitions))
-        return definitions
+        with _no_collecting():
+            frozen = self._listings.get(key)
+            if frozen is not None:
+                return cast("list[JsonDict]", marshal.loads(frozen))  # our own bytes
+            definitions = _build(selection, missing, overrides, format)
+            self._keep(self._listings, key, marshal.dumps(definitions))
+            return definitions
 
     def _selection(self, chosen: tuple[int, tuple[str, ...] | None, tuple[str, ...]]) -> _Selection:
         known = self._selections.get(chosen)
@@ -87,6 +90,19 @@ class Definitions:
             cache[key] = value
             while len(cache) > _KEPT_LISTINGS:
                 cache.popitem(last=False)
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """A listing is one burst of new dicts, none of them garbage: looking for some in between costs more than making them."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _build(

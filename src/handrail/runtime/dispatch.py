@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -202,12 +203,13 @@ class Runtime:
                 contained=in_batch,
                 grace=CANCEL_GRACE_SECONDS if plan.wants_context else 0,
             )
-            return self._finished(plan, (yield step))
-        except CallTimeout as error:
-            stop.cancel("its time is over", timed_out=True)
-            return error_outcome(CallTimeout(f"{call.name} {error}"))
-        except CallCancelled as error:
-            return error_outcome(CallCancelled(f"{call.name} was cancelled: {error}"))
+            outcome = self._finished(plan, (yield step))
+            if not stop.cancelled:
+                return outcome
+            return _cut_short(call.name, stop.error(), partial=outcome)
+        except (CallTimeout, CallCancelled) as error:
+            stop.cancel("its time is over", timed_out=isinstance(error, CallTimeout))
+            return _cut_short(call.name, error)
         except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
             return failure_outcome(error)
         except BaseException:
@@ -306,6 +308,18 @@ class Runtime:
         from ..safe_text import safe_error
 
         return tool_error(safe_error(f"Error executing {name}: {error}"))
+
+
+def _cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcome | None = None) -> str:
+    """The answer for a call that was stopped, with what the handler had by then."""
+    verb = "" if isinstance(error, CallTimeout) else "was cancelled: "
+    details: JsonDict = {}
+    if partial is not None:
+        try:
+            details["partial"] = json.loads(partial) if isinstance(partial, str) else partial
+        except ValueError:
+            details["partial"] = partial
+    return error_outcome(type(error)(f"{name} {verb}{error}", **details))
 
 
 def _reads(handler: Callable[..., Any]) -> tuple[frozenset[str] | None, bool]:
