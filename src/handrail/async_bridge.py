@@ -15,11 +15,12 @@ from typing import Any, TypeVar, cast
 
 from .errors import CallCancelled, CallTimeout
 from .types import CancelToken
-from .workers import run_bounded
+from .workers import LONGEST_SECONDS, pool, run_bounded
 
 T = TypeVar("T")
 
 NESTED_DEADLINE_SECONDS = 300.0
+CLEAN_UP_SECONDS = 0.3
 
 
 def run_async(awaitable: Awaitable[T], *, timeout: float | None = None, cancel: CancelToken | None = None) -> T:
@@ -35,27 +36,58 @@ def run_async(awaitable: Awaitable[T], *, timeout: float | None = None, cancel: 
     return _run_here(awaitable)
 
 
-async def bounded(awaitable: Awaitable[T], *, timeout: float | None, cancel: CancelToken | None = None) -> T:  # noqa: ASYNC109
-    """Await with a limit and a token, turning either into a typed error."""
-    task = asyncio.ensure_future(awaitable)
+def is_being_cancelled() -> bool:
+    """Whether somebody cancels the running task; a CancelledError that comes without that is only an exception."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def bounded(
+    awaitable: Awaitable[T],
+    *,
+    timeout: float | None,  # noqa: ASYNC109  the limit of a foreign awaitable
+    cancel: CancelToken | None = None,
+    clean_up: float = CLEAN_UP_SECONDS,
+) -> T:
+    """Await with a limit and a token, turning either into a typed error. Work that swallows its cancellation is left."""
     loop = asyncio.get_running_loop()
-    forget = cancel.on_cancel(lambda: loop.call_soon_threadsafe(task.cancel)) if cancel is not None else None
-    limit = asyncio.timeout(timeout)
+    task = asyncio.ensure_future(awaitable)
+    stopped: asyncio.Future[None] = loop.create_future()
+    forget = cancel.on_cancel(lambda: loop.call_soon_threadsafe(_finish, stopped)) if cancel is not None else None
+    limit = None if timeout is None else min(timeout, LONGEST_SECONDS)
     try:
-        async with limit:
-            return await task
-    except TimeoutError:
-        if limit.expired():
-            raise CallTimeout(f"did not end within {timeout:g} s") from None
-        raise
-    except asyncio.CancelledError:
+        await asyncio.wait({task, stopped}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return _result_of(task, cancel)
+        await _end(task, clean_up)
         if cancel is not None and cancel.cancelled:
-            raise cancel.error() from None
-        task.cancel()
+            raise cancel.error()
+        raise CallTimeout(f"did not end within {timeout:g} s")
+    except asyncio.CancelledError:
+        await _end(task, clean_up)
         raise
     finally:
+        stopped.cancel()
         if forget is not None:
             forget()
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _result_of(task: asyncio.Future[T], cancel: CancelToken | None) -> T:
+    if task.cancelled() and cancel is not None and cancel.cancelled:
+        raise cancel.error()
+    return task.result()
+
+
+async def _end(task: asyncio.Future[Any], seconds: float) -> None:
+    """Cancel, and give its clean-up a moment."""
+    task.cancel()
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody will ask for it any more
+    await asyncio.wait({task}, timeout=seconds)
 
 
 class _LoopHolder:
@@ -69,11 +101,16 @@ class _LoopHolder:
 _thread = threading.local()
 
 
-def _run_here(awaitable: Awaitable[T]) -> T:
-    holder = getattr(_thread, "holder", None)
+def _loop_of_this_thread() -> asyncio.AbstractEventLoop:
+    # Nothing but the thread may hold the holder: a kept exception keeps the frames that it passed.
+    holder: _LoopHolder | None = getattr(_thread, "holder", None)
     if holder is None or holder.loop.is_closed():
         holder = _thread.holder = _LoopHolder()
-    loop: asyncio.AbstractEventLoop = holder.loop
+    return holder.loop
+
+
+def _run_here(awaitable: Awaitable[T]) -> T:
+    loop = _loop_of_this_thread()
     task = asyncio.ensure_future(awaitable, loop=loop)
     try:
         return loop.run_until_complete(task)
@@ -100,6 +137,9 @@ async def _as_coroutine(awaitable: Awaitable[T]) -> T:
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
     if loop.is_closed() or loop.is_running():
+        return
+    if asyncio._get_running_loop() is not None:  # let go inside another loop, where it cannot be run to its end
+        pool.submit(_close, loop)
         return
     pending: set[asyncio.Task[Any]] = asyncio.all_tasks(loop)
     for task in pending:

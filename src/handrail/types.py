@@ -52,7 +52,10 @@ class CancelToken:
             self.cancelled = True
             callbacks, self._callbacks = self._callbacks, {}
         for callback in callbacks.values():
-            callback()
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001  one listener's bug must not keep the others running
+                log.warning("what was to happen on cancel failed: %s: %s", type(error).__name__, error)
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], object]:
         """Call `callback` once on cancel (at once if that has happened). Returns a function that takes it back."""

@@ -18,6 +18,8 @@ from .types import CancelToken
 T = TypeVar("T")
 
 IDLE_SECONDS = 5.0
+# More than a year; what waits inside cannot count much further.
+LONGEST_SECONDS = 50_000_000.0
 
 Job = tuple[contextvars.Context, Callable[..., Any], tuple[Any, ...], "Future[Any]"]
 
@@ -87,8 +89,10 @@ class _Worker:
                 _run(*job)
             del job  # a waiting thread must not keep the last call's arguments alive
             self._pool.rejoin(self)
-            if not self._wake.acquire(timeout=self._pool.idle_seconds) and self._pool.leave(self):
-                return
+            if not self._wake.acquire(timeout=self._pool.idle_seconds):
+                if self._pool.leave(self):
+                    return
+                self._wake.acquire()  # just taken from the idle ones: its job is on the way
 
 
 def _run(
@@ -123,7 +127,7 @@ def run_bounded(
     future.add_done_callback(lambda _: over.set())
     forget = cancel.on_cancel(over.set) if cancel is not None else None
     try:
-        over.wait(timeout)
+        over.wait(None if timeout is None else min(timeout, LONGEST_SECONDS))
     finally:
         if forget is not None:
             forget()

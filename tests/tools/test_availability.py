@@ -106,11 +106,11 @@ class TestListing:
         check = Check(SystemExit(3))
         add(registry, "tool", check_fn=check)
         add(registry, "other", check_fn=lambda: True)
-        with takes_less_than(2):
+        with takes_less_than(5):
             assert listed(registry) == ["other"]
         check.answer = True
         clock.now += 31
-        with takes_less_than(2):
+        with takes_less_than(5):
             assert listed(registry) == ["other", "tool"]
 
     def test_a_coroutine_is_not_taken_for_a_yes(self, registry: ToolRegistry) -> None:
@@ -227,7 +227,7 @@ class TestHanging:
     ) -> None:
         add(registry, "hangs", check_fn=lambda: held.wait(PATIENCE_SECONDS))
         add(registry, "fine", check_fn=lambda: True)
-        with takes_less_than(2):
+        with takes_less_than(5):
             assert listed(registry) == ["fine"]
         assert "0.1 s" in registry.unavailable_tools()["hangs"].reason
 
@@ -237,7 +237,7 @@ class TestHanging:
         for index in range(12):
             add(registry, f"a_hangs_{index}", check_fn=lambda index=index: held.wait(PATIENCE_SECONDS))
         add(registry, "z_fine", check_fn=lambda: True)
-        with takes_less_than(3):
+        with takes_less_than(5):
             assert listed(registry) == ["z_fine"]
 
     def test_checks_that_hang_do_not_pile_up_threads(self, held: threading.Event) -> None:
@@ -267,11 +267,9 @@ class TestHanging:
         wait_until(lambda: not [t for t in threading.enumerate() if t.name == "handrail-check"])
         assert listed(registry) == ["slow"]
 
-    def test_a_call_of_a_tool_whose_check_hangs_is_bounded(
-        self, registry: ToolRegistry, held: threading.Event
-    ) -> None:
+    def test_a_call_of_a_tool_whose_check_hangs_is_bounded(self, registry: ToolRegistry, held: threading.Event) -> None:
         add(registry, "hangs", check_fn=lambda: held.wait(PATIENCE_SECONDS))
-        with takes_less_than(2):
+        with takes_less_than(5):
             assert error_in(registry.dispatch("hangs", {}))["error_type"] == "unavailable"
 
     @pytest.mark.usefixtures("restless_threads")

@@ -27,7 +27,9 @@ class Ada:
 def test_the_question_reaches_the_person_and_the_answer_the_model(default_registry: ToolRegistry) -> None:
     ada = Ada()
     runtime = Runtime(default_registry, person=ada)
-    answer = json.loads(runtime.handle("clarify", {"question": " Which one? ", "choices": ["the first", " ", "the second "]}))
+    answer = json.loads(
+        runtime.handle("clarify", {"question": " Which one? ", "choices": ["the first", " ", "the second "]})
+    )
     assert answer == {"question": "Which one?", "answer": "the second", "answered": True}
     assert ada.asked == [("Which one?", ["the first", "the second"])]
 
@@ -56,4 +58,7 @@ def test_someone_who_fails_to_answer_breaks_nothing(default_registry: ToolRegist
         def ask(self, question: str, choices: Sequence[str]) -> str | None:
             raise ConnectionError("the chat is closed")
 
-    assert "the chat is closed" in error_in(Runtime(default_registry, person=Gone()).handle("clarify", {"question": "?"}))["error"]
+    assert (
+        "the chat is closed"
+        in error_in(Runtime(default_registry, person=Gone()).handle("clarify", {"question": "?"}))["error"]
+    )

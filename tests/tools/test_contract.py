@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -54,7 +54,7 @@ def test_a_schema_that_mentions_no_names_at_all_takes_any() -> None:
 
 
 def test_enum_members_and_tuples_in_a_schema_are_written_as_json_would() -> None:
-    class Colour(str, Enum):
+    class Colour(StrEnum):
         RED = "red"
 
     contract = Contract("tool", {"type": "object", "properties": {"c": {"enum": [Colour.RED]}}, "required": ("c",)})

@@ -107,9 +107,7 @@ class TestFinding:
         answer = handle_function_call("forecast", '{"days": "3"}', task_id="t-1")
         assert json.loads(answer) == {"days": 3, "task": "t-1"}
 
-    def test_the_same_module_answers_once_its_key_is_there(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_same_module_answers_once_its_key_is_there(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DROPPED_KEY", "x")
         source = registration("keyed").replace("handler=", "check_fn=lambda: bool(os.getenv('DROPPED_KEY')), handler=")
         write(folder, keyed_tool="import os\n" + source)
@@ -294,6 +292,8 @@ class TestCheap:
     def test_importing_touches_no_disk_no_network_and_nothing_heavy(self, tmp_path: Path) -> None:
         code = f"from pathlib import Path\nhome = Path({str(tmp_path)!r})\n{IMPORT_EVERYTHING}"
         environment = {**os.environ, "HANDRAIL_HOME": str(tmp_path)}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines() == ["[]", "['MainThread']"]

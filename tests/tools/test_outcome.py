@@ -88,12 +88,13 @@ class Spiky(BaseModel):
     x: float
 
 
-@pytest.mark.parametrize("value", [Spiky(x=float("nan")), Spiky, {"_multimodal": True}, {"_multimodal": 1, "content": []}])
+@pytest.mark.parametrize(
+    "value", [Spiky(x=float("nan")), Spiky, {"_multimodal": True}, {"_multimodal": 1, "content": []}]
+)
 def test_what_only_looks_like_a_result_is_json_or_an_error(value: Any) -> None:
     try:
         outcome = to_outcome("tool", value)
-    except ResultContract as refused:
-        assert "tool" in str(refused)
-    else:
-        assert isinstance(outcome, str)
-        json.loads(outcome)
+    except ResultContract:
+        return
+    assert isinstance(outcome, str)
+    json.loads(outcome)

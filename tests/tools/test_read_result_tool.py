@@ -45,9 +45,7 @@ class TestPaging:
         ["one line", "", "\n", "a\r\nb\r\nc", "a\rb\rc", "ünï\ncödé\n", "x" * 100_000, ("y" * 5_000 + "\n") * 20],
         ids=["one", "empty", "newline", "windows", "returns", "unicode", "one huge line", "long lines"],
     )
-    def test_following_the_pages_gives_the_whole(
-        self, runtime: Runtime, results: FileResultStore, text: str
-    ) -> None:
+    def test_following_the_pages_gives_the_whole(self, runtime: Runtime, results: FileResultStore, text: str) -> None:
         stored = results.put("tool", text)
         pieces: list[str] = []
         offset = 1
@@ -129,9 +127,7 @@ class TestRefusing:
         assert "keeps no results" in error["error"]
 
 
-def test_what_a_tool_said_is_read_without_running_it_again(
-    runtime: Runtime, default_registry: ToolRegistry
-) -> None:
+def test_what_a_tool_said_is_read_without_running_it_again(runtime: Runtime, default_registry: ToolRegistry) -> None:
     runs = []
 
     def long(args: Any, **kw: Any) -> str:

@@ -36,7 +36,9 @@ def todo(runtime: Runtime, agent: Agent, **arguments: Any) -> dict[str, Any]:
 
 
 def test_a_list_is_written_read_and_replaced(runtime: Runtime, agent: Agent) -> None:
-    written = todo(runtime, agent, todos=[{"id": "1", "content": "plan"}, {"id": "2", "content": "build", "status": "in_progress"}])
+    written = todo(
+        runtime, agent, todos=[{"id": "1", "content": "plan"}, {"id": "2", "content": "build", "status": "in_progress"}]
+    )
     assert [item["status"] for item in written["todos"]] == ["pending", "in_progress"]
     assert written["counts"] == {"pending": 1, "in_progress": 1, "completed": 0, "cancelled": 0}
     assert todo(runtime, agent) == written
@@ -46,7 +48,9 @@ def test_a_list_is_written_read_and_replaced(runtime: Runtime, agent: Agent) -> 
 
 def test_merging_changes_the_known_and_adds_the_new(runtime: Runtime, agent: Agent) -> None:
     todo(runtime, agent, todos=[{"id": "1", "content": "plan"}, {"id": "2", "content": "build"}])
-    merged = todo(runtime, agent, merge=True, todos=[{"id": "1", "status": "completed"}, {"id": "3", "content": "ship"}])
+    merged = todo(
+        runtime, agent, merge=True, todos=[{"id": "1", "status": "completed"}, {"id": "3", "content": "ship"}]
+    )
     assert [(item["id"], item["content"], item["status"]) for item in merged["todos"]] == [
         ("1", "plan", "completed"),
         ("2", "build", "pending"),

@@ -138,13 +138,12 @@ class TestSchema:
         self, registry: ToolRegistry, odd: str
     ) -> None:
         namespace: dict[str, Any] = {}
-        exec(f"def function({odd}: str) -> str:\n    'd'\n    return {odd}\n", namespace)  # noqa: S102
+        exec(f"def function({odd}: str) -> str:\n    'd'\n    return {odd}\n", namespace)
         try:
             registry.tool(toolset="t")(namespace["function"])
-        except RegistrationError as refused:
-            assert odd in str(refused)
-        else:
-            assert registry.dispatch("function", {odd: "x"}) == "x"
+        except RegistrationError:
+            return
+        assert registry.dispatch("function", {odd: "x"}) == "x"
 
     def test_arguments_without_a_name_are_refused(self, registry: ToolRegistry) -> None:
         def star(*args: str) -> str:
@@ -285,7 +284,10 @@ class TestCalling:
             """Order."""
             return f"{item.amount} {tags}"
 
-        assert runtime.handle("order", '{"item": "{\\"name\\": \\"a\\", \\"amount\\": \\"3\\"}", "tags": "x"}') == "3 ['x']"
+        assert (
+            runtime.handle("order", '{"item": "{\\"name\\": \\"a\\", \\"amount\\": \\"3\\"}", "tags": "x"}')
+            == "3 ['x']"
+        )
 
     def test_registering_takes_part_in_collisions(self, registry: ToolRegistry) -> None:
         @registry.tool(toolset="one")

@@ -22,26 +22,26 @@ class Todos:
             return list(self._items.values())
 
     def replace(self, items: Sequence[TodoItem]) -> None:
-        self._set({item.id: item for item in items})
+        with self._lock:
+            self._set({item.id: item for item in items})
 
     def merge(self, changes: Sequence[Mapping[str, str]]) -> None:
         """Change the items of the same id, field by field, and add the others at the end."""
         with self._lock:
             merged = dict(self._items)
-        for fields in changes:
-            known = merged.get(fields["id"])
-            content = fields.get("content") or (known.content if known else "")
-            if not content.strip():
-                raise InvalidArguments(f"item {fields['id']!r} is new and has no content")
-            status = fields.get("status") or (known.status if known else "pending")
-            merged[fields["id"]] = TodoItem(fields["id"], content, status)
-        self._set(merged)
+            for fields in changes:
+                known = merged.get(fields["id"])
+                content = fields.get("content") or (known.content if known else "")
+                if not content.strip():
+                    raise InvalidArguments(f"item {fields['id']!r} is new and has no content")
+                status = fields.get("status") or (known.status if known else "pending")
+                merged[fields["id"]] = TodoItem(fields["id"], content, status)
+            self._set(merged)
 
     def _set(self, items: dict[str, TodoItem]) -> None:
         if len(items) > self._max_items:
             raise InvalidArguments(f"the list would have {len(items)} items; at most {self._max_items} fit")
-        with self._lock:
-            self._items = items
+        self._items = items
 
     def as_text(self) -> str:
         """The open part of the list, for a conversation that was summarised."""

@@ -58,6 +58,7 @@ class HookManager:
         name = name or _free_name(manager, type(plugin).__qualname__)
         try:
             registered = manager.register(plugin, name)
+            manager.check_pending()  # a hook that does not exist
         except Exception as error:  # noqa: BLE001  pluggy raises its own validation errors and ValueError
             if manager.is_registered(plugin) and manager.get_name(plugin) == name:
                 manager.unregister(plugin)

@@ -23,10 +23,10 @@ _SHOWN_CHARS = 120
 
 def prepare(contract: Contract, raw: object, *, max_chars: int = MAX_ARGUMENT_CHARS) -> JsonDict:
     """The arguments as a dict that fits. The caller's own dict is never changed. Raises InvalidArguments."""
-    if type(raw) is str:
+    if isinstance(raw, str):
         arguments = decoding.decode_object(raw, max_chars)
     elif isinstance(raw, dict):
-        arguments = raw
+        arguments = decoding.plain_copy(raw)
     elif raw is None:
         arguments = {}
     else:
@@ -36,16 +36,21 @@ def prepare(contract: Contract, raw: object, *, max_chars: int = MAX_ARGUMENT_CH
             return arguments
     except ValueError as error:
         raise InvalidArguments(f"arguments are not JSON: {error}") from None
+    return _fitted(contract, arguments)
+
+
+def _fitted(contract: Contract, arguments: JsonDict) -> JsonDict:
     from .coercion import Coercion  # what fits, which is nearly everything, never needs it
 
     schema = contract.schema()
     try:
-        repaired = Coercion(schema).arguments(arguments)
+        arguments = decoding.plain_copy(arguments)
+        repaired: JsonDict = decoding.plain_copy(Coercion(schema).arguments(arguments))
+        if contract.is_valid(repaired):
+            return repaired
+        raise _misfit(contract, repaired, schema)
     except RecursionError:
         raise InvalidArguments("arguments are nested too deeply") from None
-    if contract.is_valid(repaired):
-        return repaired
-    raise _misfit(contract, repaired, schema)
 
 
 def _misfit(contract: Contract, arguments: JsonDict, schema: JsonDict) -> InvalidArguments:

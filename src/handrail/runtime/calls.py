@@ -21,7 +21,7 @@ def read_call(raw: Any) -> ToolCall:
     if not isinstance(name, str) or not name:
         raise InvalidArguments("this tool call has no name; it needs {'id', 'function': {'name', 'arguments'}}")
     arguments = next((v for key in ("arguments", "input", "args") if (v := _get(source, key)) is not None), None)
-    return ToolCall(name, arguments, str(_get(raw, "id") or _get(raw, "call_id") or _get(raw, "tool_call_id") or ""))
+    return ToolCall(name, arguments, str(_get(raw, "call_id") or _get(raw, "id") or _get(raw, "tool_call_id") or ""))
 
 
 def read_calls(message: Any) -> list[Any]:

@@ -11,6 +11,7 @@ import jsonschema_rs
 if TYPE_CHECKING:
     from ..types import JsonDict
 
+_MOST_DIGITS = 4000  # Python refuses to turn more into a number, for good reason
 _INTEGER = re.compile(r"[+-]?\d{1,4000}")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _MISFIT = object()
@@ -30,7 +31,9 @@ class Coercion:
         schema = self._resolved(schema)
         if not isinstance(schema, dict) or self._valid(value, schema):
             return value
-        branches = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+        branches = [self._resolved(branch) for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ()))]
+        # Wrapping a value into a list is the last thing to try.
+        branches.sort(key=lambda branch: isinstance(branch, dict) and branch.get("type") == "array")
         for branch in branches:
             attempt = self.value(value, branch)
             if self._valid(attempt, schema):
@@ -77,21 +80,32 @@ class Coercion:
             return schema is True
         validator = self._fits.get(id(schema))
         if validator is None:
-            whole = {**schema, **{key: self._root[key] for key in ("$defs", "definitions") if key in self._root}}
-            validator = self._fits[id(schema)] = jsonschema_rs.validator_for(whole, retriever=_refuse_to_fetch)
+            validator = self._fits[id(schema)] = jsonschema_rs.validator_for(
+                self._standing_alone(schema), retriever=_refuse_to_fetch
+            )
         try:
             return validator.is_valid(value)
         except ValueError:
             return False
 
+    def _standing_alone(self, schema: JsonDict) -> JsonDict:
+        """A part of the schema, with the whole beside it so that its references still lead somewhere."""
+        if schema is self._root:
+            return schema
+        return {"$ref": "handrail:whole#/$defs/handrail_part", "$defs": {"handrail_whole": self._with_part(schema)}}
+
+    def _with_part(self, schema: JsonDict) -> JsonDict:
+        definitions = {**self._root.get("$defs", {}), "handrail_part": schema}
+        return {**self._root, "$id": "handrail:whole", "$defs": definitions}
+
     def _resolved(self, schema: Any) -> Any:
         """Follow references within the schema; a chain longer than the schema could hold is a loop."""
         for _ in range(32):
             reference = schema.get("$ref") if isinstance(schema, dict) else None
-            if not isinstance(reference, str) or not reference.startswith("#/"):
+            if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
                 return schema
             target: Any = self._root
-            for step in reference[2:].split("/"):
+            for step in filter(None, reference[1:].split("/")):
                 target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
             schema = target if target is not None else {}
         return {}
@@ -119,7 +133,7 @@ def _integer(text: str) -> Any:
     """Exact for any number of digits; "1e3" and "3.0" are whole numbers too, "3.5" is not."""
     if _INTEGER.fullmatch(text):
         return int(text)
-    if not _NUMBER.fullmatch(text):
+    if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
         return _MISFIT
     from decimal import Decimal
 
@@ -130,7 +144,7 @@ def _integer(text: str) -> Any:
 def _number(text: str) -> Any:
     if _INTEGER.fullmatch(text):
         return int(text)
-    if not _NUMBER.fullmatch(text):
+    if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
         return _MISFIT
     value = float(text)
     return value if value not in (float("inf"), float("-inf")) else _MISFIT

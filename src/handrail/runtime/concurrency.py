@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from ..async_bridge import CLEAN_UP_SECONDS, bounded
 from ..errors import CallCancelled, CallTimeout, ToolError
 from ..tools.outcome import Outcome, error_outcome
 from ..types import CancelToken, ToolCall
+from ..workers import LONGEST_SECONDS
 from .calls import read_call, read_calls, tool_message
-from .dispatch import Call, Prepared, Runtime
+from .dispatch import CANCEL_GRACE_SECONDS, Call, Prepared, Runtime
 from .ordering import Ordering
 from .results import fit_turn
 from .slots import FairSlots
@@ -18,6 +21,9 @@ from .steps import adrive
 
 if TYPE_CHECKING:
     from ..types import JsonDict
+
+
+_within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 
 
 class _Running:
@@ -45,8 +51,8 @@ class Batches:
         limit = self._runtime.config.calls.batch_timeout if timeout is None else timeout
         outer: CancelToken | None = who.pop("cancel", None)
         stop = CancelToken()
-        forget = stop.link(outer) if outer is not None else None
         batch = [self._read(raw) for raw in read_calls(message)]
+        forget = stop.link(outer) if outer is not None else None
         try:
             await self._within(limit, stop, self._run_all(batch, Call("", None, cancel=stop, **who)))
         except (CallTimeout, CallCancelled) as error:
@@ -63,20 +69,15 @@ class Batches:
     async def _within(limit: float, stop: CancelToken, work: Coroutine[Any, Any, None]) -> None:
         """Run until done, until the time is over, or until stopped: the token first, so that handlers can end well."""
         loop = asyncio.get_running_loop()
-        task = loop.create_task(work)
         reason = f"was not done when the batch's {limit:g} s were over"
-        timer = loop.call_later(limit, lambda: stop.cancel(reason, timed_out=True))
-        forget = stop.on_cancel(lambda: loop.call_soon_threadsafe(task.cancel))
+        timer = loop.call_later(min(limit, LONGEST_SECONDS), lambda: stop.cancel(reason, timed_out=True))
         try:
-            await task
+            await bounded(work, timeout=None, cancel=stop, clean_up=CANCEL_GRACE_SECONDS + CLEAN_UP_SECONDS)
         except asyncio.CancelledError:
-            if stop.cancelled:
-                raise stop.error() from None
             stop.cancel("the caller went away")
             raise
         finally:
             timer.cancel()
-            forget()
 
     async def _run_all(self, batch: list[_Running], shared: Call) -> None:
         ordering = Ordering()
@@ -97,6 +98,10 @@ class Batches:
     async def _run_one(self, running: _Running, prepared: Prepared, earlier: list[asyncio.Task[None]]) -> None:
         if earlier:
             await asyncio.wait(earlier)
+        if _within_a_call.get():  # its own call has a place already, and would wait here for itself
+            running.outcome = await adrive(self._runtime.execute(prepared, in_batch=True))
+            return
+        _within_a_call.set(True)
         on_thread = prepared.entry is not None and not prepared.entry.is_async
         slots = self._threads if on_thread else self._tasks
         session = prepared.call.session_id or prepared.call.task_id or ""

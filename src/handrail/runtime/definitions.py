@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import logging
 import marshal
 import threading
@@ -60,7 +59,7 @@ class Definitions:
         if missing and not quiet:
             _say(missing)
         listed = frozenset(entry.name for entry in selection.entries) - missing.keys() if selection.dynamic else None
-        overrides = {e.name: _overrides(e, listed or frozenset()) for e in selection.dynamic if e.name not in missing}
+        overrides = {e.name: e.fields_now(listed or frozenset()) for e in selection.dynamic if e.name not in missing}
         key = (chosen, format, frozenset(missing), marshal.dumps(overrides) if overrides else b"")
         with _no_collecting():
             frozen = self._listings.get(key)
@@ -80,7 +79,7 @@ class Definitions:
             tuple(found),
             tuple(entry for entry in found if entry.check_fn is not None),
             tuple(entry for entry in found if entry.dynamic_schema_overrides is not None),
-            frozenset(self._registry.get_all_tool_names()).difference(names),
+            frozenset(self._registry.get_names_ever_used().difference(names)),
         )
         self._keep(self._selections, chosen, selection)
         return selection
@@ -132,27 +131,9 @@ def _build(
         if absent:
             if not named.isdisjoint(absent):
                 parameters = mentions.without(parameters, absent)
-            if "_" in description or "`" in description:
-                description = mentions.without(description, absent)
+            description = mentions.without(description, absent)
         definitions.append(write.definition(entry.name, description, parameters, entry.read_only))
     return definitions
-
-
-def _overrides(entry: ToolEntry, listed: frozenset[str]) -> JsonDict:
-    """The fields that a tool gives at listing time. Its function may take the names of the tools that are listed."""
-    function = entry.dynamic_schema_overrides
-    if function is None:
-        return {}
-    try:
-        wants_names = bool(inspect.signature(function).parameters)
-        fields = dict(function(listed) if wants_names else function())
-        marshal.dumps(fields)
-    except Exception as error:  # noqa: BLE001  the static schema is still true
-        log.warning(
-            "dynamic schema of %s failed, its static one is used: %s: %s", entry.name, type(error).__name__, error
-        )
-        return {}
-    return fields
 
 
 def _say(missing: dict[str, Unavailable]) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import inspect
 import json
 import time
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..async_bridge import run_async
+from ..async_bridge import is_being_cancelled, run_async
 from ..config import Config
-from ..errors import CallCancelled, CallTimeout, NeedsAgent, ToolError
+from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError
 from ..plugins.manager import HookManager
 from ..tools.outcome import Outcome, error_of, error_outcome, failure_outcome, to_outcome, tool_error
 from ..tools.registry import ToolEntry, ToolRegistry
 from ..types import CancelToken, ProgressListener, ToolContext
 from .arguments import prepare
+from .decoding import plain_copy
 from .results import fit
-from .steps import Flow, Step, adrive, drive
+from .steps import Flow, Foreign, Step, adrive, drive
 
 if TYPE_CHECKING:
     from ..protocols import AgentState, Approver, Files, Person, ResultStore
@@ -100,7 +102,7 @@ class Runtime:
         **more: Any,
     ) -> Outcome:
         """Run one call. It never raises for what a tool, a hook or a model does; `more` are the other fields of Call."""
-        plan = self._plans.get(name)
+        plan = self._plans.get(name) if type(name) is str else None
         if (
             more
             or plan is None
@@ -116,7 +118,9 @@ class Runtime:
             if type(value) is not str:
                 value = run_async(value) if hasattr(value, "__await__") else value
             return self._finished(plan, value)
-        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  a handler's bug becomes the model's result
             return failure_outcome(error)
 
     async def ahandle(
@@ -129,7 +133,7 @@ class Runtime:
         **more: Any,
     ) -> Outcome:
         """`handle` for async callers: async tools run in this loop, and cancelling the caller cancels the call."""
-        plan = self._plans.get(name)
+        plan = self._plans.get(name) if type(name) is str else None
         if (
             more
             or plan is None
@@ -145,7 +149,11 @@ class Runtime:
             if type(value) is not str and hasattr(value, "__await__"):
                 value = await value
             return self._finished(plan, value)
-        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            if isinstance(error, CancelledError) and is_being_cancelled():
+                raise
             return failure_outcome(error)
 
     def prepare(self, call: Call) -> Flow[Prepared]:
@@ -162,10 +170,10 @@ class Runtime:
 
                 policy = HookPolicy(self.hooks, self.approver)
                 prepared.arguments = yield from policy.judge(call, prepared.entry, prepared.arguments)
-        except ToolError as error:
-            prepared.refusal, prepared.blocked = error_outcome(error), error.error_type == "denied"
-        except Exception as error:  # noqa: BLE001  whatever went wrong around a call is told, never raised
-            prepared.refusal = self._around(call.name, error)
+        except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
+            error = raised.error if isinstance(raised, Foreign) else raised
+            prepared.blocked = isinstance(error, Denied)
+            prepared.refusal = error_outcome(error) if isinstance(error, ToolError) else self._around(call.name, raised)
         return prepared
 
     def execute(self, prepared: Prepared, *, in_batch: bool = False) -> Flow[Outcome]:
@@ -210,7 +218,9 @@ class Runtime:
         except (CallTimeout, CallCancelled) as error:
             stop.cancel("its time is over", timed_out=isinstance(error, CallTimeout))
             return _cut_short(call.name, error)
-        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+        except Foreign as raised:
+            return failure_outcome(raised.error)
+        except Exception as error:  # noqa: BLE001  what came back was no result
             return failure_outcome(error)
         except BaseException:
             stop.cancel("the caller went away")
@@ -253,7 +263,7 @@ class Runtime:
         call = prepared.call
         who: JsonDict = {
             "tool_name": call.name,
-            "args": prepared.arguments,
+            "args": plain_copy(prepared.arguments),
             "task_id": call.task_id,
             "session_id": call.session_id,
             "tool_call_id": call.tool_call_id,
@@ -282,7 +292,7 @@ class Runtime:
             if isinstance(changed, str):
                 outcome = changed
         if prepared.entry is None:
-            return outcome
+            return to_outcome(call.name, outcome)
         return self._finished(self._plan(prepared.entry), outcome)
 
     @staticmethod
@@ -304,10 +314,11 @@ class Runtime:
         return plan
 
     @staticmethod
-    def _around(name: str, error: BaseException) -> str:
+    def _around(name: str, error: Exception) -> str:
         from ..safe_text import safe_error
 
-        return tool_error(safe_error(f"Error executing {name}: {error}"))
+        cause = error.error if isinstance(error, Foreign) else error
+        return tool_error(safe_error(f"Error executing {name}: {cause}"))
 
 
 def _cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcome | None = None) -> str:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class Ordering:
-    """Fed with calls in the model's order; the cost of one does not grow with the number of calls before it."""
+    """Fed with calls in the model's order. Only what is needed is named: who waits for a writer need not also wait for
+    those that the writer waited for."""
 
     def __init__(self) -> None:
         self._barrier: int | None = None
@@ -22,52 +23,66 @@ class Ordering:
         self._forget_paths()
 
     def add(self, index: int, entry: ToolEntry, arguments: JsonDict) -> set[int]:
-        """The earlier calls that this one must wait for."""
-        waits_for = set() if self._barrier is None else {self._barrier}
+        """The earlier calls that this one must wait for, directly or through those named here."""
         if entry.resources is None and not entry.read_only:
-            return self._alone(index, waits_for)
+            return self._alone(index)
+        waits_for = set() if self._barrier is None else {self._barrier}
         if entry.resources is not None:
             try:
                 resources = entry.resources(arguments)
                 reads, writes = list(map(_steps, resources.reads)), list(map(_steps, resources.writes))
             except Exception:  # noqa: BLE001  a tool that cannot say what it touches may touch anything
-                return self._alone(index, waits_for)
+                return self._alone(index)
             for path in reads:
-                waits_for |= self._others(path, self._writes, self._writes_below)
+                waits_for |= self._touching(path, self._writes)
             for path in writes:
-                waits_for |= self._others(path, self._writes, self._writes_below)
-                waits_for |= self._others(path, self._reads, self._reads_below)
+                waits_for |= self._touching(path, self._writes) | self._touching(path, self._reads)
             for path in reads:
-                self._note(index, path, self._reads, self._reads_below)
+                self._reads.note(index, path)
             for path in writes:
-                self._note(index, path, self._writes, self._writes_below)
+                self._writes.note(index, path)
         self._since_barrier.append(index)
         waits_for.discard(index)
         return waits_for
 
-    def _alone(self, index: int, waits_for: set[int]) -> set[int]:
-        waits_for.update(self._since_barrier)
+    def _alone(self, index: int) -> set[int]:
+        waits_for = {*self._since_barrier} if self._barrier is None else {self._barrier, *self._since_barrier}
         self._barrier, self._since_barrier = index, []
         self._forget_paths()
         return waits_for
 
     def _forget_paths(self) -> None:
-        self._reads: dict[str, list[int]] = {}
-        self._writes: dict[str, list[int]] = {}
-        self._reads_below: dict[str, list[int]] = {}
-        self._writes_below: dict[str, list[int]] = {}
+        self._reads, self._writes = _Accesses(), _Accesses()
 
-    @staticmethod
-    def _others(path: list[str], at: dict[str, list[int]], below: dict[str, list[int]]) -> set[int]:
-        found = {index for step in path for index in at.get(step, ())}
-        found.update(below.get(path[-1], ()))
-        return found
+    def _touching(self, path: list[str], accesses: _Accesses) -> set[int]:
+        # A writer at this path or above it has already waited for everything before it that could matter here.
+        covering = max((self._writes.last(step) for step in path), default=-1)
+        return accesses.touching(path, since=covering)
 
-    @staticmethod
-    def _note(index: int, path: list[str], at: dict[str, list[int]], below: dict[str, list[int]]) -> None:
-        at.setdefault(path[-1], []).append(index)
+
+class _Accesses:
+    """Who read, or who wrote, which names: at each name, and somewhere below it."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, list[int]] = {}
+        self._below: dict[str, list[int]] = {}
+
+    def last(self, name: str) -> int:
+        return self._at[name][-1] if name in self._at else -1
+
+    def note(self, index: int, path: list[str]) -> None:
+        self._at.setdefault(path[-1], []).append(index)
         for step in path[:-1]:
-            below.setdefault(step, []).append(index)
+            self._below.setdefault(step, []).append(index)
+
+    def touching(self, path: list[str], *, since: int) -> set[int]:
+        found: set[int] = set()
+        for indices in (*(self._at.get(step, ()) for step in path), self._below.get(path[-1], ())):
+            for index in reversed(indices):  # in ascending order, so that the newer ones are at the end
+                if index < since:
+                    break
+                found.add(index)
+        return found
 
 
 def _steps(name: str) -> list[str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Denied
 from ..protocols import ApprovalRequest
 from .arguments import prepare
-from .steps import Flow, Step
+from .decoding import plain_copy
+from .steps import Flow, Foreign, Step
 
 if TYPE_CHECKING:
     from ..plugins.hooks import Ask, Block, Change
@@ -32,10 +33,11 @@ class HookPolicy:
         """The arguments to run with. Raises Denied."""
         from ..plugins.hooks import Ask, Block, Change
 
+        questions: list[Ask] = []
         for implementation in self._hooks.implementations(_HOOK):
             payload = {
                 "tool_name": call.name,
-                "args": arguments,
+                "args": plain_copy(arguments),
                 "task_id": call.task_id,
                 "session_id": call.session_id,
                 "tool_call_id": call.tool_call_id,
@@ -53,9 +55,12 @@ class HookPolicy:
             if isinstance(verdict, Block):
                 raise Denied(verdict.message)
             if isinstance(verdict, Ask):
-                yield from self._ask(call, arguments, verdict)
+                questions.append(verdict)
             if isinstance(verdict, Change):
                 arguments = prepare(entry.contract, verdict.args)
+        # Only now: what a person says yes to is what runs.
+        for question in questions:
+            yield from self._ask(call, arguments, question)
         return arguments
 
     def _ask(self, call: Call, arguments: JsonDict, question: Ask) -> Flow[None]:
@@ -68,10 +73,8 @@ class HookPolicy:
         )
         try:
             decision = yield Step(lambda: approver.decide(request), cancel=call.cancel, in_caller=False)
-        except Exception as error:  # noqa: BLE001  an approver that fails has not said yes
-            raise Denied(
-                f"{call.name} needs approval and asking failed: {type(error).__name__}: {error}. {advice}"
-            ) from None
+        except Foreign as raised:
+            raise Denied(f"{call.name} needs approval and asking failed: {raised}. {advice}") from None
         if not getattr(decision, "allows", False):
             raise Denied(f"{call.name} was denied ({question.message}). {advice}")
 
@@ -86,8 +89,8 @@ def _verdict(value: Any) -> Block | Ask | Change | None:
         action = value.get("action")
         if action in ("allow", "pass"):
             return None
-        if action == "block" and value.get("message"):
-            return Block(str(value["message"]))
+        if action == "block":
+            return Block(str(value.get("message") or "a plugin forbids it"))
         if action in ("approve", "ask"):
             return Ask(str(value.get("message") or "a plugin asks"), str(value.get("rule_key") or ""))
         if action == "modify" and isinstance(value.get("args"), dict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..tools.outcome import Outcome, to_json
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_STRING_OR_BREAK = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|([,{\[])', re.DOTALL)
 _PREVIEW_CHARS = 12_000
 _SMALLEST_FIELD_CHARS = 400
 # What the JSON around a preview takes: the note, the id, the sizes.
@@ -32,7 +34,7 @@ def fit(outcome: Outcome, *, tool: str, max_chars: float, store: ResultStore | N
         if shortened is not None:
             return shortened
     # One line of JSON cannot be paged by lines; spread out, it can.
-    whole = outcome if parsed is None else json.dumps(parsed, ensure_ascii=False, indent=1)
+    whole = _spread(outcome) if outcome.startswith(("{", "[")) and "\n" not in outcome else outcome
     return to_json(_preview(whole, tool=tool, max_chars=max_chars, store=store))
 
 
@@ -104,7 +106,8 @@ def _cut(text: str, chars: int) -> str:
 
 def _fit_multimodal(outcome: JsonDict, *, tool: str, max_chars: float, store: ResultStore | None) -> JsonDict:
     parts: list[Any] = outcome["content"]
-    if sum(len(part.get("text", "")) for part in parts if isinstance(part, dict)) <= max_chars:
+    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    if sum(map(len, texts)) <= max_chars:
         return outcome
     return {**outcome, "content": [_fit_part(part, tool, max_chars / max(1, len(parts)), store) for part in parts]}
 
@@ -116,9 +119,33 @@ def _fit_part(part: Any, tool: str, max_chars: float, store: ResultStore | None)
 
 
 def _parsed(text: str) -> Any:
-    if not text.startswith(("{", "[")):
+    """The JSON in a text, if writing it again would lose nothing."""
+    if not text.startswith("{"):
         return None
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse, parse_float=_exact, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
         return None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _exact(digits: str) -> float:
+    value = float(digits)
+    if repr(value) != digits:
+        raise ValueError(f"{digits} would not be the same again")
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> JsonDict:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("a name stands twice")
+    return fields
+
+
+def _spread(text: str) -> str:
+    """Break JSON text into lines, without touching what stands in it."""
+    return _STRING_OR_BREAK.sub(lambda found: found.group(1) or f"{found.group(2)}\n", text)

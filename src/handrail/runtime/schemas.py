@@ -1,37 +1,14 @@
-"""Write a tool's definition the way each provider takes it, and repair what a provider would refuse."""
+"""Write a tool's definition the way each provider takes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 from ..types import JsonDict
+from .schema_repair import for_gemini, repair
 
 Format = Literal["openai", "responses", "anthropic", "gemini", "mcp"]
-
-_UNIONS = ("anyOf", "oneOf")
-_ONLY_NULL = {"type": "null"}
-# What Gemini's schema type knows; anything else makes it refuse the whole request.
-_GEMINI_WORDS = frozenset(
-    "type format title description nullable enum items minItems maxItems properties required anyOf minimum maximum "
-    "minLength maxLength pattern".split()
-)
-_GEMINI_FORMATS = frozenset(("enum", "date-time", "int32", "int64", "float", "double"))
-
-
-def repair(parameters: JsonDict) -> JsonDict:
-    """The same parameters as an object schema that every provider takes. What it says less strictly, the runtime still
-    checks: arguments are validated against the tool's own schema."""
-    schema = _without_top_level_unions(_Repair(parameters).schema(parameters))
-    schema["type"] = "object"
-    if not isinstance(schema.get("properties"), dict):
-        schema["properties"] = {}
-    return schema
-
-
-def for_gemini(parameters: JsonDict) -> JsonDict:
-    """Gemini's dialect: no references, no unknown words, enums of strings only."""
-    return cast("JsonDict", _gemini(_Repair(parameters, inline=True).schema(repair(parameters))))
 
 
 def _openai(name: str, description: str, parameters: JsonDict, _: bool) -> JsonDict:
@@ -77,146 +54,3 @@ _WRITERS: dict[Format, Writer] = {
 
 def writer(format: Format) -> Writer:  # noqa: A002  what it is
     return _WRITERS[format]
-
-
-class _Repair:
-    """One walk over a schema. References are followed where they have siblings, or everywhere with `inline`."""
-
-    def __init__(self, root: JsonDict, *, inline: bool = False) -> None:
-        self._root = root
-        self._inline = inline
-        self._following: list[str] = []
-
-    def schema(self, schema: Any) -> Any:
-        if not isinstance(schema, dict):
-            return {}  # `true` and `false` are schemas, but not to any provider
-        reference = schema.get("$ref")
-        if isinstance(reference, str) and (self._inline or len(schema) > 1 or schema is self._root):
-            return self._followed(reference, {key: value for key, value in schema.items() if key != "$ref"})
-        fixed = {key: self._word(key, value) for key, value in schema.items()}
-        return _with_shape(_with_one_type(_without_null(fixed)))
-
-    def _word(self, key: str, value: Any) -> Any:
-        if key in ("properties", "$defs", "definitions", "patternProperties") and isinstance(value, dict):
-            return {name: self.schema(sub) for name, sub in value.items()}
-        if key in ("anyOf", "oneOf", "allOf", "prefixItems") and isinstance(value, list):
-            return [self.schema(sub) for sub in value]
-        if key in ("items", "not", "if", "then", "else", "contains", "propertyNames") and not isinstance(value, list):
-            return self.schema(value)
-        if key == "additionalProperties" and isinstance(value, dict):
-            return self.schema(value)
-        return value
-
-    def _followed(self, reference: str, siblings: JsonDict) -> Any:
-        target: Any = self._root
-        for step in reference.removeprefix("#").strip("/").split("/") if reference.startswith("#") else ["?"]:
-            if step:
-                target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
-        if not isinstance(target, dict) or reference in self._following:
-            return {"type": "object", **siblings}  # a schema within itself: any object, the runtime checks the rest
-        self._following.append(reference)
-        try:
-            return self.schema({**target, **siblings})
-        finally:
-            self._following.pop()
-
-
-def _without_null(schema: JsonDict) -> JsonDict:
-    """Optional is said by leaving an argument out; many providers refuse a type list or a union with null."""
-    types = schema.get("type")
-    if isinstance(types, list) and "null" in types and len(types) > 1:
-        schema = {**schema, "type": [kind for kind in types if kind != "null"]}
-    if isinstance(schema.get("enum"), list) and None in schema["enum"] and len(schema["enum"]) > 1:
-        schema = {**schema, "enum": [value for value in schema["enum"] if value is not None]}
-    for union in _UNIONS:
-        branches = schema.get(union)
-        if isinstance(branches, list) and _ONLY_NULL in branches:
-            rest = [branch for branch in branches if branch != _ONLY_NULL]
-            outside = {key: value for key, value in schema.items() if key != union}
-            schema = {**rest[0], **outside} if len(rest) == 1 else {**outside, union: rest}
-    if "default" in schema and schema["default"] is None:
-        schema = {key: value for key, value in schema.items() if key != "default"}
-    return schema
-
-
-def _with_one_type(schema: JsonDict) -> JsonDict:
-    types = schema.get("type")
-    if not isinstance(types, list):
-        return schema
-    if len(types) == 1:
-        return {**schema, "type": types[0]}
-    outside = {key: value for key, value in schema.items() if key in ("description", "title", "default", "$defs")}
-    inside = {key: value for key, value in schema.items() if key not in outside and key != "type"}
-    return {**outside, "anyOf": [_with_shape({"type": kind, **_words_for(kind, inside)}) for kind in types]}
-
-
-def _words_for(kind: str, words: JsonDict) -> JsonDict:
-    """The words that mean something for one type: `items` says nothing about a string."""
-    objects, arrays = (
-        ("properties", "required", "additionalProperties"),
-        ("items", "minItems", "maxItems", "uniqueItems"),
-    )
-    foreign = (() if kind == "object" else objects) + (() if kind == "array" else arrays)
-    return {key: value for key, value in words.items() if key not in foreign}
-
-
-def _with_shape(schema: JsonDict) -> JsonDict:
-    if schema.get("type") == "object" and "properties" not in schema:
-        schema = {**schema, "properties": {}}
-    if schema.get("type") == "array" and "items" not in schema and "prefixItems" not in schema:
-        schema = {**schema, "items": {}}
-    return schema
-
-
-def _without_top_level_unions(schema: JsonDict) -> JsonDict:
-    """Every branch's properties side by side. What all branches require stays required."""
-    merged = {
-        key: value for key, value in schema.items() if key not in ("allOf", *_UNIONS, "if", "then", "else", "not")
-    }
-    properties = dict(schema.get("properties") or {})
-    required = list(schema.get("required") or [])
-    for branch in schema.get("allOf", ()):
-        whole = _without_top_level_unions(branch) if isinstance(branch, dict) else {}
-        properties = {**whole.get("properties", {}), **properties}
-        required += [name for name in whole.get("required", ()) if name not in required]
-    for union in _UNIONS:
-        branches = [_without_top_level_unions(branch) for branch in schema.get(union, ()) if isinstance(branch, dict)]
-        for branch in branches:
-            properties = {**branch.get("properties", {}), **properties}
-        common = list(branches[0].get("required", ())) if branches else []
-        required += [n for n in common if n not in required and all(n in b.get("required", ()) for b in branches)]
-    if properties or "properties" in schema:
-        merged["properties"] = properties
-    if required:
-        merged["required"] = required
-    return merged
-
-
-def _gemini(schema: Any) -> Any:
-    if not isinstance(schema, dict):
-        return {"type": "string"}
-    source = dict(schema)
-    if "const" in source:
-        source["enum"] = [source.pop("const")]
-    if "oneOf" in source:
-        source["anyOf"] = source.pop("oneOf")
-    if "allOf" in source:
-        source = _without_top_level_unions({**source, "anyOf": []}) | {"type": source.get("type", "object")}
-    fixed = {key: value for key, value in source.items() if key in _GEMINI_WORDS}
-    if fixed.get("format") not in _GEMINI_FORMATS:
-        fixed.pop("format", None)
-    values = fixed.get("enum")
-    if isinstance(values, list) and not all(isinstance(value, str) for value in values):
-        del fixed["enum"]
-        fixed["description"] = f"{fixed.get('description', '')} One of: {', '.join(map(str, values))}.".strip()
-    if "properties" in fixed:
-        fixed["properties"] = {name: _gemini(sub) for name, sub in fixed["properties"].items()}
-        if "required" in fixed:
-            fixed["required"] = [name for name in fixed["required"] if name in fixed["properties"]]
-    if "items" in fixed:
-        fixed["items"] = _gemini(fixed["items"])
-    if "anyOf" in fixed:
-        fixed["anyOf"] = [_gemini(branch) for branch in fixed["anyOf"]]
-    elif "type" not in fixed:
-        fixed["type"] = "string"
-    return fixed

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from ..async_bridge import bounded, run_async
+from ..async_bridge import bounded, is_being_cancelled, run_async
 from ..errors import CallCancelled, CallTimeout, ToolFailed
 from ..types import CancelToken
 from ..workers import pool, run_bounded
 
 T = TypeVar("T")
 Flow = Generator["Step", Any, T]
+
+
+class Foreign(Exception):  # not an error of ours
+    """What a handler, a hook or an approver raised. StopIteration, a cancellation or a time-out of its own would mean
+    something else to whoever waits for it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.error = error
 
 
 class Step(NamedTuple):
@@ -61,30 +71,26 @@ async def adrive(flow: Flow[T]) -> T:
 
 def _perform(step: Step) -> Any:
     if step.in_caller:
-        value = step.function()
+        value = _guarded(step.function, contained=step.contained)
     else:
-        value = run_bounded(_contained, step.function, timeout=step.timeout, cancel=step.cancel, grace=step.grace)
+        work = partial(_guarded, step.function, contained=True)
+        value = run_bounded(work, timeout=step.timeout, cancel=step.cancel, grace=step.grace)
     if hasattr(value, "__await__"):
-        return run_async(value, timeout=step.timeout, cancel=step.cancel)
+        return run_async(_aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
     return value
 
 
 async def _aperform(step: Step) -> Any:
-    if step.in_caller:
-        value = step.function()
-    else:
-        value = await _on_worker(step)
+    value = _guarded(step.function, contained=step.contained) if step.in_caller else await _on_worker(step)
     if not hasattr(value, "__await__"):
         return value
-    if step.contained:
-        value = _acontained(value)
     if step.timeout is None and step.cancel is None:
-        return await value
-    return await bounded(value, timeout=step.timeout, cancel=step.cancel)
+        return await _aguarded(value, contained=step.contained)
+    return await bounded(_aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
 
 
 async def _on_worker(step: Step) -> Any:
-    future = pool.submit(_contained, step.function)
+    future = pool.submit(partial(_guarded, step.function, contained=True))
     try:
         return await bounded(asyncio.wrap_future(future), timeout=step.timeout, cancel=step.cancel)
     except (CallCancelled, CallTimeout):
@@ -96,15 +102,27 @@ async def _on_worker(step: Step) -> Any:
         return future.result()
 
 
-def _contained(function: Callable[[], Any]) -> Any:
+def _guarded(function: Callable[[], Any], *, contained: bool) -> Any:
     try:
         return function()
-    except SystemExit as error:
-        raise ToolFailed(f"the handler called sys.exit({error.code!r})") from None
+    except BaseException as error:  # noqa: BLE001  what others' code raises must not pass for something of ours
+        raise _foreign(error, contained=contained) from None
 
 
-async def _acontained(awaitable: Any) -> Any:
+async def _aguarded(awaitable: Any, *, contained: bool) -> Any:
     try:
         return await awaitable
-    except SystemExit as error:
-        raise ToolFailed(f"the handler called sys.exit({error.code!r})") from None
+    except asyncio.CancelledError as error:
+        if is_being_cancelled():
+            raise
+        raise Foreign(error) from None
+    except BaseException as error:  # noqa: BLE001  what others' code raises must not pass for something of ours
+        raise _foreign(error, contained=contained) from None
+
+
+def _foreign(error: BaseException, *, contained: bool) -> BaseException:
+    if isinstance(error, SystemExit) and contained:
+        return Foreign(ToolFailed(f"the handler called sys.exit({error.code!r})"))
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        return error
+    return Foreign(error)

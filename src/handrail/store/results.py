@@ -46,7 +46,7 @@ class FileResultStore:
         if not _VALID_ID.fullmatch(result_id):
             raise ResultNotFound(f"{result_id!r} is not a result id; one looks like r_0123456789abcdef")
         try:
-            return self._path(result_id).read_text("utf-8", "replace")
+            return self._path(result_id).read_bytes().decode("utf-8", "replace")
         except FileNotFoundError:
             raise ResultNotFound(f"no result {result_id}: results are kept for a limited time") from None
 

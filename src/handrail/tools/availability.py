@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from typing import Protocol
 
+from ..async_bridge import run_async
 from ..types import Unavailable
 
 log = logging.getLogger(__name__)
@@ -51,8 +52,9 @@ class Availability:
     ) -> None:
         self._clock = clock
         self._deadline = deadline
-        self._seen: dict[CheckFn, _Seen] = {}
-        self._running: dict[CheckFn, Future[object]] = {}
+        # By `_key`: what a check is compared by, as some callables cannot be hashed.
+        self._seen: dict[object, _Seen] = {}
+        self._running: dict[object, Future[object]] = {}
         self._lock = threading.Lock()
 
     def why_not(self, tool: Checked) -> Unavailable | None:
@@ -61,107 +63,115 @@ class Availability:
 
     def unavailable(self, tools: Iterable[Checked]) -> dict[str, Unavailable]:
         """The tools among these that cannot be used now, with the reason. A shared check runs once."""
-        checked = [tool for tool in tools if tool.check_fn is not None]
+        checked = [(tool, tool.check_fn) for tool in tools if tool.check_fn is not None]
         if not checked:
             return {}
         now = self._clock()
-        verdicts: dict[CheckFn, object] = {}
-        stale: list[CheckFn] = []
-        for tool in checked:
-            check = tool.check_fn
-            if check is None or check in verdicts:
+        verdicts: dict[object, object] = {}
+        stale: dict[object, CheckFn] = {}
+        for _, check in checked:
+            key = _key(check)
+            if key in verdicts:
                 continue
-            seen = self._seen.get(check)
+            seen = self._seen.get(key)
             if seen is not None and now - seen.checked_at < KEPT_SECONDS:
-                verdicts[check] = seen.verdict
+                verdicts[key] = seen.verdict
             else:
-                verdicts[check] = None
-                stale.append(check)
+                verdicts[key] = None
+                stale[key] = check
         if stale:
             verdicts.update(self._refresh(stale))
-        return {
-            tool.name: _explain(tool, verdict)
-            for tool in checked
-            if not (verdict := verdicts[tool.check_fn]) and tool.check_fn is not None  # type: ignore[index]
-        }
+        return {tool.name: _explain(tool, verdict) for tool, check in checked if not (verdict := verdicts[_key(check)])}
 
     def is_fresh(self, tool: Checked) -> bool:
         """Whether asking about the tool runs nothing."""
         if tool.check_fn is None:
             return True
-        seen = self._seen.get(tool.check_fn)
+        seen = self._seen.get(_key(tool.check_fn))
         return seen is not None and self._clock() - seen.checked_at < KEPT_SECONDS
 
-    def forget(self) -> None:
-        """Check everything anew at the next question."""
+    def forget(self, check: CheckFn | None = None) -> None:
+        """Ask anew at the next question: one check, or all."""
         with self._lock:
-            self._seen.clear()
-
-    def keep_only(self, live: Iterable[CheckFn]) -> None:
-        """Drop what is remembered of checks that no tool uses any more."""
-        alive = set(live)
-        with self._lock:
-            for check in [check for check in self._seen if check not in alive]:
-                del self._seen[check]
+            if check is None:
+                self._seen.clear()
+            else:
+                self._seen.pop(_key(check), None)
 
     @property
     def remembered(self) -> int:
         return len(self._seen)
 
-    def _refresh(self, checks: list[CheckFn]) -> dict[CheckFn, object]:
+    def _refresh(self, checks: dict[object, CheckFn]) -> dict[object, object]:
         answers = self._run(checks)
         now = self._clock()
-        verdicts: dict[CheckFn, object] = {}
+        verdicts: dict[object, object] = {}
         with self._lock:
-            for check in checks:
-                seen = self._seen.setdefault(check, _Seen())
-                verdict = answers.get(check, Unavailable(f"its check did not answer within {self._deadline:g} s"))
+            for key, check in checks.items():
+                seen = self._seen.setdefault(key, _Seen())
+                verdict = answers.get(key, Unavailable(f"its check did not answer within {self._deadline:g} s"))
                 if verdict:
                     seen.last_success = now
                 elif now - seen.last_success < FLAKE_SECONDS:
                     log.warning("check %s failed shortly after a success, taken for a flake: %s", _name(check), verdict)
-                    verdicts[check] = True
+                    verdicts[key] = True
                     continue
                 seen.verdict, seen.checked_at = verdict, now
-                verdicts[check] = verdict
+                verdicts[key] = verdict
         return verdicts
 
-    def _run(self, checks: list[CheckFn]) -> dict[CheckFn, object]:
+    def _run(self, checks: dict[object, CheckFn]) -> dict[object, object]:
         """What each check said in time. One that hangs keeps its thread and is not started again meanwhile."""
-        queue: deque[CheckFn] = deque()
+        queue: deque[tuple[object, CheckFn]] = deque()
         with self._lock:
-            for check in checks:
-                if check not in self._running:
-                    self._running[check] = Future()
-                    queue.append(check)
-            asked = {check: self._running[check] for check in checks}
+            for key, check in checks.items():
+                if key not in self._running:
+                    self._running[key] = Future()
+                    queue.append((key, check))
+            asked = {key: self._running[key] for key in checks}
+        until = time.monotonic() + self._deadline
         for _ in range(min(_CHECK_THREADS, len(queue))):
-            run = contextvars.copy_context().run
-            threading.Thread(target=run, args=(self._work, queue), name="handrail-check", daemon=True).start()
-        wait(asked.values(), timeout=self._deadline)
+            self._start(queue)
+        while (left := until - time.monotonic()) > 0 and wait(asked.values(), min(left, self._deadline / 100)).not_done:
+            if queue:  # those before it take their time, or hang
+                self._start(queue)
         with self._lock:
-            while queue:  # every thread hangs in another check: these were never started
-                self._running.pop(queue.popleft())
-        return {check: answer.result() for check, answer in asked.items() if answer.done()}
+            while queue:
+                self._running.pop(queue.popleft()[0])
+        return {key: answer.result() for key, answer in asked.items() if answer.done()}
 
-    def _work(self, queue: deque[CheckFn]) -> None:
+    def _start(self, queue: deque[tuple[object, CheckFn]]) -> None:
+        run = contextvars.copy_context().run
+        threading.Thread(target=run, args=(self._work, queue), name="handrail-check", daemon=True).start()
+
+    def _work(self, queue: deque[tuple[object, CheckFn]]) -> None:
         while True:
             try:
-                check = queue.popleft()
+                key, check = queue.popleft()
             except IndexError:
                 return
             verdict = _answer(check)
             with self._lock:
-                answer = self._running.pop(check)
+                answer = self._running.pop(key)
             answer.set_result(verdict)
 
 
 def _answer(check: CheckFn) -> object:
     try:
         verdict = check()
+        if hasattr(verdict, "__await__"):
+            verdict = run_async(verdict)
         return verdict if isinstance(verdict, Unavailable) else bool(verdict)
     except (Exception, SystemExit) as error:  # noqa: BLE001  a check may raise anything; "could not tell" means "not available"
         return Unavailable(f"its check failed: {type(error).__name__}: {error}")
+
+
+def _key(check: CheckFn) -> object:
+    try:
+        hash(check)
+    except TypeError:
+        return id(check)
+    return check
 
 
 def _explain(tool: Checked, verdict: object) -> Unavailable:

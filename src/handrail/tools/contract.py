@@ -14,6 +14,13 @@ from ..types import JsonDict
 T = TypeVar("T")
 
 NO_PARAMETERS: JsonDict = {"type": "object", "properties": {}}
+_DIALECTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-04/schema",
+)
 _COMBINATORS = ("allOf", "anyOf", "oneOf", "if", "$ref", "dependentSchemas")
 
 
@@ -26,6 +33,9 @@ class Contract:
         schema = _plain(tool, parameters)
         _check_is_object_schema(tool, schema)
         try:
+            # A dialect that is not built in would be fetched.
+            if _dialect_of(schema) not in _DIALECTS:
+                raise ValueError(f"its $schema {schema['$schema']!r} is not a known draft of JSON Schema")
             jsonschema_rs.meta.validate(schema)
             self._validator = jsonschema_rs.validator_for(_closed(schema), retriever=_refuse_to_fetch)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
@@ -47,6 +57,11 @@ class Contract:
 
     def errors(self, arguments: object) -> Iterator[jsonschema_rs.ValidationError]:
         return iter(self._validator.iter_errors(arguments))
+
+
+def _dialect_of(schema: JsonDict) -> object:
+    dialect = schema.get("$schema", _DIALECTS[0])
+    return dialect.rstrip("#") if isinstance(dialect, str) else dialect
 
 
 def _plain(tool: str, parameters: object) -> JsonDict:

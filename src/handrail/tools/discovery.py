@@ -12,6 +12,7 @@ import re
 import sys
 import threading
 from pathlib import Path
+from stat import S_ISREG
 from typing import NamedTuple
 
 from .registry import registry
@@ -20,8 +21,8 @@ log = logging.getLogger(__name__)
 
 _NOT_TOOLS = {"__init__.py", "registry.py", "mcp_tool.py"}
 _HERE = Path(__file__).parent
-# A line that could be a registration. It may still stand inside a string: only the syntax tree decides.
-_CANDIDATE = re.compile(rb"^(?:registry\.register\s*\(|@registry\.tool\b)", re.MULTILINE)
+# What could be a registration. It may still stand in a function or a string: only the syntax tree decides.
+_CANDIDATE = re.compile(rb"\bregistry\s*\.\s*(?:register|tool)\b")
 
 
 class Discovered(NamedTuple):
@@ -42,15 +43,14 @@ def discover(tools_dir: str | os.PathLike[str] | None = None) -> Discovered:
     found = Discovered([], {})
     for file in _self_registering(sorted(folder.glob("*.py"))):
         name = _module_name(file)
-        before = set(registry.get_all_tool_names())
+        before = {entry.name: entry for entry in registry.entries()}
         try:
             _import(name, file)
             found.imported.append(name)
         except (Exception, SystemExit) as error:  # noqa: BLE001  a module may fail in any way, and others must load
             found.failed[file.name] = f"{type(error).__name__}: {error}"
             log.warning("tool module %s could not be imported: %s", file.name, found.failed[file.name])
-            for leftover in set(registry.get_all_tool_names()) - before:
-                registry.deregister(leftover)
+            registry.restore(before)
     return found
 
 
@@ -84,7 +84,7 @@ def registers_a_tool(source: bytes) -> bool:
 
 
 def _is_registration(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+    if isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign) and isinstance(statement.value, ast.Call):
         return _is_registry_attribute(statement.value.func, "register")
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
         calls = (d.func if isinstance(d, ast.Call) else d for d in statement.decorator_list)
@@ -142,6 +142,8 @@ class _Verdicts:
         try:
             stat = file.stat()
         except OSError:
+            return False
+        if not S_ISREG(stat.st_mode):
             return False
         stamp = [stat.st_size, stat.st_mtime_ns]
         known = self._known.get(str(file))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from asyncio import CancelledError
 from typing import Any
 
-from ..errors import ResultContract, ToolError
+from ..errors import CallCancelled, ResultContract, ToolError
 from ..safe_text import safe_error, well_formed
 from ..types import JsonDict
 
@@ -24,15 +25,37 @@ def tool_error(message: str, /, *, error_type: str = "tool_failed", **details: A
 
 
 def error_outcome(error: ToolError) -> str:
-    """What the model gets for an error that was raised on purpose."""
-    return tool_error(safe_error(str(error)), error_type=error.error_type, **error.details)
+    """What the model gets for an error that was raised on purpose: all of it safe to show."""
+    details = {name: _safe(value) for name, value in error.details.items() if name not in ("error", "error_type")}
+    fields = {"error": safe_error(_text_of(error)), "error_type": error.error_type, **details}
+    try:
+        return well_formed(to_json(fields))
+    except (TypeError, ValueError, RecursionError):  # details that JSON cannot carry
+        return to_json({"error": fields["error"], "error_type": fields["error_type"]})
 
 
 def failure_outcome(error: BaseException, prefix: str = "Tool execution failed") -> str:
     """What the model gets for an exception that nobody expected."""
     if isinstance(error, ToolError):
         return error_outcome(error)
-    return tool_error(safe_error(f"{prefix}: {type(error).__name__}: {error}"))
+    if isinstance(error, CancelledError):
+        return error_outcome(CallCancelled("it was cancelled from within"))
+    return tool_error(safe_error(f"{prefix}: {type(error).__name__}: {_text_of(error)}"))
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  an exception's own __str__ may fail too
+        return "(its text cannot be had)"
+
+
+def _safe(value: Any) -> Any:
+    if isinstance(value, str):
+        return safe_error(value)
+    if isinstance(value, dict):
+        return {key: _safe(item) for key, item in value.items()}
+    return [_safe(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def to_outcome(tool: str, value: object) -> Outcome:
@@ -62,7 +85,7 @@ def error_of(outcome: Outcome) -> JsonDict | None:
         return None
     try:
         parsed = json.loads(outcome)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) and parsed.get("error") else None
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import logging
 import re
 import threading
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from ..async_bridge import run_async
-from ..errors import RegistrationError, ToolUnavailable, UnknownTool
+from ..async_bridge import is_being_cancelled, run_async
+from ..errors import NeedsAgent, RegistrationError, ToolUnavailable, UnknownTool
 from ..suggest import nearest
 from .availability import Availability, CheckFn
 from .contract import NO_PARAMETERS, Contract
@@ -60,6 +62,25 @@ class ToolEntry(NamedTuple):
         """The OpenAI function schema; a copy that belongs to the caller."""
         return {"name": self.name, "description": self.description, "parameters": self.contract.schema()}
 
+    def fields_now(self, listed: frozenset[str]) -> JsonDict:
+        """The schema fields that the tool gives at listing time; its function may take the names that are listed.
+
+        One that fails, or gives what is no description or no parameters, leaves the static schema, which is still true.
+        """
+        function = self.dynamic_schema_overrides
+        if function is None:
+            return {}
+        try:
+            fields = dict(function(listed) if inspect.signature(function).parameters else function())
+            if "parameters" in fields:
+                fields["parameters"] = Contract(self.name, fields["parameters"]).schema()
+            if not isinstance(fields.get("description", ""), str):
+                raise TypeError("its description is no text")
+        except Exception as error:  # noqa: BLE001  whatever a plugin's function does
+            log.warning("the schema of %s cannot be had as of now: %s: %s", self.name, type(error).__name__, error)
+            return {}
+        return {name: value for name, value in fields.items() if name in ("description", "parameters")}
+
 
 class ToolRegistry:
     """Tools by name. Safe under threads: a reader works on what it saw when it began."""
@@ -73,8 +94,9 @@ class ToolRegistry:
         self.may_override: Callable[[str], bool] = lambda owner: False  # noqa: ARG005  by default no plugin may
         self._tools: dict[str, ToolEntry] = {}
         self._aliases: dict[str, str] = {}
+        self._gone: set[str] = set()
         self._lock = threading.RLock()
-        self._last_contract: tuple[object, Contract | None] = (None, None)
+        self._last_contract: tuple[object, object, Contract | None] = (None, None, None)
 
     def register(  # noqa: PLR0913  one keyword a documented property of a tool
         self,
@@ -108,21 +130,26 @@ class ToolRegistry:
             raise RegistrationError(f"tool {name!r}: schema must be a dict, not {type(schema).__name__}")
         if not toolset or type(toolset) is not str:
             raise RegistrationError(f"tool {name!r}: toolset must be a name, not {toolset!r}")
-        if timeout is not None and not timeout > 0:
-            raise RegistrationError(f"tool {name!r}: timeout must be a positive number of seconds, not {timeout!r}")
         function = schema.get("function", schema)
+        if not isinstance(function, dict):
+            raise RegistrationError(f"tool {name!r}: schema.function must be a dict, not {type(function).__name__}")
+        described = description or function.get("description") or ""
+        if type(described) is not str:
+            raise RegistrationError(f"tool {name!r}: its description must be text, not {type(described).__name__}")
+        if check_fn or dynamic_schema_overrides or resources or timeout is not None:
+            _check_options(name, timeout, check_fn, dynamic_schema_overrides, resources)
         parameters = function.get("parameters", NO_PARAMETERS)
-        known, contract = self._last_contract
-        # Families of tools, and a server that lists its tools again, repeat a schema: an equal one is not made twice.
-        if contract is None or parameters != known:
+        last, known, contract = self._last_contract
+        # Families of tools share a schema: the same one, unchanged since, is not checked and compiled again.
+        if contract is None or parameters is not last or parameters != known:
             contract = Contract(name, parameters)
-            self._last_contract = (_twin(parameters), contract)
+            self._last_contract = (parameters, _twin(parameters), contract)
         entry = _new_entry(
             ToolEntry,
             (
                 name,
                 toolset,
-                description or function.get("description") or "",
+                described,
                 contract,
                 handler,
                 check_fn,
@@ -175,13 +202,21 @@ class ToolRegistry:
                 log.error("plugin %r may not deregister tool %r of toolset %r", owner, name, entry.toolset)
                 return False
             del self._tools[name]
+            self._gone.add(name)
             self._changed()
-            remaining = list(self._tools.values())
-            if not any(other.toolset == entry.toolset for other in remaining):
+            if entry.toolset in self._aliases.values() and not self.get_tool_names_for_toolset(entry.toolset):
                 self._aliases = {alias: target for alias, target in self._aliases.items() if target != entry.toolset}
-            if entry.check_fn is not None:
-                self.availability.keep_only(other.check_fn for other in remaining if other.check_fn is not None)
+        if entry.check_fn is not None:
+            self.availability.forget(entry.check_fn)
         return True
+
+    def restore(self, entries: Mapping[str, ToolEntry]) -> None:
+        """Have exactly these tools again: what a module that failed half-way had changed is undone."""
+        with self._lock:
+            for name in [name for name in self._tools if name not in entries]:
+                del self._tools[name]
+            self._tools.update(entries)
+            self._changed()
 
     def register_toolset_alias(self, alias: str, toolset: str) -> None:
         with self._lock:
@@ -203,6 +238,11 @@ class ToolRegistry:
     def get_all_tool_names(self) -> list[str]:
         with self._lock:
             return sorted(self._tools)
+
+    def get_names_ever_used(self) -> set[str]:
+        """The names that are tools, or were: texts may still speak of them."""
+        with self._lock:
+            return {*self._tools, *self._gone}
 
     def get_tool_names_for_toolset(self, toolset: str) -> list[str]:
         return sorted(entry.name for entry in self.entries() if entry.toolset == toolset)
@@ -255,7 +295,12 @@ class ToolRegistry:
         if missing and not quiet:
             for name, why in missing.items():
                 log.info("tool %s is not listed: %s", name, why)
-        return [{"type": "function", "function": entry.schema} for entry in entries if entry.name not in missing]
+        listed = frozenset(entry.name for entry in entries if entry.name not in missing)
+        return [
+            {"type": "function", "function": {**entry.schema, **entry.fields_now(listed), "name": entry.name}}
+            for entry in entries
+            if entry.name in listed
+        ]
 
     def unavailable_tools(self) -> dict[str, Unavailable]:
         return self.availability.unavailable(self.entries())
@@ -274,10 +319,10 @@ class ToolRegistry:
 
     def get_toolset_requirements(self) -> dict[str, list[str]]:
         """The environment variables that each toolset's tools name."""
-        return {
-            toolset: sorted({variable for name in names for variable in self._tools[name].requires_env})
-            for toolset, names in self.get_toolsets().items()
-        }
+        named: dict[str, set[str]] = {}
+        for entry in self.entries():
+            named.setdefault(entry.toolset, set()).update(entry.requires_env)
+        return {toolset: sorted(named[toolset]) for toolset in sorted(named)}
 
     def check_tool_availability(self) -> tuple[list[str], dict[str, Unavailable]]:
         """The names that can be used now, and the others with their reason."""
@@ -288,8 +333,9 @@ class ToolRegistry:
 
     def lookup(self, name: str) -> ToolEntry:
         """The entry of a tool that can be used now. Raises UnknownTool or ToolUnavailable."""
-        entry = self._tools.get(name)
+        entry = self._tools.get(name) if isinstance(name, str) else None
         if entry is None:
+            name = str(name)[:100]
             near = nearest(name, self._tools)
             if near is None:
                 raise UnknownTool(f"Unknown tool: {name}")
@@ -302,33 +348,41 @@ class ToolRegistry:
 
     def known_at_once(self, name: str) -> bool:
         """Whether `lookup` answers without running a check, which may take seconds."""
-        entry = self._tools.get(name)
+        entry = self._tools.get(name) if isinstance(name, str) else None
         return entry is None or self.availability.is_fresh(entry)
 
     def dispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
         """Run one call. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass."""
         try:
             entry = self.lookup(name)
+            _check_agent(entry, context)
             value = entry.handler(args, **context)
             if type(value) is str and value.isascii():
                 return value
             if hasattr(value, "__await__"):
                 value = run_async(value)
             return to_outcome(name, value)
-        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  a handler's bug becomes the model's result
             return failure_outcome(error)
 
     async def adispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
         """`dispatch` for async callers: an async handler is awaited here, and cancelling the caller cancels it."""
         try:
             entry = self.lookup(name)
+            _check_agent(entry, context)
             value = entry.handler(args, **context)
             if hasattr(value, "__await__"):
                 value = await value
             if type(value) is str and value.isascii():
                 return value
             return to_outcome(name, value)
-        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            if isinstance(error, CancelledError) and is_being_cancelled():
+                raise
             return failure_outcome(error)
 
     def _changed(self) -> None:
@@ -360,6 +414,21 @@ class ToolRegistry:
             return True
         log.error("%s collide; the first stays (override=True replaces it)", both)
         return False
+
+
+def _check_options(name: str, timeout: object, *functions: object) -> None:
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise RegistrationError(f"tool {name!r}: timeout must be a positive number of seconds, not {timeout!r}")
+    for function in functions:
+        if function is not None and not callable(function):
+            raise RegistrationError(
+                f"tool {name!r}: check_fn, dynamic_schema_overrides and resources must be callable, not {function!r}"
+            )
+
+
+def _check_agent(entry: ToolEntry, context: Mapping[str, Any]) -> None:
+    if entry.needs_agent and context.get("agent") is None:
+        raise NeedsAgent(f"{entry.name} must be handled by the agent loop, and no agent is running here")
 
 
 def _twin(value: Any) -> Any:

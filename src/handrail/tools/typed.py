@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import docstring_parser
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
 
 from ..errors import InvalidArguments, RegistrationError
 from ..types import JsonDict, ToolContext
@@ -28,9 +29,15 @@ class TypedTool:
         documented = docstring_parser.parse(inspect.getdoc(function) or "")
         self.description = "\n\n".join(filter(None, (documented.short_description, documented.long_description)))
         hints = _hints(function)
-        self.context_parameter = next((name for name, hint in hints.items() if hint is ToolContext), None)
-        self._model = self._arguments_model(hints, {param.arg_name: param.description for param in documented.params})
-        self.parameters = _without_titles(self._model.model_json_schema())
+        self.context_parameter = next((name for name, hint in hints.items() if _means_context(hint)), None)
+        described = {param.arg_name: param.description for param in documented.params if param.description}
+        try:
+            self._model = self._arguments_model(hints, described)
+            self.parameters = self._model.model_json_schema(by_alias=True, schema_generator=_Untitled)
+        except PydanticUserError as error:
+            raise RegistrationError(
+                f"tool {function.__name__!r}: no schema can say its types: {error.message}"
+            ) from None
 
     def __call__(self, args: JsonDict, *, context: ToolContext | None = None, **_: object) -> Any:
         try:
@@ -38,14 +45,15 @@ class TypedTool:
         except ValidationError as error:
             places = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise InvalidArguments(places) from None
-        values = {name: getattr(arguments, name) for name in self._model.model_fields}
+        values = {field.alias or name: getattr(arguments, name) for name, field in self._model.model_fields.items()}
         if self.context_parameter:
             values[self.context_parameter] = context or ToolContext()
         return self.function(**values)
 
-    def _arguments_model(self, hints: dict[str, Any], described: dict[str, str | None]) -> type[BaseModel]:
+    def _arguments_model(self, hints: dict[str, Any], described: dict[str, str]) -> type[BaseModel]:
+        """Fields are numbered, and the arguments' own names are aliases: any name will do then."""
         fields: dict[str, Any] = {}
-        for parameter in inspect.signature(self.function).parameters.values():
+        for number, parameter in enumerate(inspect.signature(self.function).parameters.values()):
             if parameter.name == self.context_parameter:
                 continue
             if parameter.kind in _UNNAMED:
@@ -53,10 +61,26 @@ class TypedTool:
                     f"tool {self.function.__name__!r}: parameter {parameter.name!r} has no name that a model could use; "
                     "take every argument by keyword"
                 )
+            about: dict[str, Any] = {"alias": parameter.name}
+            if parameter.name in described:
+                about["description"] = described[parameter.name]
             default = ... if parameter.default is parameter.empty else parameter.default
-            field = Field(default, description=described.get(parameter.name))
-            fields[parameter.name] = (hints.get(parameter.name, Any), field)
+            fields[f"argument_{number}"] = (hints.get(parameter.name, Any), Field(default, **about))
         return create_model(f"{self.function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+class _Untitled(GenerateJsonSchema):
+    """Pydantic titles everything after its own name: words that cost context and say nothing."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+        return False
+
+    def model_schema(self, schema: Any) -> Any:
+        return {key: value for key, value in super().model_schema(schema).items() if key != "title"}
+
+
+def _means_context(hint: Any) -> bool:
+    return hint is ToolContext or any(_means_context(part) for part in get_args(hint))
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -66,18 +90,3 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         raise RegistrationError(f"tool {function.__name__!r}: cannot resolve its annotations: {error}") from None
     hints.pop("return", None)
     return hints
-
-
-def _without_titles(schema: Any) -> Any:
-    """Pydantic titles every field after its own name: words that cost context and say nothing."""
-    if isinstance(schema, list):
-        return [_without_titles(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    plain = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
-    return {
-        key: {name: _without_titles(sub) for name, sub in value.items()}
-        if key == "properties"
-        else _without_titles(value)
-        for key, value in plain.items()
-    }

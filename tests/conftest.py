@@ -1,0 +1,199 @@
+"""What every test stands on: a home of its own, and nothing left running behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+from handrail import model_tools
+from handrail.plugins.manager import HookManager, hooks
+from handrail.runtime.dispatch import Runtime
+from handrail.store.results import FileResultStore
+from handrail.tools import registry as registry_module
+from handrail.tools.registry import ToolRegistry
+
+from .support import wait_until
+
+# The same examples in every run, so that a red run is a change of the code; `HYPOTHESIS_PROFILE=explore` looks for new ones.
+_COMMON: dict[str, Any] = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": [hypothesis.HealthCheck.too_slow],
+}
+hypothesis.settings.register_profile("steady", derandomize=True, max_examples=100, **_COMMON)
+hypothesis.settings.register_profile("explore", max_examples=2000, **_COMMON)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+_FAILED = pytest.StashKey[bool]()
+_loops: list[tuple[weakref.ref[asyncio.AbstractEventLoop], threading.Thread]] = []
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A HANDRAIL_HOME of the test's own, and no setting from the user's environment."""
+    for name in [name for name in os.environ if name.startswith("HANDRAIL_")]:
+        monkeypatch.delenv(name)
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HANDRAIL_HOME", str(folder))
+    model_tools.reset()
+    yield folder
+    model_tools.reset()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _loops_are_counted() -> Iterator[None]:
+    original = asyncio.BaseEventLoop.__init__
+
+    def counted(self: asyncio.BaseEventLoop) -> None:
+        original(self)
+        _loops.append((weakref.ref(self), threading.current_thread()))
+
+    asyncio.BaseEventLoop.__init__ = counted  # type: ignore[method-assign]
+    yield
+    asyncio.BaseEventLoop.__init__ = original  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    item.stash[_FAILED] = item.stash.get(_FAILED, False) or report.failed  # type: ignore[attr-defined]
+    return report
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_running(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
+    yield
+    wait_until(lambda: not _busy_threads(), timeout=5, otherwise=lambda: f"threads still busy: {_busy_threads()}")
+    try:
+        if _lost_loops():
+            gc.collect()  # an exception that a test kept keeps alive what it passed through, loops too
+        if not request.node.stash.get(_FAILED, False):
+            wait_until(
+                lambda: not _lost_loops(), timeout=2, otherwise=lambda: f"event loops left open: {_lost_loops()}"
+            )
+    finally:
+        _loops.clear()
+
+
+@pytest.fixture
+def registry() -> ToolRegistry:
+    return ToolRegistry()
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> FileResultStore:
+    return FileResultStore(tmp_path / "results")
+
+
+@pytest.fixture
+def hook_manager() -> HookManager:
+    return HookManager(timeout=6)
+
+
+@pytest.fixture
+def runtime(registry: ToolRegistry, results: FileResultStore, hook_manager: HookManager) -> Runtime:
+    return Runtime(registry, results=results, hooks=hook_manager)
+
+
+@pytest.fixture
+def held() -> Iterator[threading.Event]:
+    """What a handler waits on that is meant not to return; it is set when the test is over."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+class _Stubborn:
+    """An async handler that goes on when it is cancelled, until it is told that the test is over, or for 5 seconds."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+
+    async def __call__(self, args: Any, **kw: Any) -> str:
+        end = time.monotonic() + 5
+        while not self.over.is_set() and time.monotonic() < end:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.02)
+        return "too late"
+
+
+@pytest.fixture
+def stubborn() -> Iterator[_Stubborn]:
+    handler = _Stubborn()
+    yield handler
+    handler.over.set()
+
+
+@pytest.fixture
+def restless_threads() -> Iterator[None]:
+    """Threads take turns every few instructions, so that a race is met in a second instead of a year."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def default_registry(home: Path) -> Iterator[ToolRegistry]:
+    """The singleton with the built-in tools in it. What a test adds to it, replaces in it or takes out is undone."""
+    model_tools.default()
+    singleton = registry_module.registry
+    before = {entry.name: entry for entry in singleton.entries()}
+    yield singleton
+    for entry in singleton.entries():
+        if before.get(entry.name) is not entry:
+            singleton.deregister(entry.name)
+    for entry in before.values():
+        if singleton.get_entry(entry.name) is None:
+            _register_again(singleton, entry)
+
+
+@pytest.fixture
+def default_hooks() -> Iterator[Callable[..., str]]:
+    """`register_hook` of the default manager; the hooks are taken back afterwards."""
+    names: list[str] = []
+
+    def register_hook(*args: Any, **options: Any) -> str:
+        names.append(hooks.register_hook(*args, **options))
+        return names[-1]
+
+    yield register_hook
+    for name in names:
+        hooks.unregister(name)
+
+
+def _register_again(registry: ToolRegistry, entry: registry_module.ToolEntry) -> None:
+    properties = entry._asdict()
+    parameters = properties.pop("contract").schema()
+    registry.register(schema={"parameters": parameters}, **properties)
+
+
+def _busy_threads() -> list[str]:
+    """Handrail's threads that do something. An idle worker waits in `_work`, and ends by itself after a while."""
+    frames = sys._current_frames()
+    busy = []
+    for thread in threading.enumerate():
+        if not thread.name.startswith("handrail-") or thread.ident not in frames:
+            continue
+        code = frames[thread.ident].f_code
+        if (code.co_name, Path(code.co_filename).name) != ("_work", "workers.py"):
+            busy.append(f"{thread.name} in {code.co_qualname}")
+    return busy
+
+
+def _lost_loops() -> list[str]:
+    """Loops that run, or are open though their thread is gone. A living thread may keep one for the next call."""
+    opened = [(loop, thread) for reference, thread in _loops if (loop := reference()) and not loop.is_closed()]
+    return [f"{loop} of {thread.name}" for loop, thread in opened if loop.is_running() or not thread.is_alive()]

@@ -1,0 +1,118 @@
+"""Short ways to say what tests say often."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from handrail.tools.registry import ToolRegistry
+
+PATIENCE_SECONDS = 10.0
+
+
+def echo(args: dict[str, Any], **_: Any) -> str:
+    return json.dumps({"got": args})
+
+
+def parameters(required: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def add(
+    registry: ToolRegistry,
+    name: str = "tool",
+    handler: Callable[..., Any] = echo,
+    *,
+    toolset: str = "test",
+    description: str = "A tool.",
+    schema: dict[str, Any] | None = None,
+    **more: Any,
+) -> bool:
+    """Register a tool of which only the interesting parts are given; `schema` is its parameters."""
+    function = {"description": description, "parameters": parameters() if schema is None else schema}
+    return registry.register(name=name, toolset=toolset, schema=function, handler=handler, **more)
+
+
+def call(name: str, /, call_id: str = "", **arguments: Any) -> dict[str, Any]:
+    """One entry of an OpenAI message's `tool_calls`."""
+    return {"id": call_id or name, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+def strict_loads(text: str) -> Any:
+    """JSON as the standard has it: encodable, and without NaN."""
+
+    def refuse(constant: str) -> Any:
+        raise AssertionError(f"{constant} is not JSON")
+
+    assert isinstance(text, str)
+    return json.loads(text.encode(), parse_constant=refuse)
+
+
+def error_in(outcome: Any) -> dict[str, Any]:
+    """The error that an outcome reports: it is well-formed, typed and has a text."""
+    parsed = strict_loads(outcome)
+    assert isinstance(parsed, dict), outcome
+    assert isinstance(parsed.get("error"), str), outcome
+    assert parsed["error"], outcome
+    assert isinstance(parsed.get("error_type"), str), outcome
+    return parsed
+
+
+def wait_until(
+    condition: Callable[[], object], *, timeout: float = PATIENCE_SECONDS, otherwise: Callable[[], str] | None = None
+) -> None:
+    end = time.monotonic() + timeout
+    tick = threading.Event()
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(otherwise() if otherwise else "the condition never came true")
+        tick.wait(0.002)
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """What `work(0)` … `work(count - 1)` gave back, all of them started at the same moment. Raises what one raised."""
+    start = threading.Barrier(count)
+    answers: list[Any] = [None] * count
+    problems: list[BaseException] = []
+
+    def run(index: int) -> None:
+        try:
+            start.wait(PATIENCE_SECONDS)
+            answers[index] = work(index)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS * 3)
+        assert not thread.is_alive(), "a thread never ended"
+    while problems:
+        raise problems.pop()  # taken out, so that it does not keep its own thread's frames alive in a ring
+    return answers
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    return in_threads(1, lambda _: work())[0]
+
+
+@contextlib.contextmanager
+def costs_less_than(seconds: float) -> Iterator[None]:
+    """Of this process's computing time, which other programs on the machine do not lengthen."""
+    start = time.process_time()
+    yield
+    elapsed = time.process_time() - start
+    assert elapsed < seconds, f"cost {elapsed:.2f} s, not less than {seconds:g} s"
+
+
+@contextlib.contextmanager
+def takes_less_than(seconds: float) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    elapsed = time.perf_counter() - start
+    assert elapsed < seconds, f"took {elapsed:.2f} s, not less than {seconds:g} s"
