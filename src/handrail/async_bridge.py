@@ -56,7 +56,8 @@ async def bounded(
     forget = cancel.on_cancel(lambda: loop.call_soon_threadsafe(_finish, stopped)) if cancel is not None else None
     limit = None if timeout is None else min(timeout, LONGEST_SECONDS)
     try:
-        await asyncio.wait({task, stopped}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        waiters: set[asyncio.Future[Any]] = {task, stopped}
+        await asyncio.wait(waiters, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return _result_of(task, cancel)
         await _end(task, clean_up)

@@ -6,17 +6,18 @@ import os
 import re
 
 MAX_ERROR_CHARS = 2000
+_MOST_PASSES = 8
 
 # Patterns are texts, compiled by `re` when the first error comes: most starts see none.
 _ROLE_TAGS = (
-    r"(?i)</?\s*(?:tool_calls?|function_calls?|tool_use|tool_results?|results?|responses?|outputs?|inputs?"
+    r"(?i)</?\s*(?:\w+:)?(?:tool_calls?|function_calls?|tool_use|tool_results?|results?|responses?|outputs?|inputs?"
     r"|system|assistant|user|human|developer|invoke|parameter)\b[^<>]{0,200}>"
     r"|<\|[^<>|]{1,64}\|>"
 )
 _FENCES = r"`{3,}[\w-]*|~{3,}"
 _CDATA = r"<!\[CDATA\[|\]\]>"
 # C0 and C1 controls but tab and newline; zero-width and bidirectional marks; line and paragraph separators.
-_INVISIBLE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+_INVISIBLE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 _ANSI = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 
 _SECRET_SHAPES = (
@@ -28,7 +29,7 @@ _SECRET_SHAPES = (
 )
 _BEARER = r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{12,}"
 _URL_PASSWORD = r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@]+):[^\s@/]+@"
-_SECRET_NAME = r"(?i)(?:api_?key|token|secret|passw(?:or)?d|credential|private_key)s?$"
+_SECRET_NAME = r"(?i)(?:(?:^|_|api)key|token|secret|passw(?:or)?d|passphrase|credential)s?$"
 _SHORTEST_SECRET_VALUE = 8
 
 
@@ -38,12 +39,18 @@ def safe_error(message: str) -> str:
     text = message[: MAX_ERROR_CHARS * 8]
     text = re.sub(_ANSI, "", text)
     text = re.sub(_INVISIBLE, "", text)
-    previous = None
-    while previous != text:  # removing one tag can join the halves of another
-        previous = text
-        text = re.sub(_CDATA, "", re.sub(_FENCES, "", re.sub(_ROLE_TAGS, "", text)))
+    text = _without_structure(text)
     text = mask_secrets(well_formed(text)).strip()
     return text if len(text) <= MAX_ERROR_CHARS else text[: MAX_ERROR_CHARS - 1] + "…"
+
+
+def _without_structure(text: str) -> str:
+    for _ in range(_MOST_PASSES):  # removing one tag can join the halves of another
+        cleaned = re.sub(_CDATA, "", re.sub(_FENCES, "", re.sub(_ROLE_TAGS, "", text)))
+        if cleaned == text:
+            return text
+        text = cleaned
+    return re.sub(r"[<>`~]", "", text)  # made to be taken apart for ever
 
 
 def mask_secrets(text: str) -> str:

@@ -130,9 +130,7 @@ class Toolsets:
 
     def resolve(self, name: str) -> list[str]:
         """The sorted names of a set's tools."""
-        if self.canonical(name) == EVERYTHING[0]:
-            return self._registry.get_all_tool_names()
-        return sorted(self._collect(name, set()))
+        return sorted(self._collect(name))
 
     def select(self, enabled: Iterable[str] | None, disabled: Iterable[str] = ()) -> list[str]:
         """The sorted tools of the enabled sets (None: of all) without those of the disabled ones."""
@@ -168,22 +166,41 @@ class Toolsets:
     def _bundle(self, name: str) -> SetOfTools | None:
         return self._custom.get(name) or COMPOSITES.get(name)
 
-    def _collect(self, name: str, visited: set[str]) -> set[str]:
-        name = self.canonical(name)
-        if name in visited:  # a cycle, or a diamond's second way down
-            return set()
-        visited.add(name)
-        tools = set(self._registered().get(name, ()))
+    def _collect(self, name: str) -> set[str]:
+        """Every set that can be reached, filled from its own tools and what it includes until nothing changes any more:
+        cycles and diamonds then need no care."""
+        own: dict[str, set[str]] = {}
+        includes: dict[str, list[str]] = {}
+        waiting = [self.canonical(name)]
+        while waiting:
+            reached = waiting.pop()
+            if reached in own:
+                continue
+            bundle = self._bundle(reached)
+            own[reached] = self._own_tools(reached, bundle)
+            includes[reached] = [self.canonical(part) for part in bundle.includes] if bundle else []
+            waiting += includes[reached]
+        filled = {reached: self._kept(reached, tools) for reached, tools in own.items()}
+        changed = True
+        while changed:
+            changed = False
+            for reached, parts in includes.items():
+                tools = self._kept(reached, own[reached].union(*(filled[part] for part in parts)))
+                changed = changed or tools != filled[reached]
+                filled[reached] = tools
+        return filled[self.canonical(name)]
+
+    def _own_tools(self, name: str, bundle: SetOfTools | None) -> set[str]:
+        if name == EVERYTHING[0]:
+            return set(self._registry.get_all_tool_names())
+        return {*self._registered().get(name, ()), *(self._named(name, bundle.tools) if bundle else ())}
+
+    def _kept(self, name: str, tools: set[str]) -> set[str]:
         bundle = self._bundle(name)
-        if bundle is None:
-            return tools
-        tools.update(self._named(name, bundle.tools))
-        for included in bundle.includes:
-            tools |= self._collect(included, visited)
         only = bundle.only if isinstance(bundle, Toolset) else None
-        if only is not None:
-            tools = {tool for tool in tools if (entry := self._registry.get_entry(tool)) is not None and only(entry)}
-        return tools
+        if only is None:
+            return tools
+        return {tool for tool in tools if (entry := self._registry.get_entry(tool)) is not None and only(entry)}
 
     def _named(self, toolset: str, tools: Iterable[str]) -> Iterable[str]:
         for tool in tools:

@@ -56,7 +56,10 @@ def decode_object(text: str, max_chars: int) -> JsonDict:
             return {}
         raise InvalidArguments(f"arguments must be a JSON object, not {type(value).__name__}")
     if "\\u" in text or not text.isascii():
-        _refuse_lone_surrogates(value)
+        try:
+            _refuse_lone_surrogates(value)
+        except RecursionError:
+            raise InvalidArguments("arguments are nested too deeply") from None
     return value
 
 

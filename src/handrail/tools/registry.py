@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import logging
 import re
 import threading
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..async_bridge import is_being_cancelled, run_async
 from ..errors import NeedsAgent, RegistrationError, ToolUnavailable, UnknownTool
 from ..suggest import nearest
 from .availability import Availability, CheckFn
 from .contract import NO_PARAMETERS, Contract
+from .entry import Handler, ToolEntry, check_options, new_entry
 from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
 
 if TYPE_CHECKING:
@@ -25,61 +25,12 @@ __all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[..., Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 OnCollision = Literal["refuse", "replace"]
 
 DEFAULT_EMOJI = "⚡"
 DEFAULT_MAX_RESULT_CHARS = 100_000
 _VALID_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
-
-
-_new_entry = tuple.__new__  # half the cost of the named constructor, for those who register ten thousand tools
-
-
-class ToolEntry(NamedTuple):
-    """One registered tool. Immutable: a change of a tool is a new entry."""
-
-    name: str
-    toolset: str
-    description: str
-    contract: Contract
-    handler: Handler
-    check_fn: CheckFn | None = None
-    requires_env: tuple[str, ...] = ()
-    is_async: bool = False
-    emoji: str = ""
-    max_result_size_chars: int | float | None = None
-    dynamic_schema_overrides: Callable[..., Mapping[str, Any]] | None = None
-    read_only: bool = False
-    resources: Callable[[JsonDict], Resources] | None = None
-    timeout: float | None = None
-    needs_agent: bool = False
-    owner: str = ""
-
-    @property
-    def schema(self) -> JsonDict:
-        """The OpenAI function schema; a copy that belongs to the caller."""
-        return {"name": self.name, "description": self.description, "parameters": self.contract.schema()}
-
-    def fields_now(self, listed: frozenset[str]) -> JsonDict:
-        """The schema fields that the tool gives at listing time; its function may take the names that are listed.
-
-        One that fails, or gives what is no description or no parameters, leaves the static schema, which is still true.
-        """
-        function = self.dynamic_schema_overrides
-        if function is None:
-            return {}
-        try:
-            fields = dict(function(listed) if inspect.signature(function).parameters else function())
-            if "parameters" in fields:
-                fields["parameters"] = Contract(self.name, fields["parameters"]).schema()
-            if not isinstance(fields.get("description", ""), str):
-                raise TypeError("its description is no text")
-        except Exception as error:  # noqa: BLE001  whatever a plugin's function does
-            log.warning("the schema of %s cannot be had as of now: %s: %s", self.name, type(error).__name__, error)
-            return {}
-        return {name: value for name, value in fields.items() if name in ("description", "parameters")}
 
 
 class ToolRegistry:
@@ -137,14 +88,14 @@ class ToolRegistry:
         if type(described) is not str:
             raise RegistrationError(f"tool {name!r}: its description must be text, not {type(described).__name__}")
         if check_fn or dynamic_schema_overrides or resources or timeout is not None:
-            _check_options(name, timeout, check_fn, dynamic_schema_overrides, resources)
+            check_options(name, timeout, check_fn, dynamic_schema_overrides, resources)
         parameters = function.get("parameters", NO_PARAMETERS)
         last, known, contract = self._last_contract
         # Families of tools share a schema: the same one, unchanged since, is not checked and compiled again.
         if contract is None or parameters is not last or parameters != known:
             contract = Contract(name, parameters)
             self._last_contract = (parameters, _twin(parameters), contract)
-        entry = _new_entry(
+        entry = new_entry(
             ToolEntry,
             (
                 name,
@@ -414,16 +365,6 @@ class ToolRegistry:
             return True
         log.error("%s collide; the first stays (override=True replaces it)", both)
         return False
-
-
-def _check_options(name: str, timeout: object, *functions: object) -> None:
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise RegistrationError(f"tool {name!r}: timeout must be a positive number of seconds, not {timeout!r}")
-    for function in functions:
-        if function is not None and not callable(function):
-            raise RegistrationError(
-                f"tool {name!r}: check_fn, dynamic_schema_overrides and resources must be callable, not {function!r}"
-            )
 
 
 def _check_agent(entry: ToolEntry, context: Mapping[str, Any]) -> None:

@@ -1,0 +1,76 @@
+"""One registered tool, and what it must bring to be one."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import RegistrationError
+from .availability import CheckFn
+from .contract import Contract
+
+if TYPE_CHECKING:
+    from ..types import JsonDict, Resources
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[..., Any]
+
+new_entry = tuple.__new__  # half the cost of the named constructor, for those who register ten thousand tools
+
+
+class ToolEntry(NamedTuple):
+    """One registered tool. Immutable: a change of a tool is a new entry."""
+
+    name: str
+    toolset: str
+    description: str
+    contract: Contract
+    handler: Handler
+    check_fn: CheckFn | None = None
+    requires_env: tuple[str, ...] = ()
+    is_async: bool = False
+    emoji: str = ""
+    max_result_size_chars: int | float | None = None
+    dynamic_schema_overrides: Callable[..., Mapping[str, Any]] | None = None
+    read_only: bool = False
+    resources: Callable[[JsonDict], Resources] | None = None
+    timeout: float | None = None
+    needs_agent: bool = False
+    owner: str = ""
+
+    @property
+    def schema(self) -> JsonDict:
+        """The OpenAI function schema; a copy that belongs to the caller."""
+        return {"name": self.name, "description": self.description, "parameters": self.contract.schema()}
+
+    def fields_now(self, listed: frozenset[str]) -> JsonDict:
+        """The schema fields that the tool gives at listing time; its function may take the names that are listed.
+
+        One that fails, or gives what is no description or no parameters, leaves the static schema, which is still true.
+        """
+        function = self.dynamic_schema_overrides
+        if function is None:
+            return {}
+        try:
+            fields = dict(function(listed) if inspect.signature(function).parameters else function())
+            if "parameters" in fields:
+                fields["parameters"] = Contract(self.name, fields["parameters"]).schema()
+            if not isinstance(fields.get("description", ""), str):
+                raise TypeError("its description is no text")
+        except Exception as error:  # noqa: BLE001  whatever a plugin's function does
+            log.warning("the schema of %s cannot be had as of now: %s: %s", self.name, type(error).__name__, error)
+            return {}
+        return {name: value for name, value in fields.items() if name in ("description", "parameters")}
+
+
+def check_options(name: str, timeout: object, *functions: object) -> None:
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise RegistrationError(f"tool {name!r}: timeout must be a positive number of seconds, not {timeout!r}")
+    for function in functions:
+        if function is not None and not callable(function):
+            raise RegistrationError(
+                f"tool {name!r}: check_fn, dynamic_schema_overrides and resources must be callable, not {function!r}"
+            )
