@@ -68,7 +68,7 @@ def toolsets() -> Iterator[str]:
     yield "## Bundles and presets\n\n| name | for | includes |\n|---|---|---|"
     for name, bundle in COMPOSITES.items():
         yield f"| `{name}` | {bundle.description} | {', '.join(f'`{part}`' for part in bundle.includes)} |"
-    yield "\nThe names `hermes-*` mean `handrail-*`; old names with the suffix `_tools` (`web_tools`, `file_tools`, ...) still work. "
+    yield "\nThe names `hermes-*` mean `handrail-*`; old names with the suffix `_tools` (`web_tools`, ...) still work. "
     yield "`all` and `*` mean everything.\n"
     yield "## Toolsets\n\n| name | for | tools today |\n|---|---|---|"
     for name, description in LEAVES.items():

@@ -85,14 +85,16 @@ def test_whatever_it_is_given_the_answer_is_json(tool: ToolEntry, arguments: obj
 
 
 @every_tool
-@pytest.mark.parametrize("format", FORMATS)
-def test_every_provider_gets_a_definition_that_it_takes(tool: ToolEntry, format: Any) -> None:
+@pytest.mark.parametrize("provider", FORMATS)
+def test_every_provider_gets_a_definition_that_it_takes(tool: ToolEntry, provider: Any) -> None:
     definitions = {
         (definition.get("function") or definition)["name"]: definition.get("function") or definition
-        for definition in get_tool_definitions(format=format)
+        for definition in get_tool_definitions(format=provider)
     }
     definition = definitions[tool.name]
-    parameters = next((definition[key] for key in ("parameters", "input_schema", "inputSchema") if key in definition), {})
+    parameters = next(
+        (definition[key] for key in ("parameters", "input_schema", "inputSchema") if key in definition), {}
+    )
     if parameters:
         jsonschema_rs.meta.validate(parameters)
         assert parameters["type"] == "object"
@@ -118,5 +120,7 @@ def test_the_safe_set_has_only_tools_that_change_nothing() -> None:
 
 
 def test_untrusted_input_reaches_no_tool_that_touches_the_machine() -> None:
-    touching = {name for leaf in ("file", "terminal", "code_execution", "browser") for name in Toolsets(registry).resolve(leaf)}
+    touching = {
+        name for leaf in ("file", "terminal", "code_execution", "browser") for name in Toolsets(registry).resolve(leaf)
+    }
     assert not touching & set(Toolsets(registry).resolve("handrail-webhook"))

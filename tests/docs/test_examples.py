@@ -29,7 +29,8 @@ def _commands() -> list[tuple[str, str]]:
             continue
         for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
             commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
-            found += [(str(page.relative_to(ROOT)), command) for command in commands if re.search(r"(^|\| )(\.venv/bin/)?handrail ", command)]
+            ours = [command for command in commands if re.search(r"(^|\| )(\.venv/bin/)?handrail ", command)]
+            found += [(str(page.relative_to(ROOT)), command) for command in ours]
     return found
 
 
@@ -55,7 +56,12 @@ def test_an_example_runs_and_shows_what_it_promises(name: str, tmp_path: Path) -
 def test_a_command_of_the_documentation_works_as_typed(page: str, command: str, tmp_path: Path) -> None:
     command = command.replace(".venv/bin/handrail", "handrail")
     run = subprocess.run(
-        ["bash", "-c", command], cwd=ROOT, env=_environment(tmp_path), capture_output=True, text=True, stdin=subprocess.DEVNULL
+        ["bash", "-c", command],
+        cwd=ROOT,
+        env=_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
     )
     fails_on_purpose = "file=README.md" in command
     assert run.returncode == (2 if fails_on_purpose else 0), f"{page}: {command}\n{run.stdout}\n{run.stderr}"
