@@ -55,7 +55,18 @@ def test_no_tool_imports_a_tool(path: Path) -> None:
 
 def test_a_cold_start_imports_few_modules_and_nothing_heavy(tmp_path: Path) -> None:
     loaded = _in_new_python(COLD_START + "\nimport sys; print(*sys.modules)", tmp_path).split()
-    heavy = {"pydantic", "pluggy", "typer", "rich", "ruamel", "platformdirs", "pathspec", "regex", "docstring_parser", "sqlite3"}
+    heavy = {
+        "pydantic",
+        "pluggy",
+        "typer",
+        "rich",
+        "ruamel",
+        "platformdirs",
+        "pathspec",
+        "regex",
+        "docstring_parser",
+        "sqlite3",
+    }
     assert not heavy.intersection(name.split(".")[0] for name in loaded)
     assert len(loaded) <= 250
 
