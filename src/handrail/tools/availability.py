@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import logging
 import os
@@ -135,8 +136,8 @@ class Availability:
         while (left := until - time.monotonic()) > 0 and wait(asked.values(), min(left, self._deadline / 100)).not_done:
             if queue:  # those before it take their time, or hang
                 self._start(queue)
-        with self._lock:
-            while queue:
+        with self._lock, contextlib.suppress(IndexError):  # a thread may take the last one first
+            while True:  # these were never started: asked again next time
                 self._running.pop(queue.popleft()[0])
         return {key: answer.result() for key, answer in asked.items() if answer.done()}
 
