@@ -13,21 +13,25 @@ from ..async_bridge import is_being_cancelled, run_async
 from ..config import Config
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError
 from ..plugins.manager import HookManager
-from ..tools.outcome import Outcome, error_of, error_outcome, failure_outcome, to_outcome, tool_error
+from ..safe_text import safe_error
+from ..tools.outcome import Outcome, error_outcome, failure_outcome, to_outcome, tool_error
 from ..tools.registry import ToolEntry, ToolRegistry
 from ..types import CancelToken, ProgressListener, ToolContext
 from .arguments import prepare
-from .decoding import plain_copy
 from .results import fit
 from .steps import Flow, Foreign, Step, adrive, drive
 
 if TYPE_CHECKING:
     from ..protocols import AgentState, Approver, Files, Person, ResultStore
     from ..types import JsonDict
+    from .hooking import HooksAroundCall
 
 
 # What a handler that can hear of a cancel may take to end by itself, and give back what it has.
 CANCEL_GRACE_SECONDS = 1.0
+
+
+_MOST_PLANS = 200_000
 
 
 class Call(NamedTuple):
@@ -102,14 +106,8 @@ class Runtime:
         **more: Any,
     ) -> Outcome:
         """Run one call. It never raises for what a tool, a hook or a model does; `more` are the other fields of Call."""
-        plan = self._plans.get(name) if type(name) is str else None
-        if (
-            more
-            or plan is None
-            or not plan.plain
-            or self.hooks.active
-            or plan.entry is not self.registry.get_entry(name)
-        ):
+        plan = None if more else self._short_way(name)
+        if plan is None:
             call = Call(name, args, task_id, user_task, session_id, **more)
             return drive(self._flow(call))
         try:
@@ -133,14 +131,8 @@ class Runtime:
         **more: Any,
     ) -> Outcome:
         """`handle` for async callers: async tools run in this loop, and cancelling the caller cancels the call."""
-        plan = self._plans.get(name) if type(name) is str else None
-        if (
-            more
-            or plan is None
-            or not plan.plain
-            or self.hooks.active
-            or plan.entry is not self.registry.get_entry(name)
-        ):
+        plan = None if more else self._short_way(name)
+        if plan is None:
             call = Call(name, args, task_id, user_task, session_id, **more)
             return await adrive(self._flow(call))
         try:
@@ -156,6 +148,13 @@ class Runtime:
                 raise
             return failure_outcome(error)
 
+    def _short_way(self, name: str) -> _Plan | None:
+        """The plan of a tool that only has to be called: it waits for nothing, and nobody watches."""
+        plan = self._plans.get(name) if type(name) is str else None
+        if plan is None or not plan.plain or self.hooks.active or plan.entry is not self.registry.get_entry(name):
+            return None
+        return plan
+
     def prepare(self, call: Call) -> Flow[Prepared]:
         """Everything before the tool itself runs."""
         prepared = Prepared(call)
@@ -166,10 +165,7 @@ class Runtime:
             if prepared.entry.needs_agent and call.agent is None:
                 raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
             if self.hooks.active:
-                from .policy import HookPolicy
-
-                policy = HookPolicy(self.hooks, self.approver)
-                prepared.arguments = yield from policy.judge(call, prepared.entry, prepared.arguments)
+                prepared.arguments = yield from self._hooks_around().before(call, prepared.entry, prepared.arguments)
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
             error = raised.error if isinstance(raised, Foreign) else raised
             prepared.blocked = isinstance(error, Denied)
@@ -190,6 +186,20 @@ class Runtime:
             except Exception as error:  # noqa: BLE001  whatever went wrong around a call is told, never raised
                 outcome = self._around(prepared.call.name, error)
         return outcome
+
+    def _after(self, prepared: Prepared, outcome: Outcome) -> Flow[Outcome]:
+        told = self._hooks_around().after(
+            prepared.call, prepared.arguments, outcome, blocked=prepared.blocked, started=prepared.started
+        )
+        outcome = yield from told
+        if prepared.entry is None:
+            return to_outcome(prepared.call.name, outcome)
+        return self._finished(self._plan(prepared.entry), outcome)
+
+    def _hooks_around(self) -> HooksAroundCall:
+        from .hooking import HooksAroundCall  # most programs have no hooks
+
+        return HooksAroundCall(self.hooks, self.approver)
 
     def _flow(self, call: Call) -> Flow[Outcome]:
         prepared = yield from self.prepare(call)
@@ -259,46 +269,6 @@ class Runtime:
             return outcome
         return fit(outcome, tool=plan.entry.name, max_chars=plan.max_chars, store=self.results)
 
-    def _after(self, prepared: Prepared, outcome: Outcome) -> Flow[Outcome]:
-        call = prepared.call
-        who: JsonDict = {
-            "tool_name": call.name,
-            "args": plain_copy(prepared.arguments),
-            "task_id": call.task_id,
-            "session_id": call.session_id,
-            "tool_call_id": call.tool_call_id,
-        }
-        failure = error_of(outcome)
-        told: JsonDict = {
-            "result": outcome,
-            "status": "blocked" if prepared.blocked else "error" if failure else "ok",
-            "error_type": failure.get("error_type") if failure else None,
-            "duration_ms": (time.perf_counter() - prepared.started) * 1000,
-        }
-        for implementation in self.hooks.implementations("post_tool_call"):
-            try:
-                yield self._hook_step(implementation.bind({**who, **told}), implementation.timeout(self.hooks.timeout))
-            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
-                self.hooks.failed("post_tool_call", implementation, error)
-        for implementation in self.hooks.implementations("transform_tool_result"):
-            if not isinstance(outcome, str):
-                break
-            try:
-                bound = implementation.bind({**who, "result": outcome})
-                changed = yield self._hook_step(bound, implementation.timeout(self.hooks.timeout))
-            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
-                self.hooks.failed("transform_tool_result", implementation, error)
-                continue
-            if isinstance(changed, str):
-                outcome = changed
-        if prepared.entry is None:
-            return to_outcome(call.name, outcome)
-        return self._finished(self._plan(prepared.entry), outcome)
-
-    @staticmethod
-    def _hook_step(bound: Callable[[], Any], timeout: float | None) -> Step:
-        return Step(bound, timeout, in_caller=timeout is None)
-
     def _plan(self, entry: ToolEntry) -> _Plan:
         plan = self._plans.get(entry.name)
         if plan is not None and plan.entry is entry:
@@ -310,13 +280,13 @@ class Runtime:
         plan = _Plan(
             entry, plain, wants_context, passes, self.config.results.max_chars if max_chars is None else max_chars
         )
+        if len(self._plans) > _MOST_PLANS:  # servers come and go, and their tools with them
+            self._plans.clear()
         self._plans[entry.name] = plan
         return plan
 
     @staticmethod
     def _around(name: str, error: Exception) -> str:
-        from ..safe_text import safe_error
-
         cause = error.error if isinstance(error, Foreign) else error
         return tool_error(safe_error(f"Error executing {name}: {cause}"))
 
@@ -324,13 +294,14 @@ class Runtime:
 def _cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcome | None = None) -> str:
     """The answer for a call that was stopped, with what the handler had by then."""
     verb = "" if isinstance(error, CallTimeout) else "was cancelled: "
-    details: JsonDict = {}
-    if partial is not None:
-        try:
-            details["partial"] = json.loads(partial) if isinstance(partial, str) else partial
-        except ValueError:
-            details["partial"] = partial
-    return error_outcome(type(error)(f"{name} {verb}{error}", **details))
+    if partial is None:
+        return error_outcome(type(error)(f"{name} {verb}{error}"))
+    try:
+        had: Any = json.loads(partial) if isinstance(partial, str) else partial
+    except (ValueError, RecursionError):
+        had = partial
+    # As the tool gave it, not cut down to an error's length.
+    return tool_error(safe_error(f"{name} {verb}{error}"), error_type=error.error_type, partial=had)
 
 
 def _reads(handler: Callable[..., Any]) -> tuple[frozenset[str] | None, bool]:

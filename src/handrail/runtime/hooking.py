@@ -1,52 +1,44 @@
-"""Ask the `pre_tool_call` hooks, and a person where one of them wants that."""
+"""Ask the hooks before a call, and a person where one of them wants that; tell them after it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Denied
 from ..protocols import ApprovalRequest
+from ..tools.outcome import Outcome, error_of
 from .arguments import prepare
 from .decoding import plain_copy
 from .steps import Flow, Foreign, Step
 
 if TYPE_CHECKING:
     from ..plugins.hooks import Ask, Block, Change
-    from ..plugins.manager import HookManager
+    from ..plugins.manager import HookManager, Implementation
     from ..protocols import Approver
     from ..tools.registry import ToolEntry
     from ..types import JsonDict
     from .dispatch import Call
 
-_HOOK = "pre_tool_call"
 
-
-class HookPolicy:
+class HooksAroundCall:
     """Unknown means no: a policy hook that fails, and a question that nobody answers, both block the call."""
 
     def __init__(self, hooks: HookManager, approver: Approver | None) -> None:
         self._hooks = hooks
         self._approver = approver
 
-    def judge(self, call: Call, entry: ToolEntry, arguments: JsonDict) -> Flow[JsonDict]:
+    def before(self, call: Call, entry: ToolEntry, arguments: JsonDict) -> Flow[JsonDict]:
         """The arguments to run with. Raises Denied."""
         from ..plugins.hooks import Ask, Block, Change
 
         questions: list[Ask] = []
-        for implementation in self._hooks.implementations(_HOOK):
-            payload = {
-                "tool_name": call.name,
-                "args": plain_copy(arguments),
-                "task_id": call.task_id,
-                "session_id": call.session_id,
-                "tool_call_id": call.tool_call_id,
-            }
-            timeout = implementation.timeout(self._hooks.timeout)
+        for implementation in self._hooks.implementations("pre_tool_call"):
             try:
-                verdict = _verdict((yield Step(implementation.bind(payload), timeout, in_caller=timeout is None)))
+                verdict = _verdict((yield self._step(implementation, _about(call, arguments))))
             except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line, or a refusal
-                self._hooks.failed(_HOOK, implementation, error)
+                self._hooks.failed("pre_tool_call", implementation, error)
                 if implementation.options.policy:
                     raise Denied(
                         f"{call.name} was blocked: the policy of plugin {implementation.plugin} failed"
@@ -63,6 +55,38 @@ class HookPolicy:
             yield from self._ask(call, arguments, question)
         return arguments
 
+    def after(
+        self, call: Call, arguments: JsonDict, outcome: Outcome, *, blocked: bool, started: float
+    ) -> Flow[Outcome]:
+        """The outcome, as the hooks leave it."""
+        failure = error_of(outcome)
+        told = {
+            "result": outcome,
+            "status": "blocked" if blocked else "error" if failure else "ok",
+            "error_type": failure.get("error_type") if failure else None,
+            "duration_ms": (time.perf_counter() - started) * 1000,
+        }
+        for implementation in self._hooks.implementations("post_tool_call"):
+            try:
+                yield self._step(implementation, {**_about(call, arguments), **told})
+            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
+                self._hooks.failed("post_tool_call", implementation, error)
+        for implementation in self._hooks.implementations("transform_tool_result"):
+            if not isinstance(outcome, str):
+                break
+            try:
+                changed = yield self._step(implementation, {**_about(call, arguments), "result": outcome})
+            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
+                self._hooks.failed("transform_tool_result", implementation, error)
+                continue
+            if isinstance(changed, str):
+                outcome = changed
+        return outcome
+
+    def _step(self, implementation: Implementation, payload: JsonDict) -> Step:
+        timeout = implementation.timeout(self._hooks.timeout)
+        return Step(implementation.bind(payload), timeout, in_caller=timeout is None)
+
     def _ask(self, call: Call, arguments: JsonDict, question: Ask) -> Flow[None]:
         advice = "Do not try the same in another way; tell the user what you wanted to do."
         approver = self._approver
@@ -77,6 +101,17 @@ class HookPolicy:
             raise Denied(f"{call.name} needs approval and asking failed: {raised}. {advice}") from None
         if not getattr(decision, "allows", False):
             raise Denied(f"{call.name} was denied ({question.message}). {advice}")
+
+
+def _about(call: Call, arguments: JsonDict) -> JsonDict:
+    """What every hook may know. The arguments are a copy: looking is not changing."""
+    return {
+        "tool_name": call.name,
+        "args": plain_copy(arguments),
+        "task_id": call.task_id,
+        "session_id": call.session_id,
+        "tool_call_id": call.tool_call_id,
+    }
 
 
 def _verdict(value: Any) -> Block | Ask | Change | None:
