@@ -162,7 +162,7 @@ def many_tools(number: int = 1000) -> Iterator[Figure]:
         return timed
 
     def listing_floor() -> float:
-        table = {name: (samples.work, samples.SCHEMA) for name in names}
+        table = dict.fromkeys(names, (samples.work, samples.SCHEMA))
         start = time.perf_counter()
         listed = [
             {"type": "function", "function": {"name": name, "description": "Do nothing.", "parameters": value[1]}}
