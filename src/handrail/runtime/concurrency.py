@@ -54,7 +54,7 @@ class Batches:
         batch = [self._read(raw) for raw in read_calls(message)]
         forget = stop.link(outer) if outer is not None else None
         try:
-            await self._within(limit, stop, self._run_all(batch, Call("", None, cancel=stop, **who)))
+            await self._within(limit, stop, self._run_all(batch, {**who, "cancel": stop}))
         except (CallTimeout, CallCancelled) as error:
             for running in batch:
                 if running.outcome is None:
@@ -79,14 +79,14 @@ class Batches:
         finally:
             timer.cancel()
 
-    async def _run_all(self, batch: list[_Running], shared: Call) -> None:
+    async def _run_all(self, batch: list[_Running], shared: JsonDict) -> None:
         ordering = Ordering()
         async with asyncio.TaskGroup() as group:
             for index, running in enumerate(batch):
                 if running.outcome is not None:
                     continue
                 raw = running.call
-                call = shared._replace(name=raw.name, arguments=raw.arguments, tool_call_id=raw.id)
+                call = Call(raw.name, raw.arguments, tool_call_id=raw.id, **shared)
                 # One after the other: a hook may change the arguments, and a person is asked one question at a time.
                 prepared = await adrive(self._runtime.prepare(call))
                 waits_for: set[int] = set()

@@ -110,29 +110,31 @@ def _build(
     overrides: dict[str, JsonDict],
     format: Format,  # noqa: A002
 ) -> list[JsonDict]:
-    absent = selection.others.union(missing)
     write = writer(format)
+    loads, definition = marshal.loads, write.definition
 
     def worked_out(schema: JsonDict) -> tuple[bytes, frozenset[str]]:
         return marshal.dumps(write.parameters(schema)), mentions.names_in(schema)
 
-    definitions = []
-    for entry in selection.entries:
-        if entry.name in missing:
-            continue
-        description = entry.description
+    entries = [entry for entry in selection.entries if entry.name not in missing] if missing else selection.entries
+    definitions = [
+        definition(entry.name, entry.description, loads(entry.contract.derived(format, worked_out)[0]), entry.read_only)
+        for entry in entries
+    ]
+    absent = selection.others.union(missing)
+    if not absent and not overrides:
+        return definitions
+    for position, entry in enumerate(entries):
+        fields = overrides.get(entry.name, {})
         frozen, named = entry.contract.derived(format, worked_out)
-        parameters = marshal.loads(frozen)  # our own bytes
-        override = overrides.get(entry.name)
-        if override:
-            description = override.get("description", description)
-            if "parameters" in override:
-                parameters, named = write.parameters(override["parameters"]), mentions.names_in(override["parameters"])
-        if absent:
-            if not named.isdisjoint(absent):
-                parameters = mentions.without(parameters, absent)
-            description = mentions.without(description, absent)
-        definitions.append(write.definition(entry.name, description, parameters, entry.read_only))
+        description = fields.get("description", entry.description)
+        if "parameters" in fields:
+            named = mentions.names_in(fields["parameters"])
+        silent = named.isdisjoint(absent) and mentions.names_in(description).isdisjoint(absent)
+        if fields or not silent:
+            parameters = write.parameters(fields["parameters"]) if "parameters" in fields else loads(frozen)
+            texts = mentions.without(description, absent), mentions.without(parameters, absent)
+            definitions[position] = definition(entry.name, *texts, entry.read_only)
     return definitions
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import RegistrationError
 from .availability import CheckFn
-from .contract import Contract
+from .contract import NO_PARAMETERS, Contract
 
 if TYPE_CHECKING:
     from ..types import JsonDict, Resources
@@ -64,6 +64,14 @@ class ToolEntry(NamedTuple):
             log.warning("the schema of %s cannot be had as of now: %s: %s", self.name, type(error).__name__, error)
             return {}
         return {name: value for name, value in fields.items() if name in ("description", "parameters")}
+
+
+def function_of(name: str, schema: JsonDict, description: str) -> tuple[object, object]:
+    """The parameters and the description of a schema that has them elsewhere, or not at all."""
+    function = schema.get("function", schema)
+    if not isinstance(function, dict):
+        raise RegistrationError(f"tool {name!r}: schema.function must be a dict, not {type(function).__name__}")
+    return function.get("parameters", NO_PARAMETERS), description or function.get("description") or ""
 
 
 def check_options(name: str, timeout: object, *functions: object) -> None:

@@ -14,8 +14,8 @@ from ..async_bridge import is_being_cancelled, run_async
 from ..errors import NeedsAgent, RegistrationError, ToolUnavailable, UnknownTool
 from ..suggest import nearest
 from .availability import Availability, CheckFn
-from .contract import NO_PARAMETERS, Contract
-from .entry import Handler, ToolEntry, check_options, new_entry
+from .contract import Contract
+from .entry import Handler, ToolEntry, check_options, function_of, new_entry
 from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
 
 if TYPE_CHECKING:
@@ -81,15 +81,15 @@ class ToolRegistry:
             raise RegistrationError(f"tool {name!r}: schema must be a dict, not {type(schema).__name__}")
         if not toolset or type(toolset) is not str:
             raise RegistrationError(f"tool {name!r}: toolset must be a name, not {toolset!r}")
-        function = schema.get("function", schema)
-        if not isinstance(function, dict):
-            raise RegistrationError(f"tool {name!r}: schema.function must be a dict, not {type(function).__name__}")
-        described = description or function.get("description") or ""
+        try:
+            parameters = schema["parameters"]
+            described = description or schema["description"]
+        except KeyError:
+            parameters, described = function_of(name, schema, description)
         if type(described) is not str:
             raise RegistrationError(f"tool {name!r}: its description must be text, not {type(described).__name__}")
         if check_fn or dynamic_schema_overrides or resources or timeout is not None:
             check_options(name, timeout, check_fn, dynamic_schema_overrides, resources)
-        parameters = function.get("parameters", NO_PARAMETERS)
         last, known, contract = self._last_contract
         # Families of tools share a schema: the same one, unchanged since, is not checked and compiled again.
         if contract is None or parameters is not last or parameters != known:
