@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
