@@ -31,7 +31,7 @@ make_venv() {
 [ -x "$venv/bin/python" ] || { say "making $venv"; make_venv; }
 
 stamp="$venv/.handrail-$what"
-want=$(cat pyproject.toml scripts/setup.sh | cksum)
+want=$(cat pyproject.toml scripts/setup.sh scripts/services/*.sh | cksum)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
   say "installing the $what packages into $venv"
   "$venv/bin/python" -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
@@ -52,6 +52,7 @@ if [ "$what" = dev ]; then
       say "left out: ${need##*:} (install it for the full tests; what needs it will fail)"
     fi
   done
+  scripts/services/install.sh
 fi
 
 # Where bytecode is not written (PYTHONDONTWRITEBYTECODE), every start would compile every module anew.

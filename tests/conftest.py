@@ -26,6 +26,8 @@ from handrail.tools.registry import ToolRegistry
 
 from .support import wait_until
 
+pytest_plugins = ["tests.services.fixtures"]
+
 # The same examples in every run, so that a red run is a change of the code; `HYPOTHESIS_PROFILE=explore` looks for new ones.
 _COMMON: dict[str, Any] = {
     "deadline": None,

@@ -133,7 +133,7 @@ class Unavailable(NamedTuple):
 
 
 class Resources(NamedTuple):
-    """What one call reads and writes, as slash-separated names: `/work/a` overlaps `/work` and `/work/a/b`."""
+    """What one call reads and writes, as slash-separated names: `/srv/a` overlaps `/srv` and `/srv/a/b`."""
 
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
