@@ -66,8 +66,10 @@ class ToolEntry(NamedTuple):
         return {name: value for name, value in fields.items() if name in ("description", "parameters")}
 
 
-def function_of(name: str, schema: JsonDict, description: str) -> tuple[object, object]:
+def function_of(name: str, schema: object, description: str) -> tuple[object, object]:
     """The parameters and the description of a schema that has them elsewhere, or not at all."""
+    if not isinstance(schema, dict):
+        raise RegistrationError(f"tool {name!r}: schema must be a dict, not {type(schema).__name__}")
     function = schema.get("function", schema)
     if not isinstance(function, dict):
         raise RegistrationError(f"tool {name!r}: schema.function must be a dict, not {type(function).__name__}")

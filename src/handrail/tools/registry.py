@@ -75,16 +75,14 @@ class ToolRegistry:
             (name.isidentifier() and name.isascii() and len(name) <= 64) or _VALID_NAME(name)
         ):
             raise RegistrationError(f"tool name {name!r}: use 1 to 64 of the characters a-z A-Z 0-9 _ -")
-        if not callable(handler):
-            raise RegistrationError(f"tool {name!r}: handler must be callable, not {type(handler).__name__}")
-        if not isinstance(schema, dict):
-            raise RegistrationError(f"tool {name!r}: schema must be a dict, not {type(schema).__name__}")
         if not toolset or type(toolset) is not str:
             raise RegistrationError(f"tool {name!r}: toolset must be a name, not {toolset!r}")
+        if not callable(handler):
+            raise RegistrationError(f"tool {name!r}: handler must be callable, not {type(handler).__name__}")
         try:
             parameters = schema["parameters"]
             described = description or schema["description"]
-        except KeyError:
+        except (KeyError, TypeError):
             parameters, described = function_of(name, schema, description)
         if type(described) is not str:
             raise RegistrationError(f"tool {name!r}: its description must be text, not {type(described).__name__}")
