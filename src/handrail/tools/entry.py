@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,6 +65,20 @@ class ToolEntry(NamedTuple):
             log.warning("the schema of %s cannot be had as of now: %s: %s", self.name, type(error).__name__, error)
             return {}
         return {name: value for name, value in fields.items() if name in ("description", "parameters")}
+
+
+def check_basics(name: object, handler: object) -> None:
+    if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
+        raise RegistrationError(f"tool name {name!r}: use 1 to 64 of the characters a-z A-Z 0-9 _ -")
+    if not callable(handler):
+        raise RegistrationError(f"tool {name!r}: handler must be callable, not {type(handler).__name__}")
+
+
+def check_texts(name: str, toolset: object, description: object) -> None:
+    if not isinstance(toolset, str) or not toolset:
+        raise RegistrationError(f"tool {name!r}: toolset must be a name, not {toolset!r}")
+    if not isinstance(description, str):
+        raise RegistrationError(f"tool {name!r}: its description must be text, not {type(description).__name__}")
 
 
 def function_of(name: str, schema: object, description: str) -> tuple[object, object]:

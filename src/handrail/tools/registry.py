@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 import logging
-import re
 import threading
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..async_bridge import is_being_cancelled, run_async
-from ..errors import NeedsAgent, RegistrationError, ToolUnavailable, UnknownTool
+from ..errors import NeedsAgent, ToolUnavailable, UnknownTool
 from ..suggest import nearest
 from .availability import Availability, CheckFn
 from .contract import Contract
-from .entry import Handler, ToolEntry, check_options, function_of, new_entry
+from .entry import Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
 from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ OnCollision = Literal["refuse", "replace"]
 
 DEFAULT_EMOJI = "⚡"
 DEFAULT_MAX_RESULT_CHARS = 100_000
-_VALID_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 
 
 class ToolRegistry:
@@ -71,23 +69,17 @@ class ToolRegistry:
         owner: str = "",
     ) -> bool:
         """Add a tool. False when another toolset holds that name and keeps it; RegistrationError when it is no tool."""
-        if type(name) is not str or not (
-            (name.isidentifier() and name.isascii() and len(name) <= 64) or _VALID_NAME(name)
-        ):
-            raise RegistrationError(f"tool name {name!r}: use 1 to 64 of the characters a-z A-Z 0-9 _ -")
-        if not toolset or type(toolset) is not str:
-            raise RegistrationError(f"tool {name!r}: toolset must be a name, not {toolset!r}")
-        if not callable(handler):
-            raise RegistrationError(f"tool {name!r}: handler must be callable, not {type(handler).__name__}")
+        if not (type(name) is str and name.isidentifier() and name.isascii() and len(name) <= 64 and callable(handler)):
+            check_basics(name, handler)
         try:
             parameters = schema["parameters"]
             described = description or schema["description"]
         except (KeyError, TypeError):
             parameters, described = function_of(name, schema, description)
-        if type(described) is not str:
-            raise RegistrationError(f"tool {name!r}: its description must be text, not {type(described).__name__}")
         if check_fn or dynamic_schema_overrides or resources or timeout is not None:
             check_options(name, timeout, check_fn, dynamic_schema_overrides, resources)
+        if not toolset or type(toolset) is not str or type(described) is not str:
+            check_texts(name, toolset, described)
         last, known, contract = self._last_contract
         # Families of tools share a schema: the same one, unchanged since, is not checked and compiled again.
         if contract is None or parameters is not last or parameters != known:
