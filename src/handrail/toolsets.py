@@ -136,9 +136,9 @@ class Toolsets:
         """The sorted tools of the enabled sets (None: of all) without those of the disabled ones."""
         chosen = set(self._registry.get_all_tool_names() if enabled is None else ())
         for name in enabled or ():
-            chosen.update(self.resolve(name))
+            chosen |= self._collect(name)
         for name in disabled:
-            chosen.difference_update(self.resolve(name))
+            chosen -= self._collect(name)
         return sorted(chosen)
 
     def info(self, name: str) -> JsonDict:
@@ -169,9 +169,12 @@ class Toolsets:
     def _collect(self, name: str) -> set[str]:
         """Every set that can be reached, filled from its own tools and what it includes until nothing changes any more:
         cycles and diamonds then need no care."""
+        start = self.canonical(name)
+        if self._bundle(start) is None:
+            return self._own_tools(start, None)
         own: dict[str, set[str]] = {}
         includes: dict[str, list[str]] = {}
-        waiting = [self.canonical(name)]
+        waiting = [start]
         while waiting:
             reached = waiting.pop()
             if reached in own:
@@ -188,7 +191,7 @@ class Toolsets:
                 tools = self._kept(reached, own[reached].union(*(filled[part] for part in parts)))
                 changed = changed or tools != filled[reached]
                 filled[reached] = tools
-        return filled[self.canonical(name)]
+        return filled[start]
 
     def _own_tools(self, name: str, bundle: SetOfTools | None) -> set[str]:
         if name == EVERYTHING[0]:

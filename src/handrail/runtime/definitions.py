@@ -74,11 +74,11 @@ class Definitions:
         if known is not None:
             return known
         names = self._toolsets.select(chosen[1], chosen[2])
-        found = [entry for name in names if (entry := self._registry.get_entry(name)) is not None]
+        found = self._registry.get_entries(names)
         selection = _Selection(
-            tuple(found),
-            tuple(entry for entry in found if entry.check_fn is not None),
-            tuple(entry for entry in found if entry.dynamic_schema_overrides is not None),
+            found,
+            tuple([entry for entry in found if entry.check_fn is not None]),
+            tuple([entry for entry in found if entry.dynamic_schema_overrides is not None]),
             frozenset(self._registry.get_names_ever_used().difference(names)),
         )
         self._keep(self._selections, chosen, selection)

@@ -172,6 +172,12 @@ class ToolRegistry:
     def get_entry(self, name: str) -> ToolEntry | None:
         return self._tools.get(name)
 
+    def get_entries(self, names: Iterable[str]) -> tuple[ToolEntry, ...]:
+        """Those that are there, in the order of the names."""
+        with self._lock:
+            tools = self._tools
+            return tuple([tools[name] for name in names if name in tools])
+
     def entries(self) -> list[ToolEntry]:
         with self._lock:
             return list(self._tools.values())
