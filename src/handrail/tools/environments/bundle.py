@@ -1,0 +1,68 @@
+"""The far side as text: what is sent to a Python that has nothing of ours installed."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+# In the order of their imports. `pump` and what only it needs come last, and stay here when the shell is local.
+LOCAL = (
+    "proc",
+    "wire",
+    "events",
+    "line",
+    "state",
+    "late",
+    "leftovers",
+    "bash",
+    "input_wait",
+    "joblog",
+    "child",
+    "minder",
+    "keeper",
+    "guard",
+    "main",
+)
+REMOTE = (*LOCAL[:-1], "connection", "attempt", "liveshell", "jobs", "fileops", "ops", "pump", "main")
+
+# Reads a length and a bundle from stdin, and makes modules of it. Also old Pythons must be able to read this much.
+BOOT = """
+import os, sys
+if sys.version_info < (3, 8):
+    sys.exit('handrail: python3 is %d.%d here, and 3.8 or newer is needed' % sys.version_info[:2])
+def take(n):
+    b = b''
+    while len(b) < n:
+        c = os.read(0, n - len(b))
+        if not c: sys.exit('handrail: the connection ended before all had come')
+        b += c
+    return b
+import json, types
+bundle = json.loads(take(int(take(9))))
+package = sys.modules['handrail_far'] = types.ModuleType('handrail_far')
+package.__path__ = []
+for name, text in bundle['modules']:
+    module = types.ModuleType('handrail_far.' + name)
+    module.__package__ = 'handrail_far'
+    sys.modules[module.__name__] = module
+    setattr(package, name, module)
+    exec(compile(text, '<handrail %s>' % name, 'exec'), module.__dict__)
+package.main.main(bundle['arguments'])
+"""
+
+# -I and -S: nothing of the place's own Python set-up is loaded, and nothing in its environment can change what runs.
+PYTHON_ARGUMENTS = ("-I", "-S", "-c", BOOT)
+
+
+def bundle(**arguments: Any) -> bytes:
+    """What `BOOT` reads, with the arguments of `far.main.main`."""
+    modules = LOCAL if arguments["role"] == "zygote" else REMOTE
+    content = json.dumps({"modules": [[name, _source(name)] for name in modules], "arguments": arguments}).encode()
+    return b"%09d" % len(content) + content
+
+
+@cache
+def _source(name: str) -> str:
+    return (files(__package__) / "far" / f"{name}.py").read_text(encoding="utf-8")

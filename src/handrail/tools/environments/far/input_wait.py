@@ -1,0 +1,90 @@
+"""Whether the program in the foreground of a terminal is waiting for someone to type.
+
+Told from what the kernel says of its threads, not from silence: one of them sleeps in a call that reads the terminal, or that
+waits until the terminal (and nothing on a network) has something to read.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from . import proc
+
+_ARM = os.uname().machine == "aarch64"
+_READ = {63} if _ARM else {0}
+_SELECT = {72} if _ARM else {23, 270}
+_POLL = {73} if _ARM else {7, 271}
+_EPOLL = {22, 441} if _ARM else {232, 281, 441}
+_POLLFD = struct.Struct("ihh")
+_MOST_FDS = 1024
+
+
+def waits_for_input(master: int, root: int) -> bool:
+    """`master` is our end of the terminal, `root` the process whose descendants are on it."""
+    try:
+        group = os.tcgetpgrp(master)
+    except OSError:
+        return False
+    return any(stat.group == group and _process_waits(pid) for pid, stat in proc.tree(root).items())
+
+
+def _process_waits(pid: int) -> bool:
+    try:
+        return any(
+            _thread_waits(pid, f"/proc/{pid}/task/{thread}/syscall") for thread in os.listdir(f"/proc/{pid}/task")
+        )
+    except OSError:
+        return False  # it has ended, or is not ours to look at
+
+
+def _thread_waits(pid: int, path: str) -> bool:
+    with open(path) as file:
+        words = file.read().split()
+    if len(words) < 7:
+        return False  # it runs
+    number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
+    if number in _READ:
+        return _is_terminal(pid, first)
+    if number in _POLL:
+        return any(_is_terminal(pid, fd) for fd in _polled(pid, first, second))
+    if number in _SELECT:
+        return any(_is_terminal(pid, fd) for fd in _selected(pid, first, second))
+    return number in _EPOLL and _epoll_waits(pid, first)
+
+
+def _is_terminal(pid: int, fd: int) -> bool:
+    target = _target(pid, fd)
+    return target.startswith("/dev/pts/") or target == "/dev/tty"
+
+
+def _target(pid: int, fd: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{fd}")
+    except OSError:
+        return ""
+
+
+def _polled(pid: int, address: int, count: int) -> list[int]:
+    data = _memory(pid, address, min(count, _MOST_FDS) * _POLLFD.size)
+    data = data[: len(data) - len(data) % _POLLFD.size]
+    return [fd for fd, events, _ in _POLLFD.iter_unpack(data) if events & 1]
+
+
+def _selected(pid: int, count: int, address: int) -> list[int]:
+    data = _memory(pid, address, (min(count, _MOST_FDS) + 7) // 8) if address else b""
+    return [fd for fd in range(len(data) * 8) if data[fd // 8] >> fd % 8 & 1]
+
+
+def _epoll_waits(pid: int, fd: int) -> bool:
+    """A dev server also listens to the keyboard: what waits for the network too is not waiting for a person."""
+    with open(f"/proc/{pid}/fdinfo/{fd}") as file:
+        watched = [int(line.split()[1]) for line in file if line.startswith("tfd:")]
+    targets = [_target(pid, one) for one in watched]
+    return any(_is_terminal(pid, one) for one in watched) and not any(one.startswith("socket:") for one in targets)
+
+
+def _memory(pid: int, address: int, count: int) -> bytes:
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as file:
+        file.seek(address)
+        return file.read(count) or b""

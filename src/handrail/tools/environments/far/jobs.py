@@ -1,0 +1,102 @@
+"""Background processes as seen from outside: by their folders, which outlive whoever started them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import Any
+
+from . import proc, wire
+from .joblog import LogPiece, read_log, remove_folder
+from .wire import Packet
+
+_ANSWER_SECONDS = 5.0
+
+
+def default_folder() -> str:
+    """Where a machine on which nothing of ours is installed keeps them: of this user alone, and gone after a restart."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    folder = runtime if os.path.isdir(runtime) and os.access(runtime, os.W_OK) else "/tmp"
+    return os.path.join(folder, f"handrail-{os.getuid()}")
+
+
+def own_folder(folder: str) -> str:
+    """Make the folder if it is missing. In a place that others can write to it must be ours, and closed to them."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    found = os.stat(folder)
+    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise PermissionError(1, f"{folder} belongs to somebody else or is open to others; remove it")
+    return folder
+
+
+def poll(folder: str) -> Packet:
+    """Its status, with `state`: running, ended, or lost (its minder was killed, or the machine restarted)."""
+    status = _read_status(folder)
+    is_minded = status.get("boot") == proc.boot_id() and proc.is_alive(status["minder"], status["minder_start"])
+    if status.get("code") is None and is_minded:
+        return {**status, "state": "running"}
+    status = _read_status(folder)  # it may have ended between the two looks
+    return {**status, "state": "lost" if status.get("code") is None else "ended"}
+
+
+def log(folder: str, offset: int, max_bytes: int) -> LogPiece:
+    return read_log(folder, offset, max_bytes)
+
+
+def ask(folder: str, op: str, **details: Any) -> Packet | None:
+    """Ask the minder. None when there is none any more."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as minder:
+        minder.settimeout(_ANSWER_SECONDS)
+        try:
+            here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            return None
+        try:
+            minder.connect(f"/proc/self/fd/{here}/control")
+            wire.send(minder, {"op": op, **details})
+            return wire.receive(minder)[0]
+        except (ConnectionError, FileNotFoundError):
+            return None
+        finally:
+            os.close(here)
+
+
+def known(root: str) -> list[str]:
+    """The ids of all that have a folder under `root`, the oldest first."""
+    try:
+        with os.scandir(root) as entries:
+            found = [(entry.stat().st_mtime, entry.name) for entry in entries if os.path.exists(entry.path + "/status")]
+    except FileNotFoundError:
+        return []
+    return [name for _, name in sorted(found)]
+
+
+def prune(root: str) -> None:
+    """Remove what is left of those that were not to outlive their shell, and whose keeper could not do it any more."""
+    for name in known(root):
+        folder = os.path.join(root, name)
+        try:
+            status = poll(folder)
+        except OSError:
+            continue  # it is just being removed
+        has_owner = status["boot"] == proc.boot_id() and proc.is_alive(status["keeper"], status["keeper_start"])
+        if not (status["survives"] or has_owner or status["state"] == "running"):
+            forget(folder)
+
+
+def forget(folder: str) -> None:
+    """Remove what is left of one that has ended."""
+    remove_folder(folder)
+
+
+def _read_status(folder: str) -> Packet:
+    for _ in range(3):  # the file is written over in place, and a reader may come in between
+        with open(os.path.join(folder, "status"), "rb") as file:
+            content = file.read()
+        try:
+            status: Packet = json.loads(content)
+        except ValueError:
+            continue
+        return status
+    raise FileNotFoundError(2, "nothing is known of it")

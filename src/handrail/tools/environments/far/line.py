@@ -1,0 +1,130 @@
+r"""The one line that bash runs: wait for a word, run a command, say how it ended.
+
+bash reads it as a script, as a single line: it is parsed once, so that no alias set later can touch it, error messages keep
+saying `line 1`, and `ps` does not show it. bash holds no descriptor of ours: it opens each channel by its path,
+`/proc/<keeper>/fd/<n>`, when it needs it, so that a command can close or redirect whatever it likes and its children inherit
+nothing.
+
+The channels:
+
+    GO        one byte says what to do: C run the command, W run it in its working directory, S and D write the state
+    TEXT      number, flags, stdin, working directory, what to evaluate, and what that may refer to: each ended by a NUL
+    OUT       what the command prints
+    DONE      `; number code $! pipe-status ;`, the last only if it was asked for
+    STATE     reports, `kind head\n\0 variables\0 options\0 functions\0`: R ready (the version, and the options that it has
+              by itself), S and D the state when asked (the number of the last command, a blank, the working directory),
+              E the same when bash exits
+    RESTORE   the state to begin with
+    FAREWELL  what to do at the exit
+    MEMO      where bash reads its own words back without forking
+
+Everything runs at top level and not in a function, where `declare` would make locals. Each word that is not part of the
+grammar has `command` before it, so that a function of the same name does not matter; one named `command` is noticed and
+removed. While bash waits its stdout is DONE, where the client looks only for what has the form above.
+"""
+
+from __future__ import annotations
+
+SNAPSHOT, DUMP, RUN, RUN_ELSEWHERE = b"S", b"D", b"C", b"W"
+FLAG_TRAP = b"t"
+CODE_NO_DIRECTORY = b"cd"
+
+_VARIABLES = "__hr __hr_number __hr_code __hr_pipe __hr_from __hr_memo"
+_OPTIONS = "command shopt -p; command set +o; "
+
+# Our own traps are taken off first. Functions and aliases come last, as they could shadow the words that restore the rest;
+# shopt before functions, which may need extglob to parse. Arguments inside a function are the function's: an older state
+# has the shell's.
+_STATE = (
+    "command printf '%s ' \"${__hr_number:-0}\"; command pwd; command printf '\\0'; "
+    f"command unset -v {_VARIABLES}; "
+    "command trap - EXIT RTMAX; command declare -p; command trap -p; command umask -p; "
+    "[[ ${FUNCNAME-} ]] || { command printf 'set --'; (( $# )) && command printf ' %q' \"$@\"; command printf '\\n'; }; "
+    f"command printf '\\0'; {_OPTIONS} command printf '\\0'; "
+    "command declare -f; command declare -Fx; command alias -p; command printf '\\0'; "
+)
+
+# First the user's own EXIT trap of an earlier command. Unlike the line, this is parsed when it runs: without aliases.
+_FAREWELL = (
+    '\\command eval "${__hr_exit[2]-}" 2>&1\n\\command shopt -u expand_aliases\n'
+    f"{{ command unset -v __hr_exit; command printf 'E'; {_STATE} }} >@STATE 2>/dev/null"
+)
+_TRAPS = (
+    'command trap \'\\command mapfile -d "" -t __hr <@FAREWELL; \\command eval "$__hr"\' EXIT; '
+    "command trap '\\command exit 124' RTMAX"
+)
+
+_SAY = 'command printf -v __hr_memo \'%s \' \';\' "${__hr_number-}" "${__hr_code#-}" "${!:-0}" "${__hr_pipe[@]}" \';\''
+
+_FINISH = (
+    "if [[ ${__hr_code-} ]]; then "
+    'if [[ ${__hr_from-} ]]; then command cd -- "$__hr_from" >/dev/null; OLDPWD=${__hr_from[1]-}; __hr_from=; fi; '
+    # In posix mode `unset` is found before functions are.
+    f"__hr_memo=; {_SAY}; [[ ${{__hr_memo-}} ]] || {{ "
+    f"POSIXLY_CORRECT=1; unset -f command; unset POSIXLY_CORRECT; command shopt -s expand_aliases; {_SAY}; }}; "
+    # This closes OUT. `builtin exec` would undo its redirections again; `command exec` does not.
+    'command exec >@DONE; command printf %s "$__hr_memo"; '
+    "if [[ ${__hr[1]-} == t ]]; then command trap -p EXIT >@MEMO; command mapfile -d '' -t __hr_memo <@MEMO; "
+    'command eval "__hr_memo=(${__hr_memo-})"; '
+    f'[[ ${{__hr_memo[2]-}} == *@FAREWELL* ]] || __hr_exit=("${{__hr_memo[@]}}"); {_TRAPS}; fi; '
+    "__hr_code=; fi; "
+)
+
+_TAKE = (
+    "command mapfile -d '' -t -n 6 __hr <@TEXT || command exit; "
+    # A background job that died meanwhile is reported by bash at its next chance: here, and not in the command's output.
+    "[[ ${!-} ]] && command jobs; "
+    '__hr_number=${__hr-} __hr_code=-0 __hr_pipe=(); command exec <"${__hr[2]-}" >@OUT; '
+)
+# The loop's own stderr is /dev/null, so that `set -x` shows the command alone.
+_EVAL = 'command eval "${__hr[4]-}" 2>&1; __hr_code=${__hr_pipe:-$?}'
+_GO_THERE = (
+    '__hr_from=("$PWD" "${OLDPWD-}"); [[ ${__hr[3]}/ == "~/"* ]] && __hr[3]=${HOME-}${__hr[3]:1}; '
+    'command cd -- "${__hr[3]}" 2>&1 || __hr_code=cd; '
+)
+
+# `break` and `continue` typed as a command act on these loops: either way the inner condition comes next, and finishes.
+_LOOP = (
+    f"{{ command printf 'R%s\\n\\0\\0' \"$BASH_VERSION\"; {_OPTIONS} }} >@STATE; "
+    "command . @RESTORE 2>/dev/null; [[ ${PWD-} -ef . ]] || command cd .; command shopt -s expand_aliases; "
+    f"{_TRAPS}; command printf '\\0\\0' >@STATE; "
+    f"while :; do while {_FINISH} command read -rN1 __hr <@GO || command exit; do case $__hr in "
+    f"S|D) {{ command printf '%s' \"$__hr\"; {_STATE} }} >@STATE 2>/dev/null; {_TRAPS};; "
+    f"C) {_TAKE}{_EVAL};; W) {_TAKE}{_GO_THERE}if [[ $__hr_code != cd ]]; then {_EVAL}; fi;; esac; done; done"
+)
+
+
+def loop(channels: dict[str, str]) -> str:
+    """The line, for channels at these paths."""
+    return _at(_LOOP, channels)
+
+
+def farewell(channels: dict[str, str]) -> str:
+    return _at(_FAREWELL, channels)
+
+
+def job(restore: str, text: str) -> str:
+    """The line of a bash that begins with a copy of the shell's state and runs one command."""
+    return (
+        f"command . {restore} 2>/dev/null; command shopt -s expand_aliases; command mapfile -d '' -t __hr <{text}; "
+        'command unset -v __hr_exit; command eval "command unset -v __hr; ${__hr-}"'
+    )
+
+
+def with_pipe_status(text: bytes) -> bytes:
+    """The same, remembering the status of each part of its last pipeline: after `eval` bash has forgotten it."""
+    return text + b'\n{ __hr_pipe=("$?" "${PIPESTATUS[@]}"); } 2>/dev/null'
+
+
+def after_status(codes: tuple[int, ...]) -> bytes:
+    """Evaluates the last field of TEXT as if a pipeline with these exit codes had just ended."""
+    pipeline = b"|".join(b"(command exit %d)" % code for code in codes)
+    run = b'command eval "${__hr[5]-}"'
+    # A condition, so that `set -e` and ERR traps leave it alone.
+    return b"if " + pipeline + b"; then " + run + b"; else " + run + b"; fi"
+
+
+def _at(text: str, channels: dict[str, str]) -> str:
+    for name, path in channels.items():
+        text = text.replace("@" + name, path)
+    return text

@@ -1,0 +1,161 @@
+"""Processes: who descends from whom, and how all of them are ended."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import signal
+import time
+from typing import Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+
+TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Stat(NamedTuple):
+    """What /proc says of a living process. `start` is in ticks since boot: with the pid it names a process for good."""
+
+    state: bytes
+    parent: int
+    group: int
+    start: int
+
+
+def become_subreaper() -> None:
+    """Orphans among the descendants come to this process, instead of getting lost at init."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def set_title(title: str) -> None:
+    """Be called so in `ps`. A `pkill python` or `pkill -f python` in a command must not hit what runs the command."""
+    name = title.encode()
+    _libc.prctl(_PR_SET_NAME, name[:15], 0, 0, 0)
+    start, end = _command_line_place()
+    if 0 < start < end:
+        ctypes.memset(start, 0, end - start)
+        ctypes.memmove(start, name[: end - start - 1], min(len(name), end - start - 1))
+
+
+@functools.lru_cache(maxsize=1)  # a fork has it in the same place
+def _command_line_place() -> tuple[int, int]:
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return int(fields[45]), int(fields[46])
+    except (OSError, IndexError, ValueError):
+        return 0, 0
+
+
+def stat_of(pid: int) -> Stat | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return Stat(fields[0], int(fields[1]), int(fields[2]), int(fields[19])) if len(fields) > 19 else None
+
+
+def is_alive(pid: int, start: int) -> bool:
+    stat = stat_of(pid)
+    return stat is not None and stat.start == start and stat.state not in b"ZX"
+
+
+def command_line(pid: int) -> str:
+    """The process's words, quoted by nothing: for people."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(4096).rstrip(b"\0").replace(b"\0", b" ")
+        if not words:
+            with open(f"/proc/{pid}/comm", "rb") as file:
+                words = b"[" + file.read().strip() + b"]"
+    except OSError:
+        return ""
+    return words.decode("utf-8", "replace")
+
+
+@functools.lru_cache(maxsize=1)
+def boot_id() -> str:
+    """Names the time since the machine's last start: a pid means something only within it."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def tree(root: int) -> dict[int, Stat]:
+    """The living descendants of `root`. Complete when it is a subreaper and nothing in the tree is forking."""
+    found: dict[int, Stat] = {}
+    todo = [root]
+    # The cost is that of the tree: a scan of all /proc made twenty time limits at once take half a second each.
+    while todo:
+        for pid in children(todo.pop()):
+            todo.append(pid)
+            stat = stat_of(pid)
+            if stat is not None and stat.state not in b"ZX":
+                found[pid] = stat
+    return found
+
+
+def below(roots: Iterable[int], among: dict[int, Stat]) -> set[int]:
+    """Those of `among` that are one of the roots or descend from one."""
+    inside = {pid for pid in roots if pid in among}
+    while True:
+        more = {pid for pid, stat in among.items() if stat.parent in inside} - inside
+        if not more:
+            return inside
+        inside |= more
+
+
+def signal_each(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended by itself
+            os.kill(pid, number)
+
+
+def stop_and_kill(find: Callable[[], Iterable[int]], reap: Callable[[], object], *, seconds: float) -> bool:
+    """Kill all that `find` gives until it gives nothing. False when some still live after `seconds`."""
+    end = time.monotonic() + seconds
+    stopped: set[int] = set()
+    while time.monotonic() < end:  # a stopped process forks no new one between the look and the kill
+        new = set(find()) - stopped
+        if not new:
+            break
+        signal_each(new, signal.SIGSTOP)
+        stopped |= new
+    while True:
+        left = list(find())
+        if not left:
+            return True
+        if time.monotonic() >= end:
+            return False
+        signal_each(left, signal.SIGKILL)
+        time.sleep(0.0005)
+        reap()
+
+
+def children(pid: int) -> list[int]:
+    """Its children, ended ones too."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    found: list[int] = []
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+        except FileNotFoundError:
+            if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+                return _children_by_scan(pid)
+        except OSError:
+            pass  # the thread has ended
+    return found
+
+
+def _children_by_scan(pid: int) -> list[int]:
+    """For kernels built without PROC_CHILDREN."""
+    stats = ((int(name), stat_of(int(name))) for name in os.listdir("/proc") if name.isdigit())
+    return [child for child, stat in stats if stat is not None and stat.parent == pid]

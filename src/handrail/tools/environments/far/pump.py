@@ -1,0 +1,209 @@
+"""Carries frames between a client that is elsewhere and the live shell that is here.
+
+A frame is kind, number, length, body. Some bodies are a JSON object with data behind it: four bytes of length, object, data.
+
+    from the client   R run a command: object, text and stdin     K abandon the command
+                      Q ask: object with `op`, data
+    to the client     H hello: object                             O output of the command
+                      D it has ended: object                      A answer: object, data
+                      S the state, for another shell to go on with
+                      F there can be no shell, or none any more: object
+
+stdin at its end means that the client is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import struct
+import zlib
+from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
+
+from . import jobs, wire
+from .attempt import Command
+from .connection import Fatal, Lost
+from .liveshell import LiveShell
+from .ops import Ops
+from .wire import FRAME, Packet
+
+CHUNK_BYTES = 1 << 16
+MOST_STATE_BYTES = 48 << 10  # what fits into a pipe: a client that does not run anything need not read it
+
+
+class Gone(Exception):
+    """The client is gone."""
+
+
+class Pump:
+    def __init__(self, shell: Callable[[], LiveShell], jobs_root: str) -> None:
+        self._make_shell, self._jobs_root = shell, jobs_root
+        self._input = bytearray()
+        self._held = b""  # frames that are still to be sent
+        self._runs: list[tuple[int, bytes]] = []
+        self._current = (0, 0)  # the client's number of the command that runs, and the shell's
+        self._cancelled: set[int] = set()
+        os.set_blocking(1, False)
+
+    def serve(self) -> None:
+        """Until the client is gone."""
+        try:
+            self._shell = self._make_shell()
+        except (Fatal, Lost) as error:
+            self._send(b"F", 0, pack({"reason": str(error)}))
+            return
+        self._ops = Ops(self._shell, self._jobs_root or jobs.default_folder())
+        self._shell.on_saved = self._on_saved
+        self._shell.others[0] = self._on_input
+        self._send(b"H", 0, pack({"cwd": self._shell.line.cwd, "state": self._shell.line.began_with}))
+        try:
+            while True:
+                self._serve_once()
+        except Gone:
+            self._shell.close()
+        except (Fatal, Lost) as error:
+            self._send(b"F", 0, pack({"reason": str(error)}))
+
+    def _serve_once(self) -> None:
+        self._take_frames()
+        if self._runs:
+            self._run(*self._runs.pop(0))
+            return
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(self._shell.line.fileno(), select.POLLIN)
+        ready = [fd for fd, _ in poll.poll()]
+        if 0 in ready:
+            self._on_input()
+        if self._shell.line.fileno() in ready:
+            self._shell.hear_while_idle()
+
+    def _run(self, number: int, body: bytes) -> None:
+        details, data = unpack(body)
+        cut = details["text_bytes"]
+        command = Command(
+            data[:cut],
+            cwd=details["cwd"].encode("utf-8", "surrogateescape"),
+            stdin=data[cut:] if details["has_stdin"] else None,
+            timeout=details["timeout"],
+        )
+
+        def begin(inner: int) -> None:
+            self._current = (number, inner)
+            if number in self._cancelled:
+                self._shell.kill(inner, "cancelled")
+
+        def read(fd: int) -> int:
+            data = os.read(fd, CHUNK_BYTES)
+            if data:
+                self._held += FRAME.pack(b"O", number, len(data)) + data
+            # What is read when the command has ended goes with the news of its end: one packet of a network, not two.
+            if self._held and (self._shell.is_running or len(self._held) > CHUNK_BYTES):
+                self._flush()
+                self._take_frames()  # what came in meanwhile
+            return len(data)
+
+        ended = self._shell.run(command, read, may_block=True, on_begin=begin)
+        self._current = (0, 0)
+        self._cancelled.clear()
+        self._send(b"D", number, pack(ended._asdict()))
+
+    def _on_input(self) -> None:
+        try:
+            data = os.read(0, CHUNK_BYTES)
+        except OSError:
+            data = b""
+        if not data:
+            raise Gone
+        self._input += data
+        self._take_frames()
+
+    def _take_frames(self) -> None:
+        while len(self._input) >= FRAME.size:
+            kind, number, length = FRAME.unpack_from(self._input)
+            if len(self._input) < FRAME.size + length:
+                return
+            body = bytes(self._input[FRAME.size : FRAME.size + length])
+            del self._input[: FRAME.size + length]
+            self._on_frame(kind, number, body)
+
+    def _on_frame(self, kind: bytes, number: int, body: bytes) -> None:
+        if kind == b"R":
+            self._runs.append((number, body))
+        elif kind == b"K":
+            self._cancelled.add(number)
+            if self._current[0] == number:
+                self._shell.kill(self._current[1], "cancelled")
+        elif kind == b"Q":
+            self._send(b"A", number, self._answer(body))
+
+    def _answer(self, body: bytes) -> bytes:
+        details, data = unpack(body)
+        try:
+            answer, content = self._ops.call(details.pop("op"), details, data)
+            return pack(answer, content)
+        except OSError as error:
+            return pack({"errno": error.errno or 5, "reason": error.strerror or str(error)})
+        except Lost as error:
+            return pack({"errno": 5, "reason": str(error)})
+
+    def _on_saved(self, state: bytes) -> None:
+        packed = zlib.compress(state, 1)
+        if len(packed) <= MOST_STATE_BYTES:
+            self._send(b"S", 0, packed)
+
+    def _send(self, kind: bytes, number: int, body: bytes) -> None:
+        self._held += FRAME.pack(kind, number, len(body)) + body
+        self._flush()
+
+    def _flush(self) -> None:
+        """A client that does not read holds this up, but is still heard: it may cancel. The keeper minds the time limit."""
+        content, self._held = self._held, b""
+        view = memoryview(content)
+        while view:
+            try:
+                view = view[os.write(1, view) :]
+            except BlockingIOError:
+                poll = select.poll()
+                poll.register(0, select.POLLIN)
+                poll.register(1, select.POLLOUT)
+                if any(fd == 0 for fd, _ in poll.poll()):
+                    self._take_input_only()
+            except OSError:
+                raise Gone from None
+
+    def _take_input_only(self) -> None:
+        """While a frame is half sent, only what sends none may be done: note a cancel, keep the rest."""
+        data = os.read(0, CHUNK_BYTES)
+        if not data:
+            raise Gone
+        self._input += data
+        at = 0
+        while len(self._input) >= at + FRAME.size:
+            kind, number, length = FRAME.unpack_from(self._input, at)
+            if kind == b"K" and number not in self._cancelled:
+                self._on_frame(kind, number, b"")
+            at += FRAME.size + length
+
+
+def pack(details: Packet, data: bytes = b"") -> bytes:
+    head = json.dumps(details).encode()
+    return struct.pack(">I", len(head)) + head + data
+
+
+def unpack(body: bytes) -> tuple[Packet, bytes]:
+    (length,) = struct.unpack_from(">I", body)
+    return json.loads(body[4 : 4 + length]), body[4 + length :]
+
+
+def run_pump(guard: socket.socket, arguments: Packet) -> None:
+    """The pump is the guard's only client."""
+    spec = {"env": arguments["env"], "cwd": arguments["cwd"], "tells_saves": True}
+    state = zlib.decompress(bytes.fromhex(arguments["state"])) if arguments["state"] else None
+
+    def shell() -> LiveShell:
+        return LiveShell(lambda packet, fds: wire.send(guard, packet, fds), "shell", spec, state)
+
+    Pump(shell, arguments["jobs_root"]).serve()

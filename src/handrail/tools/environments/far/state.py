@@ -1,0 +1,93 @@
+"""What bash reports about itself, and the state that a new bash begins with."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from . import wire
+
+# Options under which nothing would run in the restored shell.
+_UNLIVABLE = {b"set -o " + option for option in (b"noexec", b"onecmd", b"privileged", b"restricted")}
+# Variables that bash makes itself; restoring them takes time or is refused.
+_OF_BASH = re.compile(
+    rb"(?m)^declare -\S+ (?:BASH|BASHOPTS|BASH_ARGC|BASH_ARGV|BASH_ARGV0|BASH_COMMAND|BASH_LINENO|BASH_LOADABLES_PATH"
+    rb"|BASH_MONOSECONDS|BASHPID|BASH_SOURCE|BASH_SUBSHELL|BASH_VERSINFO|BASH_VERSION|COMP_WORDBREAKS|EPOCHREALTIME"
+    rb"|EPOCHSECONDS|EUID|FUNCNAME|GROUPS|HISTCMD|HOSTTYPE|LINENO|MACHTYPE|OSTYPE|PIPESTATUS|PPID|RANDOM|SECONDS|SHELLOPTS"
+    rb"|SRANDOM|UID|_)(?:=.*)?\n"
+)
+_ARGUMENTS = re.compile(rb"(?m)^set --.*\n")
+_KINDS = (b"R", b"S", b"D", b"E")
+_END = re.compile(rb"\n#end ([0-9a-f]*)\n\Z")
+
+
+class Report(NamedTuple):
+    """One message of bash: see `line`."""
+
+    kind: bytes
+    head: bytes
+    variables: bytes
+    options: bytes
+    functions: bytes
+
+
+class Reports:
+    """Cuts the stream of a bash's STATE channel into reports. What is incomplete when bash dies does not count."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[Report]:
+        self._rest += data
+        found = []
+        while self._rest.count(b"\0") >= 4:
+            head, variables, options, functions, self._rest = self._rest.split(b"\0", 4)
+            if head[:1] in _KINDS:  # else a command wrote into the channel; what it spoiled is lost
+                found.append(Report(head[:1], head[1:].rstrip(b"\n"), variables, options, functions))
+        return found
+
+
+class Snapshot:
+    """The last known state, in memory that outlives the keeper: the guard holds it too."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        found = _END.search(wire.read_whole(fd))
+        self.known = found is not None
+        self.cwd = bytes.fromhex(found.group(1).decode()).decode("utf-8", "surrogateescape") if found else ""
+        self._arguments = b""
+        self.command = -1  # the last one that it knows of
+        self._usual_options: frozenset[bytes] = frozenset()
+
+    def begin(self, report: Report) -> None:
+        """A bash is ready, and has told which options it has by itself: those need no restoring."""
+        self._usual_options = frozenset(report.options.splitlines())
+
+    def take(self, report: Report) -> None:
+        variables = _OF_BASH.sub(b"", report.variables)
+        arguments = _ARGUMENTS.findall(variables)
+        if arguments:
+            self._arguments = arguments[-1]
+        else:  # written inside a function, whose arguments are not the shell's
+            variables += self._arguments
+        options = [line for line in report.options.splitlines() if line not in self._usual_options | _UNLIVABLE]
+        body = variables + b"\n".join(options) + b"\n" + report.functions
+        number, _, cwd = report.head.partition(b" ")
+        content = body + b"\n#end " + cwd.hex().encode() + b"\n"
+        os.ftruncate(self.fd, 0)
+        os.pwrite(self.fd, content, 0)
+        self.known = True
+        self.command = int(number) if number.isdigit() else 0
+        self.cwd = cwd.decode("utf-8", "surrogateescape")
+
+    def forget(self) -> None:
+        os.ftruncate(self.fd, 0)
+        self.known = False
+
+
+def nearest(directory: str) -> str:
+    """The directory, or the nearest one above it that can still be entered."""
+    while not (os.path.isdir(directory) and os.access(directory, os.X_OK)) and directory != os.path.dirname(directory):
+        directory = os.path.dirname(directory)
+    return directory or "/"

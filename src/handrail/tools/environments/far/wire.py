@@ -1,0 +1,77 @@
+"""Messages between the processes of one shell: packets with descriptors on one machine, frames between two."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import socket
+import struct
+from typing import Any, Dict, Iterable, List, Optional, Tuple  # noqa: UP035  Python 3.8 knows no other place
+
+Packet = Dict[str, Any]  # noqa: UP006  the same
+Received = Tuple[Optional[Packet], List[int]]  # noqa: UP006, UP045  the same
+
+PACKET_BYTES = 1 << 17
+FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
+
+
+def packet_pair() -> tuple[socket.socket, socket.socket]:
+    """Two ends that keep message boundaries, carry descriptors, and tell when the other is gone."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def send(sock: socket.socket, message: Packet, fds: Iterable[int] = ()) -> None:
+    passed = array.array("i", fds)
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)] if passed else []
+    sock.sendmsg([json.dumps(message).encode()], ancillary)
+
+
+def receive(sock: socket.socket) -> Received:
+    """The next message and the descriptors with it; None at the end. Raises BlockingIOError when there is none yet."""
+    room = socket.CMSG_SPACE(8 * array.array("i").itemsize)
+    data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+    fds: list[int] = []
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            passed = array.array("i")
+            passed.frombytes(content[: len(content) - len(content) % passed.itemsize])
+            fds += passed
+    return (json.loads(data) if data else None), fds
+
+
+def memory_file(name: str, content: bytes = b"") -> int:
+    """A file without a name on any disk."""
+    fd = os.memfd_create(name)
+    write_all(fd, content)
+    return fd
+
+
+def read_whole(fd: int) -> bytes:
+    """The content of a regular file from its beginning, wherever its offset is."""
+    size = os.fstat(fd).st_size
+    pieces = []
+    offset = 0
+    while offset < size:
+        piece = os.pread(fd, size - offset, offset)
+        if not piece:
+            break
+        pieces.append(piece)
+        offset += len(piece)
+    return b"".join(pieces)
+
+
+def write_all(fd: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def keep_only(fds: Iterable[int]) -> None:
+    """Close every descriptor but these: a forked child must not hold what belongs to its parent."""
+    kept = set(fds)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            with contextlib.suppress(OSError):  # it was the one that listed
+                os.close(int(name))

@@ -1,0 +1,104 @@
+"""Keep the beginning and the end of an output of any size, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+DEFAULT_HEAD_BYTES = 64 << 10
+DEFAULT_TAIL_BYTES = 64 << 10
+_CHUNK_BYTES = 64 << 10
+_RING_BYTES = 256 << 10
+
+Listener = Callable[[bytes], None]
+
+
+class Output(NamedTuple):
+    """What was kept. All of it is in `head` when it was short enough."""
+
+    head: bytes
+    tail: bytes
+    total_bytes: int
+
+    @property
+    def skipped_bytes(self) -> int:
+        return self.total_bytes - len(self.head) - len(self.tail)
+
+
+class OutputSink:
+    """Takes one command's output. `listener` gets every piece as it comes: to show it, or to keep the whole elsewhere."""
+
+    def __init__(
+        self,
+        *,
+        head_bytes: int = DEFAULT_HEAD_BYTES,
+        tail_bytes: int = DEFAULT_TAIL_BYTES,
+        listener: Listener | None = None,
+    ) -> None:
+        self.listener = listener
+        self.total_bytes = 0
+        self._head_bytes, self._tail_bytes = head_bytes, tail_bytes
+        self._pieces: list[bytes] = []
+        self._head = b""
+        self._ring: memoryview | None = None
+        self._at = 0
+
+    def read_from(self, fd: int) -> int:
+        """Read what is there: how much, 0 at the end. Raises BlockingIOError when there is nothing."""
+        if self._ring is not None:
+            return self._read_into_ring(fd)
+        data = os.read(fd, _CHUNK_BYTES)
+        self.feed(data)
+        return len(data)
+
+    def feed(self, data: bytes) -> None:
+        if self._ring is not None:
+            self._put(data)
+        else:
+            self._pieces.append(data)
+            self.total_bytes += len(data)
+            if self.total_bytes > self._head_bytes + self._tail_bytes:
+                self._begin_ring()
+        if self.listener is not None and data:
+            self.listener(data)
+
+    def output(self) -> Output:
+        if self._ring is None:
+            return Output(b"".join(self._pieces), b"", self.total_bytes)
+        kept = min(self._tail_bytes, self.total_bytes - len(self._head))
+        start = self._at - kept
+        tail = bytes(self._ring[start : self._at] if start >= 0 else bytes(self._ring[start:]) + self._ring[: self._at])
+        return Output(self._head, tail, self.total_bytes)
+
+    def _begin_ring(self) -> None:
+        whole = b"".join(self._pieces)
+        self._pieces.clear()
+        self._head = whole[: self._head_bytes]
+        self._ring = memoryview(bytearray(max(_RING_BYTES, self._tail_bytes)))
+        self.total_bytes -= len(whole) - self._head_bytes
+        self._put(whole[self._head_bytes :])
+
+    def _put(self, data: bytes) -> None:
+        assert self._ring is not None
+        self.total_bytes += len(data)
+        size = len(self._ring)
+        data = data[-size:]
+        first = min(len(data), size - self._at)
+        self._ring[self._at : self._at + first] = data[:first]
+        self._ring[: len(data) - first] = data[first:]
+        self._at = (self._at + len(data)) % size
+
+    def _read_into_ring(self, fd: int) -> int:
+        """The bytes go where they stay: an output of many megabytes costs no copy of its own."""
+        ring, at = self._ring, self._at
+        assert ring is not None
+        room = ring[at:]
+        count = os.readv(fd, [room] if len(room) >= _CHUNK_BYTES else [room, ring[: _CHUNK_BYTES - len(room)]])
+        self.total_bytes += count
+        self._at = (at + count) % len(ring)
+        if self.listener is not None and count:
+            end = at + count
+            piece = ring[at:end] if end <= len(ring) else bytes(ring[at:]) + ring[: end - len(ring)]
+            self.listener(bytes(piece))
+        return count
