@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from .types import ToolContext
 
 
 class Decision(Enum):
@@ -35,6 +38,35 @@ class Approver(Protocol):
     """Whoever may say yes. Raising or not answering counts as no."""
 
     def decide(self, request: ApprovalRequest) -> Decision: ...
+
+
+class ActionKind(Enum):
+    """What sort of thing is about to happen: each is judged in its own way."""
+
+    COMMAND = "command"  # a shell runs the text
+    INPUT = "input"  # the text is typed to a program that runs
+    CODE = "code"  # an interpreter runs the text
+    FILE_WRITE = "file_write"  # the text is a path, and what is there is written or removed
+    TOOL = "tool"  # somebody else's tool is called; the text says what it is
+
+
+class Action(NamedTuple):
+    """One thing that a call is about to do, told before it is done. A tool says so with `actions` at registration."""
+
+    kind: ActionKind
+    text: str
+    cwd: str = ""
+    environment: str = "local"  # for people; what it can do is in the next two
+    isolated: bool = False
+    reaches_host: bool = True
+    details: Mapping[str, Any] = {}
+
+
+class Gate(Protocol):
+    """What every dangerous thing passes before it happens."""
+
+    def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
+        """Raise Denied, now or when awaited, unless all of it may happen. None: it may, and nobody had to be asked."""
 
 
 class FileStat(NamedTuple):

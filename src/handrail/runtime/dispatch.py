@@ -22,7 +22,7 @@ from .results import fit
 from .steps import Flow, Foreign, Step, adrive, drive
 
 if TYPE_CHECKING:
-    from ..protocols import AgentState, Approver, Files, Person, ResultStore
+    from ..protocols import AgentState, Approver, Files, Gate, Person, ResultStore
     from ..types import JsonDict
     from .hooking import HooksAroundCall
 
@@ -85,6 +85,7 @@ class Runtime:
         approver: Approver | None = None,
         person: Person | None = None,
         files: Files | None = None,
+        gate: Gate | None = None,
     ) -> None:
         self.registry = registry
         self.config = config or Config()
@@ -93,6 +94,7 @@ class Runtime:
         self.files = files
         self.person = person
         self.approver = approver
+        self.gate = gate
         self._max_argument_chars = self.config.calls.max_argument_chars
         self._plans: dict[str, _Plan] = {}
 
@@ -166,6 +168,8 @@ class Runtime:
                 raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
             if self.hooks.active:
                 prepared.arguments = yield from self._hooks_around().before(call, prepared.entry, prepared.arguments)
+            if prepared.entry.actions is not None:
+                yield Step(self._review(prepared, prepared.entry), cancel=call.cancel)
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
             error = raised.error if isinstance(raised, Foreign) else raised
             prepared.blocked = isinstance(error, Denied)
@@ -247,21 +251,38 @@ class Runtime:
         if entry.needs_agent:
             known["agent"] = call.agent
         if plan.wants_context:
-            known["context"] = ToolContext(
-                tool=entry.name,
-                task_id=call.task_id,
-                session_id=call.session_id,
-                user_task=call.user_task,
-                tool_call_id=call.tool_call_id,
-                cancel=stop,
-                on_progress=call.on_progress,
-                results=self.results,
-                approver=self.approver,
-                agent=call.agent,
-                files=self.files,
-                person=self.person,
-            )
+            known["context"] = self._context(call, stop)
         return lambda: entry.handler(prepared.arguments, **known)
+
+    def _context(self, call: Call, cancel: CancelToken) -> ToolContext:
+        return ToolContext(
+            tool=call.name,
+            task_id=call.task_id,
+            session_id=call.session_id,
+            user_task=call.user_task,
+            tool_call_id=call.tool_call_id,
+            cancel=cancel,
+            on_progress=call.on_progress,
+            results=self.results,
+            approver=self.approver,
+            agent=call.agent,
+            files=self.files,
+            person=self.person,
+        )
+
+    def _review(self, prepared: Prepared, entry: ToolEntry) -> Callable[[], Any]:
+        """Have the gate look at what the call is about to do. What it says yes to is what runs: nothing changes it later."""
+        context = self._context(prepared.call, prepared.call.cancel or CancelToken())
+
+        def review() -> Any:
+            actions = entry.actions(prepared.arguments, context) if entry.actions is not None else ()
+            if not actions:
+                return None
+            if self.gate is None:
+                raise Denied(f"{entry.name} passes a gate before it does this, and this runtime has none; give it one")
+            return self.gate.review(actions, context)
+
+        return review
 
     def _finished(self, plan: _Plan, value: Any) -> Outcome:
         outcome = value if type(value) is str and value.isascii() else to_outcome(plan.entry.name, value)
@@ -274,7 +295,7 @@ class Runtime:
         if plan is not None and plan.entry is entry:
             return plan
         passes, wants_context = _reads(entry.handler)
-        outside = entry.timeout is not None or entry.check_fn is not None or entry.needs_agent
+        outside = entry.timeout is not None or entry.check_fn is not None or entry.needs_agent or entry.actions
         plain = passes is None and not wants_context and not outside
         max_chars = entry.max_result_size_chars
         plan = _Plan(

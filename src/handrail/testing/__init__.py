@@ -12,13 +12,14 @@ from __future__ import annotations
 from ..protocols import ModelReply
 from .agent import FakeAgent
 from .model import Reply, ScriptedModel, Sent, call
-from .people import RecordingApprover, ScriptedPerson
+from .people import OpenGate, RecordingApprover, ScriptedPerson
 from .results import MemoryResultStore
 
 __all__ = [
     "FakeAgent",
     "MemoryResultStore",
     "ModelReply",
+    "OpenGate",
     "RecordingApprover",
     "Reply",
     "ScriptedModel",

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from ..protocols import ApprovalRequest, Decision
+from ..protocols import Action, ApprovalRequest, Decision
+
+if TYPE_CHECKING:
+    from ..types import ToolContext
 
 
 class RecordingApprover:
@@ -17,6 +21,16 @@ class RecordingApprover:
     def decide(self, request: ApprovalRequest) -> Decision:
         self.requests.append(request)
         return self._decisions.pop(0) if self._decisions else Decision.DENY
+
+
+class OpenGate:
+    """Lets everything pass, and remembers what it was."""
+
+    def __init__(self) -> None:
+        self.actions: list[Action] = []
+
+    def review(self, actions: Sequence[Action], context: ToolContext) -> None:  # noqa: ARG002  a Gate's signature
+        self.actions.extend(actions)
 
 
 class ScriptedPerson:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import RegistrationError
@@ -13,7 +13,8 @@ from .availability import CheckFn
 from .contract import NO_PARAMETERS, Contract
 
 if TYPE_CHECKING:
-    from ..types import JsonDict, Resources
+    from ..protocols import Action
+    from ..types import JsonDict, Resources, ToolContext
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class ToolEntry(NamedTuple):
     timeout: float | None = None
     needs_agent: bool = False
     owner: str = ""
+    actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = None
 
     @property
     def schema(self) -> JsonDict:
@@ -97,5 +99,6 @@ def check_options(name: str, timeout: object, *functions: object) -> None:
     for function in functions:
         if function is not None and not callable(function):
             raise RegistrationError(
-                f"tool {name!r}: check_fn, dynamic_schema_overrides and resources must be callable, not {function!r}"
+                f"tool {name!r}: check_fn, dynamic_schema_overrides, resources and actions must be callable, "
+                f"not {function!r}"
             )

@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from asyncio import CancelledError
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..async_bridge import is_being_cancelled, run_async
@@ -18,7 +18,8 @@ from .entry import Handler, ToolEntry, check_basics, check_options, check_texts,
 from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
 
 if TYPE_CHECKING:
-    from ..types import JsonDict, Resources, Unavailable
+    from ..protocols import Action
+    from ..types import JsonDict, Resources, ToolContext, Unavailable
 
 __all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]
 
@@ -67,6 +68,7 @@ class ToolRegistry:
         timeout: float | None = None,
         needs_agent: bool = False,
         owner: str = "",
+        actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = None,
     ) -> bool:
         """Add a tool. False when another toolset holds that name and keeps it; RegistrationError when it is no tool."""
         if not (type(name) is str and name.isidentifier() and name.isascii() and len(name) <= 64 and callable(handler)):
@@ -76,8 +78,8 @@ class ToolRegistry:
             described = description or schema["description"]
         except (KeyError, TypeError):
             parameters, described = function_of(name, schema, description)
-        if check_fn or dynamic_schema_overrides or resources or timeout is not None:
-            check_options(name, timeout, check_fn, dynamic_schema_overrides, resources)
+        if check_fn or dynamic_schema_overrides or resources or actions or timeout is not None:
+            check_options(name, timeout, check_fn, dynamic_schema_overrides, resources, actions)
         if not toolset or type(toolset) is not str or type(described) is not str:
             check_texts(name, toolset, described)
         last, known, contract = self._last_contract
@@ -104,6 +106,7 @@ class ToolRegistry:
                 timeout,
                 needs_agent,
                 owner,
+                actions,
             ),
         )
         # One atomic step for the usual case of a new name; only a collision needs the lock.
