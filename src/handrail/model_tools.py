@@ -10,6 +10,7 @@ from .async_bridge import run_async
 from .config import load_config
 from .config.paths import state_dir
 from .plugins.manager import hooks
+from .plugins.sources import find_plugins
 from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
 from .tools.discovery import Discovered, builtin_tools
@@ -17,10 +18,14 @@ from .tools.registry import registry
 from .toolsets import Toolsets
 
 if TYPE_CHECKING:
+    from .plugins.loading import Plugins
     from .runtime.concurrency import Batches
     from .runtime.schemas import Format
     from .tools.outcome import Outcome
     from .types import JsonDict
+
+
+CONFIG_HOOKS = "config.yaml"
 
 
 class Handrail:
@@ -32,8 +37,12 @@ class Handrail:
 
         config = self.config = load_config()
         registry.on_collision = config.tools.on_collision
-        registry.may_override = lambda owner: owner in config.plugins and config.plugins[owner].allow_override
         self.discovered: Discovered = builtin_tools()
+        self.plugins = self._load_plugins()
+        if config.hooks:
+            from .plugins.external import register_external
+
+            register_external(hooks, config.hooks, plugin=CONFIG_HOOKS)
         results = FileResultStore(
             state_dir() / "results",
             keep_days=config.results.keep_days,
@@ -44,10 +53,28 @@ class Handrail:
             max_read_bytes=config.files.max_read_bytes,
             max_write_bytes=config.files.max_write_bytes,
         )
-        hooks.timeout = config.calls.hook_timeout
-        self.toolsets = Toolsets(registry, config.toolsets)
+        brought = self.plugins.contributions.toolsets if self.plugins else {}
+        self.toolsets = Toolsets(registry, {**brought, **config.toolsets})
         self.runtime = Runtime(registry, hooks=hooks, config=config, results=results, files=files)
         self.definitions = Definitions(registry, self.toolsets)
+
+    def _load_plugins(self) -> Plugins | None:
+        """None when there are none, as for most: then nothing of theirs is imported."""
+        hooks.timeout = self.config.calls.hook_timeout
+        found = list(find_plugins())
+        if not found:
+            return None
+        from .plugins.loading import Plugins
+
+        plugins = Plugins(registry, hooks, self.config.plugins)
+        plugins.load(found)
+        return plugins
+
+    def close(self) -> None:
+        """Let go of what was made for this one: the plugins, and the hooks of the configuration."""
+        if self.plugins is not None:
+            self.plugins.unload()
+        hooks.unregister_plugin(CONFIG_HOOKS)
 
     @cached_property
     def batches(self) -> Batches:
@@ -73,7 +100,10 @@ def default() -> Handrail:
 def reset() -> None:
     """Forget the default, so that the next call reads the configuration anew."""
     global _default
-    _default = None
+    with _starting:
+        if _default is not None:
+            _default.close()
+        _default = None
 
 
 def get_tool_definitions(

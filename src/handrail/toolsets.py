@@ -112,7 +112,7 @@ class Toolsets:
 
     def __init__(self, registry: ToolRegistry, custom: Mapping[str, SetOfTools] | None = None) -> None:
         self._registry = registry
-        self._custom = dict(custom or {})
+        self._custom: Mapping[str, SetOfTools] = custom or {}
         self._leaves: tuple[int, dict[str, list[str]]] = (-1, {})
 
     def names(self) -> list[str]:

@@ -203,7 +203,7 @@ def test_an_unknown_key_is_refused_with_a_suggestion(file, key, told):
 def test_a_name_with_a_dot_is_given_as_a_tuple(file):
     file.set(("plugins", "my.plugin", "allow_override"), True)
     assert file.load().plugins["my.plugin"].allow_override
-    assert file.get(("plugins", "my.plugin")) == {"allow_override": True}
+    assert file.get(("plugins", "my.plugin"))["allow_override"] is True
 
 
 def test_a_file_that_is_already_invalid_is_not_touched(file, path):

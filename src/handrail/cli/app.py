@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, NoReturn, TextIO
 
@@ -23,7 +24,7 @@ def run(args: list[str]) -> NoReturn:
     """Run one command and leave the process."""
     _make_streams_usable()
     try:
-        build()(args, prog_name="handrail")
+        build(args)(args, prog_name="handrail")
     except HandrailError as error:
         say(str(error))
         sys.exit(exits.of_error(error))
@@ -32,8 +33,8 @@ def run(args: list[str]) -> NoReturn:
     sys.exit(exits.ExitCode.OK)
 
 
-def build() -> typer.Typer:
-    """The whole command line. Every module in `commands/` adds its own part."""
+def build(args: Sequence[str] = ()) -> typer.Typer:
+    """The whole command line. Every module in `commands/` adds its own part; plugins add theirs when `args` may mean one."""
     app = typer.Typer(
         # `--install-completion` would write into the user's start-up files; `handrail completion` prints instead.
         add_completion=False,
@@ -43,13 +44,36 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
+    known = {"--version", COMPLETION_VARIABLE}
     for module in pkgutil.iter_modules(commands.__path__):
         import_module(f"{commands.__name__}.{module.name}").add_to(app)
+        known.add(module.name)
+    if args and args[0] not in known:
+        _add_commands_of_plugins(app)
     if COMPLETION_VARIABLE in os.environ:
         from typer.completion import get_completion_inspect_parameters
 
         get_completion_inspect_parameters()  # makes Typer's own shells known, which `add_completion` would do
     return app
+
+
+def _add_commands_of_plugins(app: typer.Typer) -> None:
+    from ..plugins.sources import find_plugins
+
+    if not any(find_plugins()):
+        return
+    from .session import open_runtime
+
+    try:
+        plugins = open_runtime().plugins
+    except HandrailError as error:
+        say(str(error))
+        return
+    for name, add_to in plugins.contributions.commands.items() if plugins else ():
+        try:
+            add_to(app)
+        except Exception as error:  # noqa: BLE001  a plugin may fail in any way, and the other commands must work
+            say(f"the command {name} of a plugin cannot be added: {type(error).__name__}: {error}")
 
 
 def _show_version(wanted: bool) -> None:

@@ -45,6 +45,7 @@ def examine() -> Iterator[Finding]:
     yield finding
     yield _state_folder()
     yield from _tools()
+    yield from _plugins(config)
     yield from _toolsets(config)
     yield _ripgrep()
 
@@ -88,6 +89,28 @@ def _tools() -> Iterator[Finding]:
     yield Finding("tools", Health.OK, f"{len(usable)} can be used now, {len(missing)} cannot")
     for name, why in sorted(missing.items()):
         yield Finding(f"tool {name}", Health.MISSING, why.reason, why.fix)
+
+
+def _plugins(config: Config) -> Iterator[Finding]:
+    from ..plugins.sources import find_plugins
+
+    found = list(find_plugins())
+    if not found:
+        return
+    import logging
+
+    from ..plugins.loading import Plugins, State
+    from ..plugins.manager import HookManager
+    from ..tools.registry import registry
+
+    logging.getLogger("handrail.plugins.loading").setLevel(logging.ERROR)  # what it would warn of is said here
+    for plugin in Plugins(registry, HookManager(), config.plugins).load(found):
+        if plugin.state is State.LOADED:
+            yield Finding(f"plugin {plugin.name}", Health.OK, f"{plugin.source.value}, {plugin.place}")
+        elif plugin.state is State.FAILED:
+            yield Finding(f"plugin {plugin.name}", Health.BROKEN, plugin.reason, "correct it, or disable the plugin")
+        else:
+            yield Finding(f"plugin {plugin.name}", Health.MISSING, plugin.state.value, plugin.reason)
 
 
 def _toolsets(config: Config) -> Iterator[Finding]:

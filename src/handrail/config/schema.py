@@ -120,7 +120,19 @@ class CallsConfig:
 class PluginConfig:
     """What one plugin may do."""
 
+    enabled: bool = _option(True, "Load the plugin.")
     allow_override: bool = _option(False, "Let the plugin replace or remove built-in tools.")
+    settings: Mapping[str, Any] = _named("What the plugin itself wants to know, by its own names.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookCommandConfig:
+    """A command that is told of what happens, and may stop it."""
+
+    command: str = _option("", "What the shell runs. It gets the event as JSON on its standard input.")
+    matcher: str = _option("", "Only for tools whose whole name fits this pattern, such as `terminal|write_.*`.")
+    timeout: float = _option(60.0, "Seconds that the command may take.", exclusiveMinimum=0, maximum=_LONGEST_SECONDS)
+    policy: bool = _option(False, "Block the call when the command fails or takes too long, instead of going on.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +145,9 @@ class Config:
     results: ResultsConfig = field(default_factory=ResultsConfig)
     calls: CallsConfig = field(default_factory=CallsConfig)
     plugins: Mapping[str, PluginConfig] = _named("What each plugin may do, by the plugin's name.")
+    hooks: Mapping[str, tuple[HookCommandConfig, ...]] = _named(
+        "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
+    )
     command_allowlist: tuple[str, ...] = _option(
         (), "Kinds of command that run without asking, because someone once answered 'always'."
     )
@@ -167,6 +182,8 @@ def _property_schema(hint: Any, item: dataclasses.Field[Any]) -> JsonDict:
 
 
 def _schema_of(hint: Any) -> JsonDict:
+    if hint is Any:
+        return {"type": ["string", "number", "boolean", "array", "object", "null"]}
     simple = {str: "string", bool: "boolean", int: "integer", float: "number"}
     if hint in simple:
         return {"type": simple[hint]}
@@ -176,12 +193,14 @@ def _schema_of(hint: Any) -> JsonDict:
     if origin is Literal:
         return {"type": "string", "enum": list(arguments)}
     if origin is tuple:
-        return {"type": "array", "items": {**_schema_of(arguments[0]), "minLength": 1}}
+        items = _schema_of(arguments[0])
+        return {"type": "array", "items": {**items, "minLength": 1} if items["type"] == "string" else items}
     if origin is Mapping:
+        named = _schema_of(arguments[1])
         return {
             "type": "object",
             "propertyNames": {"minLength": 1},
-            "additionalProperties": _schema_of(arguments[1]),
+            "additionalProperties": {"description": "One of them.", **named},
         }
     if optional := optional_of(hint):
         inner = _schema_of(optional)

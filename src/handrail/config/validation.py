@@ -86,10 +86,13 @@ def known_steps(key: Key) -> tuple[str, ...]:
     return steps
 
 
-def schema_at(steps: tuple[str, ...]) -> JsonDict:
+def schema_at(steps: Steps) -> JsonDict:
     """The JSON Schema of one setting. Raises for a key that does not exist."""
     schema = _schema()
     for index, step in enumerate(steps):
+        if isinstance(step, int):
+            schema = schema["items"]
+            continue
         here = dotted(steps[: index + 1])
         if schema["type"] != "object":
             raise ConfigError(f"unknown key; {dotted(steps[:index])} has no keys below it", key=here)
@@ -134,7 +137,7 @@ def _problems(settings: JsonDict) -> Iterable[tuple[Steps, str]]:
         steps: Steps = tuple(error.instance_path)
         kind, details = error.kind.name, error.kind.as_dict()
         if kind == "additionalProperties":
-            known = schema_at(cast("tuple[str, ...]", steps))["properties"]
+            known = schema_at(steps)["properties"]
             for key in details["unexpected"]:
                 yield (*steps, key), f"unknown key; {nearest(key, known)}"
         else:
@@ -208,7 +211,7 @@ def _built(hint: Any, value: Any) -> Any:
     if optional := optional_of(hint):
         return None if value is None else _built(optional, value)
     if get_origin(hint) is tuple:
-        return tuple(value)
+        return tuple(_built(get_args(hint)[0], item) for item in value)
     if get_origin(hint) is Mapping:
         return {key: _built(get_args(hint)[1], item) for key, item in value.items()}
     # JSON Schema takes 1.0 for an integer, and 1 for a number.

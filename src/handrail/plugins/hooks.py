@@ -40,10 +40,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A person decides. `rule_key` names the kind of thing asked, for answers that hold longer than once."""
+    """A person decides. `rule_key` names the kind of thing asked, for answers that hold longer than once; `args` are the
+    arguments that the call goes on with, if they are to be others."""
 
     message: str
     rule_key: str = ""
+    args: JsonDict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,70 @@ class HookSpecs:
         tool_call_id: str,
     ) -> str | None:
         """Return a string to put it in place of the result's text; the next hook sees the new one."""
+
+    @hookspec
+    def transform_terminal_output(
+        self, command: str, output: str, exit_code: int | None, task_id: str | None, session_id: str | None
+    ) -> str | None:
+        """What a command printed, before it is cut to length. Return a string to put it in place; the next hook sees that."""
+
+    @hookspec
+    def pre_approval_request(
+        self, tool_name: str, args: JsonDict, reason: str, rule_key: str, task_id: str | None, session_id: str | None
+    ) -> None:
+        """A person is about to be asked. For notices: a hook that wants to decide is a `pre_tool_call`."""
+
+    @hookspec
+    def post_approval_response(  # noqa: PLR0913  an implementation takes only what it wants
+        self,
+        tool_name: str,
+        args: JsonDict,
+        reason: str,
+        rule_key: str,
+        decision: str,
+        answered_by: str,
+        duration_ms: float,
+        task_id: str | None,
+        session_id: str | None,
+    ) -> None:
+        """A question was answered: "once", "task", "session", "always" or "deny". No answer in time is a "deny"."""
+
+    @hookspec
+    def on_session_start(self, session_id: str, platform: str) -> None:
+        """A conversation begins, or goes on after a restart. `platform` is where its person is: "cli", "matrix"..."""
+
+    @hookspec
+    def on_session_end(self, session_id: str, platform: str, reason: str) -> None:
+        """The agent has answered and waits, or was stopped. More may come."""
+
+    @hookspec
+    def on_session_reset(self, session_id: str, new_session_id: str, platform: str) -> None:
+        """The person began anew: a new conversation in the same place."""
+
+    @hookspec
+    def on_session_finalize(self, session_id: str, platform: str) -> None:
+        """Nothing more comes: the last chance to keep something of the session."""
+
+    @hookspec
+    def pre_llm_call(
+        self, session_id: str, model: str, user_message: str, messages: list[JsonDict], is_first_turn: bool
+    ) -> str | None:
+        """Before a turn is sent to the model. Return text to add it to the user's message, for this turn only."""
+
+    @hookspec
+    def post_llm_call(self, session_id: str, model: str, user_message: str, answer: str, usage: JsonDict) -> None:
+        """After a turn: what the model said in the end, and the tokens it took."""
+
+    @hookspec
+    def subagent_start(self, session_id: str, child_session_id: str, goal: str) -> None:
+        """The agent handed a task to a child."""
+
+    @hookspec
+    def subagent_stop(self, session_id: str, child_session_id: str, goal: str, status: str, summary: str) -> None:
+        """A child has ended: "completed", "failed", "cancelled" or "timeout"."""
+
+
+HOOK_NAMES = tuple(name for name in vars(HookSpecs) if not name.startswith("_"))
 
 
 @dataclass(frozen=True, slots=True)

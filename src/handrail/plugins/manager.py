@@ -51,6 +51,7 @@ class HookManager:
         self.failures: dict[str, int] = {}
         self._pluggy: pluggy.PluginManager | None = None
         self._implementations: dict[str, tuple[Implementation, ...]] = {}
+        self._plugins: dict[str, str] = {}  # by the name that pluggy knows
 
     def register(self, plugin: object, name: str | None = None) -> str:
         """Add a plugin: an object or module whose hook functions are marked with `@hookimpl`. Returns its name."""
@@ -66,13 +67,12 @@ class HookManager:
         self._refresh()
         return registered or ""
 
-    def register_hook(self, hook: str, function: Callable[..., Any], **options: Any) -> str:
-        """Add a single function. The options are those of `@hookimpl`."""
-        from .hooks import HookSpecs, hookimpl
+    def register_hook(self, hook: str, function: Callable[..., Any], *, plugin: str = "", **options: Any) -> str:
+        """Add a single function, of a plugin if it has one. The options are those of `@hookimpl`."""
+        from .hooks import HOOK_NAMES, HookSpecs, hookimpl
 
-        known = [name for name in vars(HookSpecs) if not name.startswith("_")]
-        if hook not in known:
-            raise RegistrationError(f"unknown hook {hook!r}; {did_you_mean(hook, known)}")
+        if hook not in HOOK_NAMES:
+            raise RegistrationError(f"unknown hook {hook!r}; {did_you_mean(hook, HOOK_NAMES)}")
         offered = inspect.signature(getattr(HookSpecs, hook)).parameters
         unknown = (_wanted(function) or frozenset()) - offered.keys()
         if unknown:
@@ -80,13 +80,22 @@ class HookManager:
                 f"hook {hook!r} has no argument {', '.join(sorted(unknown))}; it offers {list(offered)[1:]}"
             )
         marked = hookimpl(**options)(_wrapper(function))
-        label = getattr(function, "__qualname__", type(function).__name__)
-        return self.register(types.SimpleNamespace(**{hook: marked}), _free_name(self._manager(), label))
+        label = plugin or getattr(function, "__qualname__", type(function).__name__)
+        name = _free_name(self._manager(), label)
+        if plugin:
+            self._plugins[name] = plugin
+        return self.register(types.SimpleNamespace(**{hook: marked}), name)
+
+    def unregister_plugin(self, plugin: str) -> None:
+        """Take away every function that was registered for a plugin."""
+        for name in [name for name, of in self._plugins.items() if of == plugin]:
+            self.unregister(name)
 
     def unregister(self, name: str) -> bool:
         if self._pluggy is None or self._pluggy.get_plugin(name) is None:
             return False
         self._pluggy.unregister(name=name)
+        self._plugins.pop(name, None)
         self._refresh()
         return True
 
@@ -97,16 +106,28 @@ class HookManager:
         """What the implementations returned, without the Nones. Failures are logged and counted, never raised."""
         results = []
         for implementation in self.implementations(hook):
-            try:
-                timeout = implementation.timeout(self.timeout)
-                call = implementation.bind(payload)
-                result = call() if timeout is None else run_bounded(call, timeout=timeout)
-            except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
-                self.failed(hook, implementation, error)
-                continue
+            result = self._result(hook, implementation, payload)
             if result is not None:
                 results.append(result)
         return results
+
+    def transform(self, hook: str, changes: str, **payload: Any) -> str:
+        """Let the implementations change one text of the payload, each the one that the last has left."""
+        for implementation in self.implementations(hook):
+            result = self._result(hook, implementation, payload)
+            if isinstance(result, str):
+                payload[changes] = result
+        return str(payload[changes])
+
+    def _result(self, hook: str, implementation: Implementation, payload: Mapping[str, Any]) -> Any:
+        """None also for one that fails."""
+        try:
+            timeout = implementation.timeout(self.timeout)
+            call = implementation.bind(payload)
+            return call() if timeout is None else run_bounded(call, timeout=timeout)
+        except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
+            self.failed(hook, implementation, error)
+            return None
 
     def failed(self, hook: str, implementation: Implementation, error: BaseException) -> None:
         self.failures[implementation.plugin] = self.failures.get(implementation.plugin, 0) + 1
@@ -125,20 +146,21 @@ class HookManager:
     def _refresh(self) -> None:
         manager = self._manager()
         self._implementations = {
-            caller.name: tuple(_in_order(caller.get_hookimpls()))
+            caller.name: tuple(_in_order(caller.get_hookimpls(), self._plugins))
             for caller in vars(manager.hook).values()
             if caller.spec
         }
         self.active = any(self._implementations.values())
 
 
-def _in_order(found: list[pluggy.HookImpl]) -> Iterator[Implementation]:
+def _in_order(found: list[pluggy.HookImpl], plugins: Mapping[str, str]) -> Iterator[Implementation]:
     from .hooks import HookOptions
 
     # pluggy calls the last registered first; changes that chain read better in the order of registration.
     for impl in sorted(found, key=lambda impl: impl.trylast - impl.tryfirst):
         options = getattr(impl.function, "handrail_hook", HookOptions())
-        yield Implementation(impl.plugin_name, impl.function, _wanted(impl.function), options)
+        plugin = plugins.get(impl.plugin_name, impl.plugin_name)
+        yield Implementation(plugin, impl.function, _wanted(impl.function), options)
 
 
 def _wanted(function: Callable[..., Any]) -> frozenset[str] | None:

@@ -48,7 +48,7 @@ class HooksAroundCall:
                 raise Denied(verdict.message)
             if isinstance(verdict, Ask):
                 questions.append(verdict)
-            if isinstance(verdict, Change):
+            if isinstance(verdict, Ask | Change) and verdict.args is not None:
                 arguments = prepare(entry.contract, verdict.args)
         # Only now: what a person says yes to is what runs.
         for question in questions:

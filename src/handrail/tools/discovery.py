@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import importlib
-import json
 import logging
 import os
 import re
@@ -15,12 +13,14 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple
 
+from ..config.cache import remember, remembered
 from .registry import registry
 
 log = logging.getLogger(__name__)
 
 _NOT_TOOLS = {"__init__.py", "registry.py", "mcp_tool.py"}
 _HERE = Path(__file__).parent
+_CACHE = "discovery.json"
 # What could be a registration. It may still stand in a function or a string: only the syntax tree decides.
 _CANDIDATE = re.compile(rb"\bregistry\s*\.\s*(?:register|tool)\b")
 
@@ -128,15 +128,8 @@ class _Verdicts:
     importing Python itself."""
 
     def __init__(self) -> None:
-        from ..config.paths import cache_dir
-
-        self._path = cache_dir() / "discovery.json"
+        self._known = remembered(_CACHE)
         self._new = False
-        try:
-            known = json.loads(self._path.read_bytes())
-            self._known: dict[str, list[object]] = known if isinstance(known, dict) else {}
-        except (OSError, ValueError):
-            self._known = {}
 
     def registers(self, file: Path) -> bool:
         try:
@@ -156,15 +149,5 @@ class _Verdicts:
         return verdict
 
     def save(self) -> None:
-        """Only a help for the next start: a folder that cannot be written is not an error."""
-        if not self._new:
-            return
-        known = {path: stamp for path, stamp in self._known.items() if os.path.exists(path)}
-        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(known))
-            temporary.replace(self._path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+        if self._new:
+            remember(_CACHE, {path: stamp for path, stamp in self._known.items() if os.path.exists(path)})

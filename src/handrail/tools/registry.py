@@ -42,6 +42,8 @@ class ToolRegistry:
         self._generations = itertools.count(1)
         self.generation = 0
         self.may_override: Callable[[str], bool] = lambda owner: False  # noqa: ARG005  by default no plugin may
+        # Says which plugin's code calls, whatever the caller says. Without plugins nobody has to look.
+        self.owner_of_caller: Callable[[], str] | None = None
         self._tools: dict[str, ToolEntry] = {}
         self._aliases: dict[str, str] = {}
         self._gone: set[str] = set()
@@ -71,6 +73,8 @@ class ToolRegistry:
         actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = None,
     ) -> bool:
         """Add a tool. False when another toolset holds that name and keeps it; RegistrationError when it is no tool."""
+        if self.owner_of_caller is not None:
+            owner = self.owner_of_caller() or owner
         if not (type(name) is str and name.isidentifier() and name.isascii() and len(name) <= 64 and callable(handler)):
             check_basics(name, handler)
         try:
@@ -138,6 +142,8 @@ class ToolRegistry:
 
     def deregister(self, name: str, *, owner: str = "") -> bool:
         """Take a tool out. False when there is none of that name, or it belongs to someone else."""
+        if self.owner_of_caller is not None:
+            owner = self.owner_of_caller() or owner
         with self._lock:
             entry = self._tools.get(name)
             if entry is None:

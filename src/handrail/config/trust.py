@@ -1,0 +1,78 @@
+"""What a person has said yes to, bound to its content: a project's plugins, its MCP servers, its skills.
+
+A project is somebody else's folder: nothing in it runs because it is there. Trust is for one content; a changed file has to be
+trusted again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import ConfigError
+from .files import locked, read_text, write_text
+from .paths import state_dir
+
+
+class Trusted(NamedTuple):
+    """One yes. `kind` says what the thing is ("plugin", "mcp"), `path` where it lies."""
+
+    kind: str
+    path: str
+    digest: str
+    at: float
+
+
+class Trust:
+    """The file that remembers. A file that cannot be understood trusts nothing, and says so when it is to be changed."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or state_dir() / "trust.json"
+
+    def is_trusted(self, kind: str, path: str | Path, digest: str) -> bool:
+        try:
+            return any(each[:3] == (kind, str(path), digest) for each in self.entries())
+        except ConfigError:
+            return False
+
+    def entries(self) -> list[Trusted]:
+        """Everything that is trusted. Raises ConfigError for a file that is no list of that."""
+        text = read_text(self.path)
+        if not text:
+            return []
+        try:
+            return [Trusted(**each) for each in json.loads(text)]
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"is damaged ({error}); remove it, and trust anew", path=str(self.path)) from None
+
+    def trust(self, kind: str, path: str | Path, digest: str) -> None:
+        """From now on this content, in this place. What was trusted there before is not any more."""
+        with locked(self.path) as target:
+            others = [each for each in self.entries() if each[:2] != (kind, str(path))]
+            self._write(target, [*others, Trusted(kind, str(path), digest, time.time())])
+
+    def revoke(self, kind: str, path: str | Path) -> bool:
+        """Whether there was something to take back."""
+        with locked(self.path) as target:
+            before = self.entries()
+            left = [each for each in before if each[:2] != (kind, str(path))]
+            self._write(target, left)
+        return len(left) < len(before)
+
+    @staticmethod
+    def _write(target: Path, entries: list[Trusted]) -> None:
+        listed: list[dict[str, Any]] = [each._asdict() for each in entries]
+        write_text(target, json.dumps(listed, indent=1) + "\n")
+
+
+def digest(files: Mapping[str, bytes]) -> str:
+    """One word for the content of some files, by their names."""
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        for part in (name.encode("utf-8", "surrogateescape"), files[name]):
+            whole.update(len(part).to_bytes(8, "big") + part)
+    return whole.hexdigest()

@@ -1,0 +1,165 @@
+"""Hooks that are commands: they get the event as JSON on stdin, and answer with their exit code and JSON on stdout.
+
+Exit code 0 lets pass, unless what it printed decides otherwise; 2 blocks, and what it wrote to stderr is told to the model; any
+other is a failure, which blocks only if the hook is a policy. JSON on stdout may hold:
+
+    {"decision": "allow" | "deny" | "ask", "reason": "...", "updatedInput": {...}}
+
+The shape that other agents use (`hookSpecificOutput.permissionDecision`, `decision: block|approve`) is understood too. "allow"
+means no objection: it lifts nothing that someone else forbids.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..errors import ConfigError
+from ..safe_text import safe_error
+from ..suggest import did_you_mean
+from ..types import JsonDict
+from .hooks import HOOK_NAMES, Ask, Block, Change, Verdict
+
+if TYPE_CHECKING:
+    from .manager import HookManager
+
+log = logging.getLogger(__name__)
+
+BLOCKS = 2
+_MAX_ANSWER_BYTES = 1_000_000
+# The names that other agents have for the same moments.
+EVENTS = {
+    "PreToolUse": "pre_tool_call",
+    "PostToolUse": "post_tool_call",
+    "Notification": "pre_approval_request",
+    "PermissionRequest": "pre_approval_request",
+    "UserPromptSubmit": "pre_llm_call",
+    "Stop": "on_session_end",
+    "SessionStart": "on_session_start",
+    "SessionEnd": "on_session_finalize",
+    "SubagentStart": "subagent_start",
+    "SubagentStop": "subagent_stop",
+}
+
+
+class HookCommand(Protocol):
+    """What the configuration says of one."""
+
+    @property
+    def command(self) -> str: ...
+    @property
+    def matcher(self) -> str: ...
+    @property
+    def timeout(self) -> float: ...
+    @property
+    def policy(self) -> bool: ...
+
+
+class Answer(NamedTuple):
+    exit_code: int
+    stdout: bytes
+    stderr: str
+
+
+def register_external(hooks: HookManager, configured: Mapping[str, Sequence[HookCommand]], *, plugin: str) -> None:
+    """Add the configured commands. Raises ConfigError for an event that does not exist or a pattern that is none."""
+    for event, commands in configured.items():
+        hook = EVENTS.get(event, event)
+        if hook not in HOOK_NAMES:
+            known = [*HOOK_NAMES, *EVENTS]
+            raise ConfigError(f"is no event; {did_you_mean(event, known)}", key=f"hooks.{event}")
+        for number, each in enumerate(commands):
+            key = f"hooks.{event}[{number}]"
+            if not each.command.strip():
+                raise ConfigError("must have a command", key=key)
+            try:
+                matches = re.compile(each.matcher or ".*").fullmatch
+            except re.error as error:
+                raise ConfigError(f"is no regular expression: {error}", key=f"{key}.matcher") from None
+            hooks.register_hook(
+                hook,
+                _implementation(event, hook, each, matches),
+                plugin=plugin,
+                policy=each.policy,
+                timeout=each.timeout + 1,  # the command's own limit comes first, and ends it
+            )
+
+
+def _implementation(
+    event: str, hook: str, command: HookCommand, matches: Callable[[str], object]
+) -> Callable[..., Verdict]:
+    def call(**payload: Any) -> Verdict:
+        if not matches(str(payload.get("tool_name", ""))):
+            return None
+        answer = run_command(command.command, _event(event, payload), timeout=command.timeout)
+        if hook == "pre_tool_call":
+            return verdict(answer, payload["args"])
+        if answer.exit_code:
+            log.warning("the hook %r ended with %d: %s", command.command, answer.exit_code, answer.stderr)
+        return None
+
+    return call
+
+
+def _event(name: str, payload: Mapping[str, Any]) -> bytes:
+    told: JsonDict = {"hook_event_name": name, "cwd": os.getcwd(), **payload}
+    if "args" in told:
+        told["tool_input"] = told.pop("args")
+    if "result" in told:
+        told["tool_response"] = told.pop("result")
+    return json.dumps(told, default=str).encode()
+
+
+def run_command(command: str, event: bytes, *, timeout: float) -> Answer:
+    """Raises TimeoutError when it takes too long. It and all that it started are gone then."""
+    from ..tools.environments.clean_env import clean_environment
+
+    with subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+        start_new_session=True,
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(event, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the hook {command!r} took more than {timeout:g} seconds") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return Answer(process.returncode, stdout[:_MAX_ANSWER_BYTES], safe_error(stderr.decode("utf-8", "replace").strip()))
+
+
+def verdict(answer: Answer, args: JsonDict) -> Verdict:
+    """What an answer means for the call. Raises for one that means nothing."""
+    if answer.exit_code == BLOCKS:
+        return Block(answer.stderr or "a hook forbids it")
+    if answer.exit_code:
+        raise RuntimeError(f"it ended with {answer.exit_code}: {answer.stderr}")
+    text = answer.stdout.strip()
+    if not text.startswith(b"{"):
+        return None  # what it printed is for people
+    said: Any = json.loads(text)
+    inner = said.get("hookSpecificOutput") or {}
+    decision = inner.get("permissionDecision") or said.get("decision") or "allow"
+    reason = inner.get("permissionDecisionReason") or said.get("reason") or ""
+    changed = inner.get("updatedInput", said.get("updatedInput"))
+    if decision in ("deny", "block"):
+        return Block(safe_error(str(reason)) or "a hook forbids it")
+    if decision not in ("allow", "approve", "ask"):
+        raise ValueError(f"its decision is {decision!r}; it can be allow, deny or ask")
+    if changed is not None and not isinstance(changed, dict):
+        raise TypeError(f"its updatedInput is no object but {type(changed).__name__}")
+    wanted = {**args, **changed} if changed is not None else None
+    if decision == "ask":
+        return Ask(safe_error(str(reason)) or "a hook asks", args=wanted)
+    return Change(wanted) if wanted is not None else None

@@ -1,0 +1,148 @@
+"""A plugin's files, read once: what was looked at is what is imported.
+
+Python's own importer would read a file again after its content was found trusted, and prefer a compiled copy that lies beside it.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from stat import S_ISLNK, S_ISREG
+from types import CodeType, ModuleType
+from typing import NamedTuple
+
+from ..config.trust import digest
+from ..errors import RegistrationError
+
+PREFIX = "handrail_plugins"
+_MAX_FILES = 2_000
+_MAX_BYTES = 20_000_000
+
+
+class PluginFiles(NamedTuple):
+    """One plugin as it lies in a folder: a file `name.py`, or a package `name/` with an `__init__.py`."""
+
+    name: str
+    root: Path  # the file, or the package's folder
+    content: Mapping[str, bytes]  # by the path inside the package; a single file is its own `__init__.py`
+
+    @property
+    def digest(self) -> str:
+        return digest(self.content)
+
+    @property
+    def module_name(self) -> str:
+        return f"{PREFIX}.{self.name}"
+
+    def place(self, inner: str) -> Path:
+        return self.root / inner if self.root.is_dir() else self.root
+
+
+def read_plugin(root: Path) -> PluginFiles:
+    """Raises RegistrationError for what is no plugin, or more than one should be."""
+    name = root.stem if root.suffix == ".py" else root.name
+    if not name.isidentifier():
+        raise RegistrationError(f"plugin {name!r}: the name must be one that Python can import: letters, digits and _")
+    try:
+        content = {"__init__.py": root.read_bytes()} if root.suffix == ".py" else _read_folder(root)
+    except OSError as error:
+        raise RegistrationError(f"plugin {name!r}: {error.filename} cannot be read: {error.strerror}") from None
+    if "__init__.py" not in content:
+        raise RegistrationError(f"plugin {name!r}: the folder has no __init__.py")
+    return PluginFiles(name, root, content)
+
+
+def _read_folder(root: Path) -> dict[str, bytes]:
+    content: dict[str, bytes] = {}
+    size = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = [each for each in folders if each != "__pycache__" and not each.startswith(".")]
+        for name in [*names, *folders]:
+            path = Path(folder, name)
+            mode = path.lstat().st_mode
+            if S_ISLNK(mode):
+                raise RegistrationError(f"plugin {root.name!r}: {path} is a link; what it names could change unseen")
+            if not S_ISREG(mode) or name.endswith(".pyc"):
+                continue
+            content[path.relative_to(root).as_posix()] = data = path.read_bytes()
+            size += len(data)
+            if len(content) > _MAX_FILES or size > _MAX_BYTES:
+                raise RegistrationError(
+                    f"plugin {root.name!r} has more than {_MAX_FILES:,} files or {_MAX_BYTES // 1_000_000} MB; "
+                    "keep data elsewhere"
+                )
+    return content
+
+
+def import_plugin(files: PluginFiles) -> ModuleType:
+    """Import it from what was read. Its modules are `handrail_plugins.NAME...`."""
+    finder = _finder()
+    forget_plugin(files.module_name)
+    finder.plugins[files.name] = files
+    return importlib.import_module(files.module_name)
+
+
+def forget_plugin(module_name: str) -> None:
+    for name in [each for each in sys.modules if each == module_name or each.startswith(f"{module_name}.")]:
+        del sys.modules[name]
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds and loads the modules of the plugins that were read."""
+
+    def __init__(self) -> None:
+        self.plugins: dict[str, PluginFiles] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        _ = path, target
+        if fullname == PREFIX:
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        inner = self._inner(fullname)
+        if inner is None:
+            return None
+        files, name = inner
+        is_package = name.endswith("__init__.py")
+        place = files.place(name)
+        spec = importlib.machinery.ModuleSpec(fullname, self, origin=str(place), is_package=is_package)
+        spec.has_location = True  # so that `__file__` is there, for the data that lies beside it
+        if is_package:
+            spec.submodule_search_locations = [str(place.parent)]
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        found = self._inner(module.__name__)
+        if found is not None:
+            exec(self._code(*found), module.__dict__)  # noqa: S102  this is what importing is
+
+    @staticmethod
+    def _code(files: PluginFiles, name: str) -> CodeType:
+        code: CodeType = compile(files.content[name], str(files.place(name)), "exec", dont_inherit=True)
+        return code
+
+    def _inner(self, fullname: str) -> tuple[PluginFiles, str] | None:
+        prefix, _, rest = fullname.partition(".")
+        plugin, *parts = rest.split(".")
+        files = self.plugins.get(plugin) if prefix == PREFIX else None
+        if files is None:
+            return None
+        base = "/".join(parts)
+        for name in (f"{base}/__init__.py".lstrip("/"), f"{base}.py"):
+            if name in files.content:
+                return files, name
+        return None
+
+
+def _finder() -> _Finder:
+    for each in sys.meta_path:
+        if isinstance(each, _Finder):
+            return each
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)  # before Python's own, which would read the files again
+    return finder
