@@ -47,8 +47,16 @@ class Session:
     """A `Link`. Whoever waits for an answer reads what comes, and passes on what is for others: no thread of its own."""
 
     def __init__(
-        self, way: Way, *, env: dict[str, str], cwd: str, jobs_root: str = "", state: bytes | None = None
+        self,
+        way: Way,
+        *,
+        env: dict[str, str],
+        cwd: str,
+        jobs_root: str = "",
+        state: bytes | None = None,
+        must_have_cwd: bool = False,
     ) -> None:
+        """`cwd` is where the shell begins if there is no `state`: the nearest folder above it, unless it must be there."""
         self.state = state
         self._number = self._running = 0
         self._waiting: dict[int, _Waiting] = {}
@@ -60,7 +68,9 @@ class Session:
         self._channel = way.open()
         self._where = self._channel.where
         try:
-            hello = self._greet(env=env, cwd=cwd, jobs_root=jobs_root, state=state.hex() if state else "")
+            hello = self._greet(
+                env=env, cwd=cwd, jobs_root=jobs_root, state=state.hex() if state else "", must_have_cwd=must_have_cwd
+            )
         except BaseException:
             self.close()
             raise
@@ -129,7 +139,7 @@ class Session:
         end = time.monotonic() + START_SECONDS
         while (found := self._buffer.find(bundle.READY)) < 0:
             if len(self._buffer) > _MOST_NOISE_BYTES:
-                raise Lost
+                raise Fatal(f"{self._where} prints much before a command can run: look at the start-up files there")
             self._buffer += self._channel.receive(end)
         del self._buffer[: found + len(bundle.READY)]
 

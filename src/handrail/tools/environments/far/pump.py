@@ -231,10 +231,13 @@ def unpack(body: bytes) -> tuple[Packet, bytes]:
 
 def run_pump(guard: socket.socket, arguments: Packet) -> None:
     """The pump is the guard's only client."""
-    spec = {"env": arguments["env"], "cwd": arguments["cwd"], "tells_saves": True}
+    cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
+    spec = {"env": arguments["env"], "cwd": cwd, "tells_saves": True}
     state = zlib.decompress(bytes.fromhex(arguments["state"])) if arguments["state"] else None
 
     def shell() -> LiveShell:
+        if arguments["must_have_cwd"] and state is None and not os.path.isdir(cwd):
+            raise Fatal(f"the working directory {cwd} does not exist; make it, or give another")
         return LiveShell(lambda packet, fds: wire.send(guard, packet, fds), "shell", spec, state)
 
     Pump(shell, arguments["jobs_root"], silence=arguments["silence"], window=arguments["window"]).serve()
