@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -62,6 +64,13 @@ package.main.main(bundle['arguments'])
 
 # -I and -S: nothing of the place's own Python set-up is loaded, and nothing in its environment can change what runs.
 PYTHON_ARGUMENTS = ("-I", "-S", "-c", BOOT)
+
+
+def shell_words(words: Sequence[str]) -> str:
+    """What a shell is given to run them, whichever it is: some know no line breaks in quotes."""
+    return " ".join(
+        shlex.quote(f"exec(bytes.fromhex('{word.encode().hex()}'))" if "\n" in word else word) for word in words
+    )
 
 
 def bundle(**arguments: Any) -> bytes:

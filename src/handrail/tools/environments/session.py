@@ -31,7 +31,7 @@ START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 OVERDUE_SECONDS = 15.0
 _MOST_NOISE_BYTES = 1 << 20
-_BEATS_A_SILENCE = 4
+_BEATS_A_SILENCE = 8
 
 
 class _Waiting:
@@ -117,6 +117,8 @@ class Session:
 
     def close(self) -> None:
         heart.remove(self._confirm)
+        with contextlib.suppress(Lost):  # a stream may have no end that the far side would see
+            self._channel.send(FRAME.pack(b"E", 0, 0), time.monotonic())
         self._channel.close()
 
     # Frames

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from ...errors import ConfigError
 from ...types import Unavailable
-from . import ssh_connections
+from . import bundle, ssh_connections
 from .errors import EnvironmentStartError, HostKeyRefused, LoginRefused
 from .link import Link
 from .live import LiveEnvironment
@@ -124,8 +124,7 @@ class SshEnvironment(LiveEnvironment):
         ]
 
     def _there(self, words: Sequence[str]) -> list[str]:
-        # Whatever shell the user has there, also one that knows no `$'..'` and no quoted line breaks.
-        return ["--", self._settings.host, "exec " + " ".join(map(_quoted, words))]
+        return ["--", self._settings.host, f"exec {bundle.shell_words(words)}"]
 
     def _options(self) -> list[str]:
         settings = self._settings
@@ -220,12 +219,6 @@ class SshEnvironment(LiveEnvironment):
 def _find_ssh() -> None:
     if shutil.which("ssh") is None:
         raise EnvironmentStartError("the program ssh is not installed here; install OpenSSH's client (openssh-client)")
-
-
-def _quoted(word: str) -> str:
-    if "\n" not in word:
-        return shlex.quote(word)
-    return f"'exec(bytes.fromhex(\"{word.encode().hex()}\"))'"  # a program for Python
 
 
 def _quiet_environment() -> dict[str, str]:

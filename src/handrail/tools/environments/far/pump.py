@@ -4,12 +4,13 @@ A frame is kind, number, length, body. Some bodies are a JSON object with data b
 
     from the client   R run a command: object, text and stdin     K abandon the command
                       Q ask: object with `op`, data               B it lives, and has received so many bytes
+                      E it leaves
     to the client     H hello: object                             O output of the command
                       D it has ended: object                      A answer: object, data
                       S the state, for another shell to go on with
                       F there can be no shell, or none any more: object
 
-stdin at its end means that the client is gone. Where a connection would not tell, `silence` seconds without a word mean it too;
+stdin at its end means the same. Where a connection would not tell, `silence` seconds without a word mean it too;
 and where nothing holds up one who sends faster than the client reads, at most `window` bytes are sent that it has not received.
 """
 
@@ -164,6 +165,8 @@ class Pump:
             self._send(b"A", number, self._answer(body))
         elif kind == b"B":
             self._received = max(self._received, *struct.unpack(">Q", body))
+        elif kind == b"E":
+            raise Gone
 
     def _answer(self, body: bytes) -> bytes:
         details, data = unpack(body)
