@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -27,7 +29,11 @@ LOCAL = (
 )
 REMOTE = (*LOCAL[:-1], "connection", "attempt", "liveshell", "jobs", "fileops", "ops", "pump", "main")
 
-# Reads a length and a bundle from stdin, and makes modules of it. Also old Pythons must be able to read this much.
+# The first word of ours; before it may come what start-up files print.
+READY = b"\0handrail\0"
+
+# Says the word, reads a length and a bundle from stdin, and makes modules of it. Also old Pythons must be able to read this
+# much, and it must fit into the line of a terminal, which keeps its hands off the bytes from here on.
 BOOT = """
 import os, sys
 if sys.version_info < (3, 8):
@@ -39,6 +45,10 @@ def take(n):
         if not c: sys.exit('handrail: the connection ended before all had come')
         b += c
     return b
+if os.isatty(0):
+    import tty
+    tty.setraw(0)
+os.write(1, b'\\0handrail\\0')
 import json, types
 bundle = json.loads(take(int(take(9))))
 package = sys.modules['handrail_far'] = types.ModuleType('handrail_far')
@@ -54,6 +64,13 @@ package.main.main(bundle['arguments'])
 
 # -I and -S: nothing of the place's own Python set-up is loaded, and nothing in its environment can change what runs.
 PYTHON_ARGUMENTS = ("-I", "-S", "-c", BOOT)
+
+
+def shell_words(words: Sequence[str]) -> str:
+    """What a shell is given to run them, whichever it is: some know no line breaks in quotes."""
+    return " ".join(
+        shlex.quote(f"exec(bytes.fromhex('{word.encode().hex()}'))" if "\n" in word else word) for word in words
+    )
 
 
 def bundle(**arguments: Any) -> bytes:

@@ -2,7 +2,9 @@
 
 ToolError
 ├── EnvironmentStartError     there is no shell to run commands in, and why
-│   └── SandboxUnavailable    a sandbox was asked for and cannot be had: nothing runs without it
+│   ├── SandboxUnavailable    a sandbox was asked for and cannot be had: nothing runs without it
+│   ├── HostKeyRefused        the host's key is unknown, or another one than before
+│   └── LoginRefused          the host or the cloud does not let us in
 ├── EnvironmentLost           (also ConnectionError) it was there and is gone; the next command starts it anew
 ├── EnvironmentClosed         it was closed by its owner
 ├── EnvironmentBusy           (also TimeoutError) another command of the same environment runs for too long
@@ -25,6 +27,14 @@ class EnvironmentStartError(ToolError):
 
 class SandboxUnavailable(EnvironmentStartError):
     error_type = "sandbox_unavailable"
+
+
+class HostKeyRefused(EnvironmentStartError):
+    error_type = "host_key_refused"
+
+
+class LoginRefused(EnvironmentStartError):
+    error_type = "login_refused"
 
 
 class EnvironmentLost(ToolError, ConnectionError):

@@ -1,48 +1,37 @@
-"""The way to a shell that is elsewhere: frames over the stdin and stdout of whatever starts a Python there.
+"""The way to a shell that is elsewhere: frames over a channel to a Python that was started there (channel.py).
 
-A backend says with a `Transport` how a Python is started: `docker exec -i C python3 ...`, `ssh host "python3 ..."`. The rest of
-the far side is sent through its stdin, so that nothing has to be installed there but bash 4.4 and Python 3.8, with /proc.
+The far side is sent through that channel, so that nothing has to be installed there but bash 4.4 and Python 3.8, with /proc.
 Where there is no python3 the start fails and says so; a helper that needs none is not built yet.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import select
-import subprocess
+import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from . import bundle
-from .far import wire
+from .channel import Transport, Way
 from .far.attempt import Command
 from .far.connection import Fatal, Lost
 from .far.liveshell import Ended
 from .far.pump import pack, unpack
 from .far.wire import FRAME, Packet
+from .heartbeat import heart
 
 if TYPE_CHECKING:
     from ...types import CancelToken
     from .output import OutputSink
 
+__all__ = ["Session", "Transport"]
+
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 OVERDUE_SECONDS = 15.0
-_END_SECONDS = 10.0
-_READ_BYTES = 1 << 17
-_ERROR_BYTES = 2000
-
-
-class Transport(NamedTuple):
-    """How to start a program there. `argv` gets the program and its arguments, and gives what to run here."""
-
-    argv: Callable[[Sequence[str]], Sequence[str]]
-    where: str  # for messages: "the container c1", "the host build.example"
-    python: str = "python3"
-    env: dict[str, str] | None = None  # of the program that is run here; None is this process's own
+_MOST_NOISE_BYTES = 1 << 20
+_BEATS_A_SILENCE = 8
 
 
 class _Waiting:
@@ -58,42 +47,36 @@ class Session:
     """A `Link`. Whoever waits for an answer reads what comes, and passes on what is for others: no thread of its own."""
 
     def __init__(
-        self, transport: Transport, *, env: dict[str, str], cwd: str, jobs_root: str = "", state: bytes | None = None
+        self,
+        way: Way,
+        *,
+        env: dict[str, str],
+        cwd: str,
+        jobs_root: str = "",
+        state: bytes | None = None,
+        must_have_cwd: bool = False,
     ) -> None:
-        self._where = transport.where
+        """`cwd` is where the shell begins if there is no `state`: the nearest folder above it, unless it must be there."""
         self.state = state
         self._number = self._running = 0
         self._waiting: dict[int, _Waiting] = {}
         self._news = threading.Condition()
-        self._writing = threading.Lock()
         self._is_read = False
         self._lost: Exception | None = None
         self._buffer = bytearray()
-        self._errors = os.memfd_create("errors")
-        arguments = ("-I", "-S", "-c", bundle.BOOT)
+        self._received = self._confirmed = 0
+        self._channel = way.open()
+        self._where = self._channel.where
         try:
-            self._process = subprocess.Popen(
-                [*transport.argv([transport.python, *arguments])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env=transport.env,
-                bufsize=0,
-                start_new_session=True,
+            hello = self._greet(
+                env=env, cwd=cwd, jobs_root=jobs_root, state=state.hex() if state else "", must_have_cwd=must_have_cwd
             )
-        except OSError as error:
-            os.close(self._errors)
-            raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
-        os.set_blocking(self._in, False)
-        try:
-            hello = self._greet(env=env, cwd=cwd, jobs_root=jobs_root, state=state.hex() if state else "")
         except BaseException:
             self.close()
             raise
         self.cwd: str = hello["cwd"]
+        if self._channel.silence > 0:
+            heart.add(self._confirm, every=self._channel.silence / _BEATS_A_SILENCE)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         details: Packet = {
@@ -130,33 +113,37 @@ class Session:
             self._cancel(self._running)
 
     def let_go(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self._channel.let_go()
 
     def close(self) -> None:
-        self.let_go()
-        try:
-            self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._errors >= 0:
-            os.close(self._errors)
-            self._errors = -1
+        heart.remove(self._confirm)
+        with contextlib.suppress(Lost):  # a stream may have no end that the far side would see
+            self._channel.send(FRAME.pack(b"E", 0, 0), time.monotonic())
+        self._channel.close()
 
     # Frames
 
     def _greet(self, **arguments: object) -> Packet:
         waiting = self._waiting[0] = _Waiting()
+        limits = {"silence": self._channel.silence, "window": self._channel.window}
         try:
-            self._write(bundle.bundle(role="remote", **arguments))
+            self._skip_noise()
+            self._write(bundle.bundle(role="remote", **limits, **arguments))
             answer, _ = unpack(self._await(0, waiting, START_SECONDS))
         except Lost:
-            raise Fatal(self._why_not()) from None
+            raise self._channel.failure(bytes(self._buffer)) from None
         if "reason" in answer:
             raise Fatal(f"in {self._where}: {answer['reason']}")
         return answer
+
+    def _skip_noise(self) -> None:
+        """What start-up files print comes before the first word of ours."""
+        end = time.monotonic() + START_SECONDS
+        while (found := self._buffer.find(bundle.READY)) < 0:
+            if len(self._buffer) > _MOST_NOISE_BYTES:
+                raise Fatal(f"{self._where} prints much before a command can run: look at the start-up files there")
+            self._buffer += self._channel.receive(end)
+        del self._buffer[: found + len(bundle.READY)]
 
     def _ask(self, kind: bytes, body: bytes, waiting: _Waiting) -> int:
         with self._news:
@@ -173,23 +160,14 @@ class Session:
             self._write(FRAME.pack(b"K", number, 0))
 
     def _write(self, data: bytes) -> None:
-        """The far side always reads: one that does not is gone, whatever the connection says."""
-        view, end = memoryview(data), time.monotonic() + START_SECONDS
-        try:
-            with self._writing:
-                while view:
-                    try:
-                        view = view[os.write(self._in, view) :]
-                    except BlockingIOError:
-                        self._wait_for_room(end)
-        except (OSError, ValueError):
-            raise Lost(f"the connection to {self._where} is gone") from None
+        self._channel.send(data, time.monotonic() + START_SECONDS)
 
-    def _wait_for_room(self, end: float) -> None:
-        poll = select.poll()
-        poll.register(self._in, select.POLLOUT)
-        if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
-            raise Lost(f"{self._where} does not answer")
+    def _confirm(self) -> None:
+        """Say that we are here, and how much has come."""
+        received = self._received
+        with contextlib.suppress(Lost):  # a stream that is full says as much, and whoever waits finds out the rest
+            self._channel.send(FRAME.pack(b"B", 0, 8) + struct.pack(">Q", received), time.monotonic())
+            self._confirmed = received
 
     def _await(self, number: int, waiting: _Waiting, seconds: float | None) -> bytes:
         end = None if seconds is None else time.monotonic() + seconds
@@ -216,18 +194,13 @@ class Session:
     def _read(self, end: float | None) -> None:
         """Be the one who reads, for one piece of what comes."""
         try:
-            poll = select.poll()
-            poll.register(self._out, select.POLLIN)
-            left = None if end is None else max(0.0, end - time.monotonic()) * 1000
-            if not poll.poll(left):
-                raise Lost(f"{self._where} does not answer")
-            data = os.read(self._out, _READ_BYTES)
-            if not data:
-                raise Lost(f"the connection to {self._where} ended")
+            data = self._channel.receive(end)
+            self._received += len(data)
             self._buffer += data
             self._take_frames()
-        except (Lost, OSError, ValueError) as error:
-            lost = error if isinstance(error, Lost) else Lost(f"the connection to {self._where} is gone")
+            if self._channel.window and self._received - self._confirmed > self._channel.window // 4:
+                self._confirm()
+        except Lost as lost:
             self._lost = lost
         finally:
             with self._news:
@@ -264,14 +237,3 @@ class Session:
     def _feed(self, waiting: _Waiting, piece: bytes) -> None:
         if waiting.sink is not None:
             waiting.sink.feed(piece)
-
-    def _why_not(self) -> str:
-        """What the far end said before it went away."""
-        try:
-            code = self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            return f"{self._where} did not answer within {START_SECONDS:g} s"
-        said = wire.read_whole(self._errors)[-_ERROR_BYTES:].decode("utf-8", "replace").strip()
-        if code == 127 or "executable file not found" in said:
-            return f"python3 was not found in {self._where}; install Python 3.8 or newer there ({said})"
-        return f"{self._where} ended with code {code}: {said or 'it said nothing'}"

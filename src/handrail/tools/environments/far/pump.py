@@ -3,13 +3,15 @@
 A frame is kind, number, length, body. Some bodies are a JSON object with data behind it: four bytes of length, object, data.
 
     from the client   R run a command: object, text and stdin     K abandon the command
-                      Q ask: object with `op`, data
+                      Q ask: object with `op`, data               B it lives, and has received so many bytes
+                      E it leaves
     to the client     H hello: object                             O output of the command
                       D it has ended: object                      A answer: object, data
                       S the state, for another shell to go on with
                       F there can be no shell, or none any more: object
 
-stdin at its end means that the client is gone.
+stdin at its end means the same. Where a connection would not tell, `silence` seconds without a word mean it too;
+and where nothing holds up one who sends faster than the client reads, at most `window` bytes are sent that it has not received.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 import struct
 import zlib
@@ -38,8 +41,10 @@ class Gone(Exception):
 
 
 class Pump:
-    def __init__(self, shell: Callable[[], LiveShell], jobs_root: str) -> None:
+    def __init__(self, shell: Callable[[], LiveShell], jobs_root: str, *, silence: float, window: int) -> None:
         self._make_shell, self._jobs_root = shell, jobs_root
+        self._silence, self._window = silence, window
+        self._sent = self._received = 0  # by us, and by the client
         self._input = bytearray()
         self._held = b""  # frames that are still to be sent
         self._runs: list[tuple[int, bytes]] = []
@@ -58,7 +63,9 @@ class Pump:
         self._shell.on_saved = self._on_saved
         self._shell.others[0] = self._on_input
         self._send(b"H", 0, pack({"cwd": self._shell.line.cwd, "state": self._shell.line.began_with}))
+        signal.signal(signal.SIGALRM, self._on_silence)
         try:
+            self._expect_a_word()
             while True:
                 self._serve_once()
         except Gone:
@@ -111,14 +118,32 @@ class Pump:
         self._send(b"D", number, pack(ended._asdict()))
 
     def _on_input(self) -> None:
+        self._read_input()
+        self._take_frames()
+
+    def _read_input(self) -> None:
         try:
             data = os.read(0, CHUNK_BYTES)
+        except BlockingIOError:  # a terminal's two directions block together or not at all
+            return
         except OSError:
             data = b""
         if not data:
             raise Gone
         self._input += data
-        self._take_frames()
+        self._expect_a_word()
+
+    def _expect_a_word(self) -> None:
+        if self._silence > 0:
+            signal.setitimer(signal.ITIMER_REAL, self._silence)
+
+    def _on_silence(self, *_: object) -> None:
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        if poll.poll(0):  # a word that was not read yet
+            self._expect_a_word()
+        else:
+            os._exit(0)  # the guard ends the rest
 
     def _take_frames(self) -> None:
         while len(self._input) >= FRAME.size:
@@ -138,6 +163,10 @@ class Pump:
                 self._shell.kill(self._current[1], "cancelled")
         elif kind == b"Q":
             self._send(b"A", number, self._answer(body))
+        elif kind == b"B":
+            self._received = max(self._received, *struct.unpack(">Q", body))
+        elif kind == b"E":
+            raise Gone
 
     def _answer(self, body: bytes) -> bytes:
         details, data = unpack(body)
@@ -163,29 +192,34 @@ class Pump:
         content, self._held = self._held, b""
         view = memoryview(content)
         while view:
+            room = self._window - (self._sent - self._received) if self._window else len(view)
             try:
-                view = view[os.write(1, view) :]
+                count = os.write(1, view[:room]) if room > 0 else 0
             except BlockingIOError:
-                poll = select.poll()
-                poll.register(0, select.POLLIN)
-                poll.register(1, select.POLLOUT)
-                if any(fd == 0 for fd, _ in poll.poll()):
-                    self._take_input_only()
+                count = 0
             except OSError:
                 raise Gone from None
+            view, self._sent = view[count:], self._sent + count
+            if count == 0:
+                self._wait_for_room(must_write=room > 0)
+
+    def _wait_for_room(self, *, must_write: bool) -> None:
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        if must_write:
+            poll.register(1, select.POLLOUT)
+        if any(fd == 0 for fd, _ in poll.poll()):
+            self._take_input_only()
 
     def _take_input_only(self) -> None:
-        """While a frame is half sent, only what sends none may be done: note a cancel, keep the rest."""
-        data = os.read(0, CHUNK_BYTES)
-        if not data:
-            raise Gone
-        self._input += data
+        """While a frame is half sent, only what sends none may be done: note a cancel or a receipt, keep the rest."""
+        self._read_input()
         at = 0
         while len(self._input) >= at + FRAME.size:
             kind, number, length = FRAME.unpack_from(self._input, at)
-            if kind == b"K" and number not in self._cancelled:
-                self._on_frame(kind, number, b"")
             at += FRAME.size + length
+            if len(self._input) >= at and (kind == b"B" or (kind == b"K" and number not in self._cancelled)):
+                self._on_frame(kind, number, bytes(self._input[at - length : at]))
 
 
 def pack(details: Packet, data: bytes = b"") -> bytes:
@@ -200,10 +234,13 @@ def unpack(body: bytes) -> tuple[Packet, bytes]:
 
 def run_pump(guard: socket.socket, arguments: Packet) -> None:
     """The pump is the guard's only client."""
-    spec = {"env": arguments["env"], "cwd": arguments["cwd"], "tells_saves": True}
+    cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
+    spec = {"env": arguments["env"], "cwd": cwd, "tells_saves": True}
     state = zlib.decompress(bytes.fromhex(arguments["state"])) if arguments["state"] else None
 
     def shell() -> LiveShell:
+        if arguments["must_have_cwd"] and state is None and not os.path.isdir(cwd):
+            raise Fatal(f"the working directory {cwd} does not exist; make it, or give another")
         return LiveShell(lambda packet, fds: wire.send(guard, packet, fds), "shell", spec, state)
 
-    Pump(shell, arguments["jobs_root"]).serve()
+    Pump(shell, arguments["jobs_root"], silence=arguments["silence"], window=arguments["window"]).serve()
