@@ -19,6 +19,7 @@ LOCAL = (
     "bash",
     "input_wait",
     "joblog",
+    "jobstatus",
     "child",
     "minder",
     "keeper",
