@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from handrail.tools.environments.base import ProcessState
 from handrail.tools.environments.errors import EnvironmentStartError, InputRefused, NoSuchDirectory, NoSuchProcess
+from handrail.tools.environments.far import jobstatus
 from handrail.tools.environments.far.joblog import LogWriter, read_log
 from handrail.tools.environments.live import LiveEnvironment
 from handrail.tools.environments.local import LocalEnvironment
@@ -257,6 +259,32 @@ def test_a_full_disk_costs_the_log_and_not_the_process(tmp_path: Path) -> None:
     log.close()
     piece = read_log(str(tmp_path), 0, 100)
     assert (piece.offset, piece.data, piece.end) == (4, b"kept", 8)
+
+
+def test_a_status_that_is_just_being_written_says_what_was_known_before(tmp_path: Path) -> None:
+    status = jobstatus.create(str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        jobstatus.read(str(tmp_path))
+    jobstatus.begin(status, {"pid": 7, "code": None})
+    before = (tmp_path / "status").read_bytes()
+    jobstatus.end(status, 143)
+    after = (tmp_path / "status").read_bytes()
+    assert len(before) == len(after)
+    for cut in range(8192, len(after)):
+        (tmp_path / "status").write_bytes(after[:cut] + before[cut:])
+        assert jobstatus.read(str(tmp_path))["code"] in (None, 143)
+    (tmp_path / "status").write_bytes(after)
+    assert jobstatus.read(str(tmp_path))["code"] == 143
+    os.close(status)
+
+
+def test_a_caller_that_says_nothing_holds_up_nobody(shell: LiveEnvironment, tmp_path: Path) -> None:
+    process = shell.background("read x; echo got $x; sleep 1000")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+        silent.connect(str(tmp_path / "processes" / process.id / "control"))
+        process.write(b"word\n")
+        with takes_less_than(4):
+            assert process.read(timeout=PATIENCE_SECONDS).data == b"got word\n"
 
 
 def test_output_of_a_log_that_is_larger_than_one_read_comes_in_pieces(shell: LiveEnvironment) -> None:

@@ -99,7 +99,7 @@ def test_the_state_is_there_whatever_a_command_does(run: Run, work: Path, harm: 
 @pytest.mark.parametrize(("harm", "undo"), _MORE_HARMFUL, ids=lambda value: value[:40])
 def test_the_state_of_a_moment_ago_is_there_whatever_a_command_does(run: Run, work: Path, harm: str, undo: str) -> None:
     run(_PREPARE, env={"PLACE": str(work)})
-    _wait_until_saved(int(text(run("echo $$"))))
+    _save(run)
     run(harm)
     run(undo)
     assert text(run(_ASK)) == _ANSWER.format(place=work)
@@ -186,8 +186,7 @@ def test_a_shell_killed_between_two_commands_is_replaced_and_the_next_command_ru
 
 def test_a_state_saved_when_idle_survives_a_kill_from_outside(run: Run) -> None:
     run("KEPT=1; cd /usr")
-    pid = int(text(run("echo $$")))
-    _wait_until_saved(pid)
+    pid = _save(run)
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not is_running(pid))
     result = run("echo $KEPT; pwd")
@@ -249,11 +248,10 @@ def test_a_forged_report_does_not_confuse_the_next_command(run: Run, work: Path)
 
 def test_a_killed_keeper_costs_no_more_than_the_jobs(run: Run) -> None:
     run("KEPT=1; f() { echo F; }; cd /usr")
-    pid = int(text(run("echo $$")))
-    keeper = proc.stat_of(pid)
-    assert keeper is not None
-    _wait_until_saved(pid)
-    os.kill(keeper.parent, signal.SIGTERM)
+    pid = _save(run)
+    bash = proc.stat_of(pid)
+    assert bash is not None
+    os.kill(bash.parent, signal.SIGTERM)
     wait_until(lambda: not is_running(pid))
     result = run("echo $KEPT; f; pwd")
     assert text(result) == "1\nF\n/usr\n"
@@ -268,20 +266,18 @@ def test_a_command_that_kills_the_keeper_does_not_break_the_next(run: Run) -> No
     assert text(result) == "1\n"
 
 
-def _wait_until_saved(pid: int) -> None:
-    """The keeper asks bash for its state when nothing has run for a while: bash's own reading and writing shows it."""
-    before = _written(pid)
-    wait_until(lambda: _written(pid) > before + 1000)
-    seen = [before]
-
-    def has_settled() -> bool:
-        seen.append(_written(pid))
-        stat = proc.stat_of(pid)
-        return stat is not None and stat.state == b"S" and len(set(seen[-20:])) == 1
-
-    wait_until(has_settled)
+def _save(run: Run) -> int:
+    """Wait until the keeper has the state of this moment, as it has when nothing was run for a while: bash's pid."""
+    mark = os.urandom(8).hex()
+    pid = int(text(run(f"MARK={mark}; echo $$")))
+    bash = proc.stat_of(pid)
+    assert bash is not None
+    wait_until(lambda: f'MARK="{mark}"'.encode() in _saved_state(bash.parent))
+    return pid
 
 
-def _written(pid: int) -> int:
-    with open(f"/proc/{pid}/io") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("wchar"))
+def _saved_state(keeper: int) -> bytes:
+    for descriptor in Path(f"/proc/{keeper}/fd").iterdir():
+        if os.readlink(descriptor).startswith("/memfd:state"):
+            return descriptor.read_bytes()
+    return b""

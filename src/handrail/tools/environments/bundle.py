@@ -21,6 +21,7 @@ LOCAL = (
     "bash",
     "input_wait",
     "joblog",
+    "jobstatus",
     "child",
     "minder",
     "keeper",

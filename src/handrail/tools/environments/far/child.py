@@ -14,7 +14,7 @@ import struct
 import termios
 from typing import Any, NamedTuple
 
-from . import bash, line, wire
+from . import bash, jobstatus, line, wire
 from .wire import Packet
 
 
@@ -55,7 +55,7 @@ def prepare(job: Packet, state: bytes, text: int) -> Child:
     folder = job["folder"]
     os.makedirs(folder, mode=0o700)
     control = _open_control(folder)
-    status = os.open(os.path.join(folder, "status"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    status = jobstatus.create(folder)
     extra = "".join(f"\ncommand declare -x {name}={shlex.quote(value)}" for name, value in job["extra_env"].items())
     files = (wire.memory_file("restore", state + os.fsencode(extra) + b"\n"), os.dup(text))
     actions: list[Any]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from typing import Any
 
-from . import proc, wire
+from . import jobstatus, proc, wire
 from .joblog import LogPiece, read_log, remove_folder
 from .wire import Packet
 
@@ -32,11 +31,11 @@ def own_folder(folder: str) -> str:
 
 def poll(folder: str) -> Packet:
     """Its status, with `state`: running, ended, or lost (its minder was killed, or the machine restarted)."""
-    status = _read_status(folder)
+    status = jobstatus.read(folder)
     is_minded = status.get("boot") == proc.boot_id() and proc.is_alive(status["minder"], status["minder_start"])
     if status.get("code") is None and is_minded:
         return {**status, "state": "running"}
-    status = _read_status(folder)  # it may have ended between the two looks
+    status = jobstatus.read(folder)  # it may have ended between the two looks
     return {**status, "state": "lost" if status.get("code") is None else "ended"}
 
 
@@ -66,7 +65,7 @@ def known(root: str) -> list[str]:
     """The ids of all that have a folder under `root`, the oldest first."""
     try:
         with os.scandir(root) as entries:
-            found = [(entry.stat().st_mtime, entry.name) for entry in entries if os.path.exists(entry.path + "/status")]
+            found = [(entry.stat().st_mtime, entry.name) for entry in entries if jobstatus.exists(entry.path)]
     except FileNotFoundError:
         return []
     return [name for _, name in sorted(found)]
@@ -88,15 +87,3 @@ def prune(root: str) -> None:
 def forget(folder: str) -> None:
     """Remove what is left of one that has ended."""
     remove_folder(folder)
-
-
-def _read_status(folder: str) -> Packet:
-    for _ in range(3):  # the file is written over in place, and a reader may come in between
-        with open(os.path.join(folder, "status"), "rb") as file:
-            content = file.read()
-        try:
-            status: Packet = json.loads(content)
-        except ValueError:
-            continue
-        return status
-    raise FileNotFoundError(2, "nothing is known of it")

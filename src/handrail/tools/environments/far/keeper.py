@@ -90,6 +90,7 @@ class Keeper:
                 if self._shell is not None and self._shell.status is not None:
                     self._died("ended")
                 self._look_at_the_clock()
+            self._on_reports()  # a keeper that takes this one's place goes on with what bash has just said
         finally:
             proc.stop_and_kill(self._everything, self._events.reap, seconds=5)
             for folder in self._job_folders:

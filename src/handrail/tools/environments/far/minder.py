@@ -3,7 +3,7 @@
 It is a subreaper, so that all of the process's descendants are below it and can be found. It is reached by a socket in the
 process's folder, by whoever may open that folder: so a process that was started to live on is found again by a later runtime.
 
-    <folder>/status   what is known of it, as JSON in a fixed number of bytes: written over in place, a full disk cannot lose it
+    <folder>/status   see `jobstatus`
     <folder>/log.*    see `joblog`
     <folder>/control  the socket; one packet asks, one answers (see `jobs`)
 """
@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import select
 import signal
 import socket
 import time
 
-from . import bash, proc, wire
+from . import bash, jobstatus, proc, wire
 from .child import Child, prepare, resize
 from .events import Events
 from .input_wait import waits_for_input
 from .joblog import LogWriter
 from .wire import Packet
 
-STATUS_BYTES = 8192
 INPUT_BYTES = 1 << 20  # the most that waits for a process which does not read
 _READ_BYTES = 1 << 16
 _COMMAND_SHOWN = 300
@@ -73,12 +71,13 @@ class Minder:
         self._kill_at: float | None = None
         self._is_ending = False
         self.status = _status(child.job, process)
-        self._save_status()
+        self._has_ended = False
+        jobstatus.begin(self._status_file, self.status)
 
     def run(self) -> None:
         """Until the process and all that it started have ended."""
         self._settle()
-        while not self._is_ending and (self.status["code"] is None or self._output >= 0 or proc.tree(os.getpid())):
+        while not self._is_ending and (not self._has_ended or self._output >= 0 or proc.tree(os.getpid())):
             self._events.wait(self._milliseconds_to_wait())
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 self._kill_at = None
@@ -125,8 +124,13 @@ class Minder:
             caller, _ = self._control.accept()
         except OSError:
             return
+        caller.setblocking(False)
+        # It has its own time to say what it wants: the log goes on meanwhile.
+        self._events.watch(caller.fileno(), lambda: self._serve(caller))
+
+    def _serve(self, caller: socket.socket) -> None:
+        self._events.unwatch(caller.fileno())
         with caller:
-            caller.settimeout(1)
             try:
                 packet, fds = wire.receive(caller)
                 for fd in fds:
@@ -193,12 +197,8 @@ class Minder:
 
     def _ended(self, code: int) -> None:
         self._drain()  # what it printed is in the log before anybody can see that it has ended
-        self.status["code"], self.status["ended_at"] = code, time.time()
-        self._save_status()
-
-    def _save_status(self) -> None:
-        content = json.dumps(self.status).encode()
-        os.pwrite(self._status_file, content.ljust(STATUS_BYTES)[:STATUS_BYTES], 0)
+        self._has_ended = True
+        jobstatus.end(self._status_file, code)
 
     def _milliseconds_to_wait(self) -> float | None:
         return None if self._kill_at is None else max(0.0, self._kill_at - time.monotonic()) * 1000 + 0.5

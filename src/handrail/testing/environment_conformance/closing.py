@@ -1,0 +1,121 @@
+"""Closing ends everything, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+
+from ...tools.environments.errors import EnvironmentClosed
+from ...tools.environments.far import proc
+from .check import check, expect, expect_error
+from .place import Place, takes_at_most
+
+_ROUNDS = 3
+
+
+@check(fresh=True)
+def closing_ends_all_that_runs(place: Place) -> None:
+    """What commands left running, background processes and terminals end with the environment."""
+    nap = place.nap()
+    place.run(f"sleep {nap} & (setsid sleep {nap} >/dev/null 2>&1 &)")
+    place.env.background(f"trap '' TERM HUP; sleep {nap}; sleep {nap}")
+    if place.env.has_pty:
+        place.env.open_pty(f"trap '' TERM HUP; sleep {nap}; sleep {nap}")
+    place.wait_until_asleep(nap)
+    other = place.another()
+    other.start()
+    place.env.close()
+    place.expect_gone(nap, "what ran in the environment", other)
+
+
+@check(fresh=True)
+def closing_ends_the_command_that_runs(place: Place) -> None:
+    """A call that waits for its command returns when another thread closes the environment, and the command ends."""
+    nap = place.nap()
+    other = place.another()
+    other.start()
+    with place.running(f"echo begun; sleep {nap}") as command:
+        with takes_at_most(place.patience, "closing"):
+            place.env.close()
+        command.end()
+    place.expect_gone(nap, "the command", other)
+
+
+@check(fresh=True)
+def what_is_closed_says_so(place: Place) -> None:
+    """Closing twice is the same as once; whatever is asked of a closed environment is an EnvironmentClosed."""
+    place.run("true")
+    place.env.close()
+    place.env.close()
+    expect_error(EnvironmentClosed, lambda: place.run("true"), "a command after the end")
+    expect_error(EnvironmentClosed, lambda: place.env.background("true"), "a background process after the end")
+    expect_error(EnvironmentClosed, lambda: place.env.files.stat("/"), "files after the end")
+    expect_error(EnvironmentClosed, place.env.start, "a start after the end")
+
+
+@check(quick=False)
+def nothing_is_left_on_this_machine(place: Place) -> None:
+    """Opening, using and closing environments leaves no process, descriptor, thread or temporary file on this machine."""
+    _use_and_close(place)  # what is kept for the next ones is made by the first
+    before = _Traces()
+    with tempfile.TemporaryDirectory() as folder:
+        default, tempfile.tempdir = tempfile.tempdir, folder
+        try:
+            for _ in range(_ROUNDS):
+                _use_and_close(place)
+        finally:
+            tempfile.tempdir = default
+        expect(os.listdir(folder), [], "temporary files")
+    place.wait_until_none(lambda: _Traces().since(before), "left behind")
+
+
+@check()
+def nothing_is_left_inside(place: Place) -> None:
+    """Commands that end, are cut off, or end the shell leave no process inside."""
+    mark = f"kit_mark_{place.nap()}"
+    place.run(f"export {mark}=1")
+    place.run("echo one | cat | cat >/dev/null; x=$(echo two); cat <(echo three) >/dev/null")
+    place.run(f"sleep {place.nap()}", timeout=0.2)
+    place.run(f"sleep {place.nap()} | cat; exit 3", timeout=0.2)
+    process = place.env.background("true")
+    process.wait(place.patience)
+    process.forget()
+
+    def others() -> str:
+        look = f"for kit_p in /proc/[0-9]*; do [ $kit_p != /proc/$$ ] && grep -qs {mark} $kit_p/environ && echo $kit_p; done"
+        return place.text(look)
+
+    place.wait_until_none(others, "left inside")
+    place.run(f"unset {mark}")
+
+
+def _use_and_close(place: Place) -> None:
+    environment = place.make()
+    try:
+        environment.execute("echo used; exit 3", timeout=place.patience)
+        environment.execute(f"sleep {place.nap()} &", timeout=place.patience)
+        environment.background(f"sleep {place.nap()}")
+        environment.files.entries("/")
+    finally:
+        environment.close()
+
+
+class _Traces:
+    """What this process has: descendants, descriptors, threads."""
+
+    def __init__(self) -> None:
+        self.processes = {
+            f"process {pid} {stat.start}": proc.command_line(pid) for pid, stat in proc.tree(os.getpid()).items()
+        }
+        self.descriptors = len(os.listdir("/proc/self/fd"))
+        self.threads = {f"thread {thread.name}" for thread in threading.enumerate()}
+
+    def since(self, before: _Traces) -> list[str]:
+        """What has come since then."""
+        more = self.descriptors - before.descriptors
+        return [
+            *(f"{name} {self.processes[name]}" for name in self.processes.keys() - before.processes.keys()),
+            *([f"{more} descriptors"] if more > 0 else []),
+            *(self.threads - before.threads),
+        ]

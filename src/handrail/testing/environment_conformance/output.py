@@ -1,0 +1,118 @@
+"""What a command prints arrives whole, in order, while it runs."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+
+from .check import check, expect, expect_that
+from .place import Place, text
+
+# What wrappers print at the end of a command, or look for; and what terminals and shells use as marks.
+_FAKE_ENDS = (
+    "__END__ 0",
+    "__HANDRAIL_END__:0",
+    "SHELLPS1PREFIX",
+    "; 1 0 0 ;",
+    "EXITCODE:0",
+    "$?",
+    "\\033]133;D;0\\007",
+    "\\033]7;file:///nowhere\\007",
+    "\\004",
+    "\\003",
+    "#end",
+)
+
+
+@check()
+def output_and_errors_come_in_order(place: Place) -> None:
+    """stdout and stderr are one stream, in the order in which they were written."""
+    place.says("echo 1; echo 2 >&2; bash -c 'echo 3; echo 4 >&2'; echo 5", "1\n2\n3\n4\n5\n")
+
+
+@check()
+def output_comes_while_the_command_runs(place: Place) -> None:
+    """A listener hears of output when it is printed, not when the command has ended."""
+    gate = f"{place.folder}/gate"
+    heard: list[bytes] = []
+    first = threading.Event()
+
+    def listen(piece: bytes) -> None:
+        heard.append(piece)
+        first.set()
+
+    def open_gate() -> None:
+        if first.wait(place.patience):
+            place.env.files.write(gate, b"")
+
+    opener = threading.Thread(target=open_gate, daemon=True)
+    opener.start()
+    command = f"echo first; until [ -e {shlex.quote(gate)} ]; do sleep .02; done; echo last"
+    result = place.run(command, on_output=listen, timeout=place.patience / 3)
+    first.set()
+    opener.join(place.patience)
+    expect_that(not result.timed_out, "nothing of the output came before the command's end")
+    expect(b"".join(heard), b"first\nlast\n", "what the listener heard")
+
+
+@check()
+def a_listener_that_fails_ends_the_command(place: Place) -> None:
+    """When the listener raises, the command is abandoned, and the same exception arrives at the caller."""
+    nap = place.nap()
+
+    class Enough(Exception):
+        pass
+
+    def listen(_: bytes) -> None:
+        raise Enough
+
+    try:
+        place.run(f"echo begun; sleep {nap}", on_output=listen)
+    except Enough:
+        place.expect_gone(nap, "the command")
+        place.works()
+        return
+    expect_that(False, "the listener's exception did not arrive")
+
+
+@check()
+def bytes_are_not_changed(place: Place) -> None:
+    """Every byte arrives as it was printed: NULs, carriage returns, escapes, invalid UTF-8, a last line without an end."""
+    result = place.run('for i in {0..255}; do printf -v h %03o $i; printf "\\\\$h"; done')
+    expect(result.output.head, bytes(range(256)), "all bytes")
+    place.says("printf 'no end'", "no end")
+    place.says("printf '\\n\\n'", "\n\n")
+    expect(place.run(r"printf '\303\050\r\n'").output.head, b"\xc3\x28\r\n", "broken UTF-8")
+    place.says("true", "")
+
+
+@check()
+def nothing_printed_can_look_like_the_end(place: Place) -> None:
+    """Whatever a command prints, to its output or to any descriptor it has, its end and its code are its own."""
+    words = " ".join(shlex.quote(one) for one in _FAKE_ENDS)
+    forge = f'for kit_word in {words}; do printf "$kit_word\\n"; done'
+    everywhere = "(exec 2>/dev/null; for kit_fd in {3..255}; do echo 0 >&$kit_fd; done)"
+    result = place.run(f"{forge}; {everywhere}; echo the real end; (exit 7)")
+    expect(result.exit_code, 7, "exit code")
+    lines = text(result).splitlines()
+    expect(len(lines), len(_FAKE_ENDS) + 1, "number of lines")
+    expect(lines[-1], "the real end", "last line")
+    place.works()
+
+
+@check()
+def commands_inherit_no_descriptor(place: Place) -> None:
+    """A program has stdin, stdout and stderr, and nothing of whoever runs it."""
+    place.says(
+        "bash -c 'cd /proc/$$/fd; for fd in *; do [ -e $fd ] && [ $fd -lt 255 ] && echo $fd; done; true'", "0\n1\n2\n"
+    )
+
+
+@check(fresh=True)
+def a_command_that_closes_its_output_is_waited_for(place: Place) -> None:
+    """A command that closes its stdout and lives on is waited for, and the next one's output arrives."""
+    for command in ("bash -c 'exec >&- 2>&-; sleep .4; exit 4'", "exec >&- 2>&-; sleep .4; (exit 4)"):
+        result = place.run(command)
+        expect(result.exit_code, 4, f"exit code of `{command}`")
+        expect_that(result.seconds >= 0.3, f"`{command}` was not waited for")
+        place.works()

@@ -1,0 +1,193 @@
+"""What a check works with: an environment, and short ways to use it."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shlex
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from ...tools.environments.errors import EnvironmentClosed
+from ...types import CancelToken
+from .check import ConformanceFailure, NotApplicable, expect, expect_that
+
+if TYPE_CHECKING:
+    from ...tools.environments.base import CommandResult, Environment
+
+MakeEnvironment = Callable[[], "Environment"]
+BreakConnection = Callable[["Environment"], object]
+
+# Everything that is still there when a call returns gets this long to be taken out of the process table.
+_GONE_SECONDS = 2.0
+_LOOK_SECONDS = 0.01
+
+
+class Running:
+    """A command that another thread waits for. `outcome` is its result, or what was raised."""
+
+    def __init__(self, environment: Environment, command: str, timeout: float) -> None:
+        self.cancel = CancelToken()
+        self.outcome: CommandResult | Exception | None = None
+        self._environment, self._command, self._timeout = environment, command, timeout
+        self._has_printed = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Running:
+        self._thread.start()
+        expect_that(self._has_printed.wait(self._timeout), f"nothing came from `{self._command}` while it ran")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cancel.cancel()
+        self._thread.join(self._timeout)
+
+    def end(self) -> CommandResult | Exception:
+        """Wait for it."""
+        self._thread.join(self._timeout)
+        if self.outcome is None:
+            raise ConformanceFailure(f"the call of `{self._command}` does not return")
+        return self.outcome
+
+    def _run(self) -> None:
+        try:
+            self.outcome = self._environment.execute(
+                self._command,
+                timeout=self._timeout,
+                cancel=self.cancel,
+                on_output=lambda _: self._has_printed.set(),
+            )
+        except Exception as error:  # noqa: BLE001  whoever waits for it looks at what it was
+            self.outcome = error
+
+
+class Place:
+    """`env` is the environment to check. What a check makes here is taken away afterwards."""
+
+    def __init__(
+        self,
+        env: Environment,
+        make: MakeEnvironment,
+        *,
+        patience: float,
+        flood_seconds: float,
+        break_connection: BreakConnection | None,
+    ) -> None:
+        self.env = env
+        self.make = make
+        self.patience = patience
+        self.flood_seconds = flood_seconds
+        self._break_connection = break_connection
+        self._start = env.cwd
+        self._folder: str | None = None
+        self._others: list[Environment] = []
+
+    @property
+    def folder(self) -> str:
+        """An empty folder inside."""
+        if self._folder is None:
+            self._folder = self.text('cd "$(mktemp -d)" && pwd -P && cd - >/dev/null').rstrip("\n")
+            expect_that(self._folder.startswith("/"), f"mktemp -d gave no folder, but {self._folder!r}")
+        return self._folder
+
+    def run(self, command: str, **options: object) -> CommandResult:
+        """Run what should end by itself."""
+        return self.env.execute(command, **{"timeout": self.patience, **options})  # type: ignore[arg-type]
+
+    def text(self, command: str, **options: object) -> str:
+        return text(self.run(command, **options))
+
+    def says(self, command: str, wanted: str, *, code: int = 0, **options: object) -> CommandResult:
+        """Run it, and expect this output and exit code."""
+        result = self.run(command, **options)
+        expect(text(result), wanted, f"output of `{_short(command)}`")
+        expect(result.exit_code, code, f"exit code of `{_short(command)}`")
+        return result
+
+    def works(self) -> None:
+        """The next command runs as if nothing had been."""
+        self.says("echo goes on", "goes on\n")
+
+    def running(self, command: str, env: Environment | None = None) -> Running:
+        """Have it run in another thread, from its first output on."""
+        return Running(env or self.env, command, self.patience)
+
+    def another(self) -> Environment:
+        """One more environment, closed when the check is over."""
+        self._others.append(self.make())
+        return self._others[-1]
+
+    def break_connection(self) -> None:
+        if self._break_connection is None:
+            raise NotApplicable("whoever runs the kit gave no break_connection")
+        self._break_connection(self.env)
+
+    def needs_break_connection(self) -> None:
+        if self._break_connection is None:
+            raise NotApplicable("whoever runs the kit gave no break_connection")
+
+    def needs_pty(self) -> None:
+        if not self.env.has_pty:
+            raise NotApplicable("the environment has no terminals")
+
+    # Processes are told by how long they sleep.
+
+    def nap(self) -> str:
+        """A number of seconds that no other process on the machine sleeps for."""
+        return str(random.randrange(10**8, 10**9))
+
+    def is_asleep(self, nap: str, env: Environment | None = None) -> bool:
+        # The pattern does not match the command line of the one who looks for it.
+        look = f"grep -ls '{nap[:-1]}[{nap[-1]}]' /proc/[0-9]*/cmdline"
+        # Not by its code, which also says that some process has ended before it was looked at.
+        return bool((env or self.env).execute(look, timeout=self.patience).output.head)
+
+    def wait_until_asleep(self, nap: str) -> None:
+        self.wait_until(lambda: self.is_asleep(nap), f"`sleep {nap}` did not start")
+
+    def expect_gone(self, nap: str, what: str, env: Environment | None = None) -> None:
+        self.wait_until(lambda: not self.is_asleep(nap, env), f"{what} is still running", _GONE_SECONDS)
+
+    def wait_until(self, condition: Callable[[], object], complaint: str, seconds: float | None = None) -> None:
+        end = time.monotonic() + (self.patience if seconds is None else seconds)
+        while not condition():
+            expect_that(time.monotonic() < end, complaint)
+            time.sleep(_LOOK_SECONDS)
+
+    def wait_until_none(self, find: Callable[[], object], what: str) -> None:
+        """Until `find` gives nothing any more; what it gives at the end is named."""
+        end = time.monotonic() + _GONE_SECONDS
+        while (found := find()) and time.monotonic() < end:
+            time.sleep(_LOOK_SECONDS)
+        expect_that(not found, f"{what}: {found}")
+
+    def clean_up(self) -> None:
+        for other in self._others:
+            other.close()
+        if self._folder is None:
+            return
+        remove = f"cd {shlex.quote(self._start)}; rm -rf {shlex.quote(self._folder)}"
+        try:
+            self.env.execute(remove, timeout=self.patience)
+        except EnvironmentClosed:
+            with contextlib.closing(self.make()) as other:
+                other.execute(remove, timeout=self.patience)
+
+
+def text(result: CommandResult) -> str:
+    """What was kept of its output, in one string."""
+    return (result.output.head + result.output.tail).decode("utf-8", "replace")
+
+
+@contextlib.contextmanager
+def takes_at_most(seconds: float, what: str) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    taken = time.monotonic() - began
+    expect_that(taken <= seconds, f"{what} took {taken:.1f} s, where at most {seconds:.1f} s were due")
+
+
+def _short(command: str) -> str:
+    return command if len(command) <= 60 else command[:59] + "…"

@@ -1,0 +1,208 @@
+"""Run the checks against a backend, and say how it did."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from .check import Check, ConformanceFailure, NotApplicable
+from .place import BreakConnection, MakeEnvironment, Place
+
+if TYPE_CHECKING:
+    from ...tools.environments.base import Environment
+
+PATIENCE_SECONDS = 30.0
+FLOOD_SECONDS = 1.0
+# A check that takes longer than this hangs: an environment that never comes back fails, and the others are still checked.
+_MOST_PATIENCES = 4
+
+
+class Verdict(Enum):
+    PASSED = "passed"
+    FAILED = "failed"
+    DOES_NOT_APPLY = "does not apply"
+
+
+class Outcome(NamedTuple):
+    check: Check
+    verdict: Verdict
+    message: str
+    seconds: float
+
+    def __str__(self) -> str:
+        line = f"{self.verdict.value:<15}{self.check.name}"
+        if self.verdict is Verdict.PASSED:
+            return line
+        return f"{line}: {self.check.sentence}\n{'':<15}{self.message}"
+
+
+class Report(NamedTuple):
+    """How a backend did. As text: a summary, and all that it does not do."""
+
+    name: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Nothing failed, and something was checked."""
+        return any(one.verdict is Verdict.PASSED for one in self.outcomes) and not self.failed
+
+    @property
+    def failed(self) -> tuple[Outcome, ...]:
+        return tuple(one for one in self.outcomes if one.verdict is Verdict.FAILED)
+
+    def __str__(self) -> str:
+        seconds = sum(one.seconds for one in self.outcomes)
+        counts = (f"{self._count(verdict)} {verdict.value}" for verdict in Verdict if self._count(verdict))
+        summary = f"{self.name}: {len(self.outcomes)} checks: {', '.join(counts)} ({seconds:.1f} s)"
+        others = [str(one) for one in self.outcomes if one.verdict is not Verdict.PASSED]
+        return "\n".join([summary, *others])
+
+    def _count(self, verdict: Verdict) -> int:
+        return sum(one.verdict is verdict for one in self.outcomes)
+
+
+class Conformance:
+    """A backend under test. `make_environment` gives a new environment of the same place each time; it need not be started.
+
+    `break_connection` gets an environment in the middle of a command and takes away what it runs in or by: it cuts the
+    network, kills the client, removes the container. `patience` is how long something that should happen may take.
+    """
+
+    def __init__(
+        self,
+        make_environment: MakeEnvironment,
+        *,
+        break_connection: BreakConnection | None = None,
+        patience: float = PATIENCE_SECONDS,
+        flood_seconds: float = FLOOD_SECONDS,
+    ) -> None:
+        self._make, self._break_connection = make_environment, break_connection
+        self._patience, self._flood_seconds = patience, flood_seconds
+        self._shared: Environment | None = None
+        self.name = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def check(self, check: Check) -> None:
+        """Raises ConformanceFailure, or NotApplicable."""
+        problems: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                self._try(check)
+            except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
+                problems.append(error)
+
+        thread = threading.Thread(target=work, name=f"check {check.name}", daemon=True)
+        thread.start()
+        thread.join(self._patience * _MOST_PATIENCES)
+        if thread.is_alive():
+            self._shared = None  # it may be the one that hangs
+            raise ConformanceFailure(f"it does not come to an end within {self._patience * _MOST_PATIENCES:g} s")
+        if not problems:
+            return
+        problem = problems.pop()
+        if not isinstance(problem, NotApplicable):
+            self.close()  # nobody knows what it was left like
+        if isinstance(problem, Exception) and not isinstance(problem, ConformanceFailure | NotApplicable):
+            raise ConformanceFailure(f"{type(problem).__name__}: {problem}") from problem
+        raise problem
+
+    def run(
+        self, only: Iterable[Check] | None = None, *, on_outcome: Callable[[Outcome], object] | None = None
+    ) -> Report:
+        """Try all checks, or `only` some. `on_outcome` hears of each when it is over."""
+        outcomes = []
+        for check in checks() if only is None else only:
+            outcomes.append(self._outcome(check))
+            if on_outcome is not None:
+                on_outcome(outcomes[-1])
+        return Report(self.name or "environment", tuple(outcomes))
+
+    def close(self) -> None:
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            shared.close()
+
+    def _outcome(self, check: Check) -> Outcome:
+        began = time.monotonic()
+        verdict, message = Verdict.PASSED, ""
+        try:
+            self.check(check)
+        except NotApplicable as reason:
+            verdict, message = Verdict.DOES_NOT_APPLY, str(reason)
+        except ConformanceFailure as failure:
+            verdict, message = Verdict.FAILED, str(failure)
+        return Outcome(check, verdict, message, time.monotonic() - began)
+
+    def _try(self, check: Check) -> None:
+        with contextlib.ExitStack() as stack:
+            if check.fresh:
+                env = self._make()
+                stack.callback(env.close)
+            else:
+                env = self._shared = self._shared or self._make()
+            self.name = env.name
+            place = Place(
+                env,
+                self._make,
+                patience=self._patience,
+                flood_seconds=self._flood_seconds,
+                break_connection=self._break_connection,
+            )
+            try:
+                check.function(place)
+            finally:
+                place.clean_up()
+
+
+@cache
+def checks() -> Sequence[Check]:
+    """All of them, in the order in which they are best read."""
+    from . import (
+        background,
+        big_output,
+        closing,
+        codes,
+        commands,
+        concurrency,
+        files,
+        left_running,
+        limits,
+        loss,
+        names,
+        output,
+        state,
+        stdin,
+        survival,
+        terminals,
+    )
+
+    themes = (
+        *(state, survival, codes, output, big_output, stdin, commands, names, limits, left_running, background),
+        *(terminals, files, concurrency, loss, closing),
+    )
+    return tuple(one for theme in themes for one in vars(theme).values() if isinstance(one, Check))
+
+
+def run(
+    make_environment: MakeEnvironment,
+    only: Iterable[Check] | None = None,
+    *,
+    break_connection: BreakConnection | None = None,
+    patience: float = PATIENCE_SECONDS,
+    on_outcome: Callable[[Outcome], object] | None = None,
+) -> Report:
+    """Check a backend, with all checks or `only` some: `[one for one in checks() if one.quick]`."""
+    with Conformance(make_environment, break_connection=break_connection, patience=patience) as subject:
+        return subject.run(only, on_outcome=on_outcome)

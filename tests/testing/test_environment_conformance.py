@@ -1,0 +1,206 @@
+"""The conformance kit passes what works, and every one of its checks can fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail.testing.environment_conformance import (
+    Check,
+    Conformance,
+    ConformanceFailure,
+    NotApplicable,
+    Place,
+    Verdict,
+    checks,
+    run,
+)
+from handrail.testing.environment_conformance.check import check
+from handrail.tools.environments.base import Environment
+from handrail.tools.environments.far import proc
+from handrail.tools.environments.local import LocalEnvironment
+
+from .saboteurs import SABOTEURS, STRAYS
+
+PATIENCE_SECONDS = 3.0
+BY_NAME = {one.name: one for one in checks()}
+
+
+@pytest.fixture(autouse=True)
+def _no_strays() -> Iterator[None]:
+    yield
+    while STRAYS:
+        stray = STRAYS.pop()
+        stray.kill()
+        stray.wait()
+
+
+def lose(environment: Environment) -> None:
+    """Kill what looks after a local shell, and what looks after that."""
+    assert isinstance(environment, LocalEnvironment)
+    keeper = environment._link._shell.line.keeper  # type: ignore[union-attr]
+    stat = proc.stat_of(keeper)
+    assert stat is not None
+    os.kill(stat.parent, signal.SIGKILL)
+    os.kill(keeper, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("name", "saboteur"), SABOTEURS, ids=[f"{name}-{saboteur.__name__}" for name, saboteur in SABOTEURS]
+)
+def test_a_check_fails_for_what_it_is_about(name: str, saboteur: type[LocalEnvironment], tmp_path: Path) -> None:
+    def make() -> LocalEnvironment:
+        return saboteur(str(tmp_path), processes_dir=str(tmp_path / "processes"))
+
+    subject = Conformance(make, break_connection=lose, patience=PATIENCE_SECONDS)
+    with subject, pytest.raises(ConformanceFailure) as caught:
+        subject.check(BY_NAME[name])
+    assert "does not come to an end" not in str(caught.value)
+
+
+def test_every_check_has_somebody_who_fails_it() -> None:
+    assert {name for name, _ in SABOTEURS} == set(BY_NAME)
+
+
+def test_every_check_says_what_it_is_about() -> None:
+    for one in checks():
+        assert len(one.sentence) > 20
+        assert one.sentence.endswith(".")
+    assert any(one.quick for one in checks())
+
+
+@check()
+def passes(place: Place) -> None:
+    """It passes."""
+    place.works()
+
+
+@check()
+def fails(place: Place) -> None:
+    """It fails."""
+    place.says("echo this", "that\n")
+
+
+@check()
+def breaks_down(place: Place) -> None:
+    """It raises something of its own."""
+    place.env.files.read("/nothing", max_bytes=1)
+
+
+@check()
+def is_for_others(place: Place) -> None:
+    """It is about what this environment does not have."""
+    raise NotApplicable("no wings")
+
+
+def test_a_report_says_what_is_wrong_and_why(tmp_path: Path) -> None:
+    heard: list[Verdict] = []
+    report = run(
+        lambda: LocalEnvironment(str(tmp_path)),
+        [passes, fails, breaks_down, is_for_others],
+        on_outcome=lambda outcome: heard.append(outcome.verdict),
+    )
+    assert heard == [Verdict.PASSED, Verdict.FAILED, Verdict.FAILED, Verdict.DOES_NOT_APPLY]
+    assert not report.passed
+    assert [one.check.name for one in report.failed] == [
+        "test_environment_conformance.fails",
+        "test_environment_conformance.breaks_down",
+    ]
+    lines = str(report).splitlines()
+    assert lines[0].startswith("local: 4 checks: 1 passed, 2 failed, 1 does not apply (")
+    assert lines[1] == "failed         test_environment_conformance.fails: It fails."
+    assert lines[2].strip() == "output of `echo this`: expected 'that\\n', found 'this\\n'"
+    assert lines[4].strip().startswith("ToolFailed: cannot read /nothing")
+    assert lines[6].strip() == "no wings"
+
+
+def test_nothing_checked_is_not_passed(tmp_path: Path) -> None:
+    def make() -> LocalEnvironment:
+        return LocalEnvironment(str(tmp_path))
+
+    assert run(make, [passes]).passed
+    assert not run(make, []).passed
+    assert not run(make, [is_for_others]).passed
+
+
+def test_an_environment_that_cannot_be_made_fails_and_raises_nothing_else(tmp_path: Path) -> None:
+    report = run(lambda: LocalEnvironment(str(tmp_path / "nowhere")), [passes, passes])
+    assert [one.verdict for one in report.outcomes] == [Verdict.FAILED] * 2
+    assert "does not exist" in report.outcomes[0].message
+
+
+def test_an_environment_that_hangs_fails_and_the_others_are_still_checked(
+    tmp_path: Path, held: threading.Event
+) -> None:
+    @check()
+    def hangs(place: Place) -> None:
+        """It never ends."""
+        held.wait()
+
+    report = run(lambda: LocalEnvironment(str(tmp_path)), [hangs, passes], patience=0.2)
+    assert [one.verdict for one in report.outcomes] == [Verdict.FAILED, Verdict.PASSED]
+    assert "does not come to an end" in report.outcomes[0].message
+
+
+def test_an_environment_is_shared_until_something_fails(tmp_path: Path) -> None:
+    made: list[LocalEnvironment] = []
+
+    def make() -> LocalEnvironment:
+        made.append(LocalEnvironment(str(tmp_path)))
+        return made[-1]
+
+    with Conformance(make) as subject:
+        subject.run([passes, passes, is_for_others, passes])
+        assert len(made) == 1
+        subject.run([fails, passes])
+        assert len(made) == 2
+
+
+def test_what_does_not_apply_is_skipped_by_test_runners(tmp_path: Path) -> None:
+    with Conformance(lambda: LocalEnvironment(str(tmp_path))) as subject, pytest.raises(unittest.SkipTest):
+        subject.check(is_for_others)
+
+
+def test_a_folder_made_for_a_check_is_taken_away(tmp_path: Path) -> None:
+    folders: list[str] = []
+
+    @check(fresh=True)
+    def closes(place: Place) -> None:
+        """It closes its environment."""
+        folders.append(place.folder)
+        place.env.close()
+
+    @check()
+    def goes_there(place: Place) -> None:
+        """It stays in its folder."""
+        folders.append(place.folder)
+        place.run(f"cd {place.folder}")
+
+    assert run(lambda: LocalEnvironment(str(tmp_path)), [closes, goes_there]).passed
+    assert len(folders) == 2
+    assert not any(map(os.path.exists, folders))
+
+
+def test_the_kit_needs_no_pytest(tmp_path: Path) -> None:
+    code = """
+import sys
+from handrail.testing.environment_conformance import checks, run
+from handrail.tools.environments.local import LocalEnvironment
+report = run(lambda: LocalEnvironment(sys.argv[1]), [one for one in checks() if one.name.startswith("codes.")])
+print(report)
+assert report.passed and "pytest" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+
+
+def test_a_check_is_known_by_its_name() -> None:
+    assert str(passes) == "test_environment_conformance.passes"
+    assert isinstance(passes, Check)
