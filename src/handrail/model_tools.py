@@ -13,10 +13,13 @@ from .plugins.manager import hooks
 from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
 from .tools.discovery import Discovered, builtin_tools
+from .tools.environments.tasks import TaskEnvironments
 from .tools.registry import registry
 from .toolsets import Toolsets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .runtime.concurrency import Batches
     from .runtime.schemas import Format
     from .tools.outcome import Outcome
@@ -24,11 +27,10 @@ if TYPE_CHECKING:
 
 
 class Handrail:
-    """Everything that the functions below share, made once from the configuration."""
+    """Everything that the functions below share, made once from the configuration. `close` ends what it started."""
 
     def __init__(self) -> None:
         from .store.results import FileResultStore
-        from .tools.files.local import LocalFiles
 
         config = self.config = load_config()
         registry.on_collision = config.tools.on_collision
@@ -39,15 +41,15 @@ class Handrail:
             keep_days=config.results.keep_days,
             max_total_bytes=config.results.max_total_bytes,
         )
-        files = LocalFiles(
-            roots=config.files.roots,
-            max_read_bytes=config.files.max_read_bytes,
-            max_write_bytes=config.files.max_write_bytes,
-        )
         hooks.timeout = config.calls.hook_timeout
         self.toolsets = Toolsets(registry, config.toolsets)
-        self.runtime = Runtime(registry, hooks=hooks, config=config, results=results, files=files)
+        self.environments = TaskEnvironments(config)
+        self.runtime = Runtime(registry, hooks=hooks, config=config, results=results, environments=self.environments)
         self.definitions = Definitions(registry, self.toolsets)
+
+    def close(self) -> None:
+        """End the environments of all tasks, and what runs in them; not what was started to live on."""
+        self.environments.close_all()
 
     @cached_property
     def batches(self) -> Batches:
@@ -71,9 +73,27 @@ def default() -> Handrail:
 
 
 def reset() -> None:
-    """Forget the default, so that the next call reads the configuration anew."""
+    """Close the default and forget it, so that the next call reads the configuration anew."""
     global _default
-    _default = None
+    with _starting:
+        here, _default = _default, None
+    if here is not None:
+        here.close()
+
+
+def register_task_env_overrides(task_id: str, overrides: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+    """Say where and how a task's commands run: `backend`, `cwd`, `env`, `allowed_secrets`, and the backend's own settings.
+
+        register_task_env_overrides("t1", backend="docker", image="python:3.12", memory="2g", cwd="/work")
+
+    They hold from the task's next command on; an environment that was made otherwise is closed.
+    """
+    default().environments.override(task_id, {**(overrides or {}), **more})
+
+
+def clear_task_env_overrides(task_id: str) -> None:
+    """Let the configuration hold for the task again. An open environment stays as it is."""
+    default().environments.clear_overrides(task_id)
 
 
 def get_tool_definitions(
