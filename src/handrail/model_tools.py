@@ -14,6 +14,7 @@ from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
 from .tools.discovery import Discovered, builtin_tools
 from .tools.environments.tasks import TaskEnvironments
+from .tools.processes.lazy import process_table
 from .tools.registry import registry
 from .toolsets import Toolsets
 
@@ -44,11 +45,20 @@ class Handrail:
         hooks.timeout = config.calls.hook_timeout
         self.toolsets = Toolsets(registry, config.toolsets)
         self.environments = TaskEnvironments(config)
-        self.runtime = Runtime(registry, hooks=hooks, config=config, results=results, environments=self.environments)
+        self.processes = process_table(config, self.environments)
+        self.runtime = Runtime(
+            registry,
+            hooks=hooks,
+            config=config,
+            results=results,
+            environments=self.environments,
+            processes=self.processes,
+        )
         self.definitions = Definitions(registry, self.toolsets)
 
     def close(self) -> None:
         """End the environments of all tasks, and what runs in them; not what was started to live on."""
+        self.processes.close()
         self.environments.close_all()
 
     @cached_property

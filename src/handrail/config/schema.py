@@ -120,6 +120,24 @@ class TerminalConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessesConfig:
+    """How many background processes there may be, and how long one is remembered."""
+
+    max_running: int = _option(
+        128, "Background processes that may run at once, of all tasks together.", minimum=1, maximum=_LARGEST_COUNT
+    )
+    max_running_per_task: int = _option(
+        32, "Background processes of one task that may run at once.", minimum=1, maximum=_LARGEST_COUNT
+    )
+    max_finished: int = _option(
+        64, "Ended processes that are remembered, with their logs.", minimum=0, maximum=_LARGEST_COUNT
+    )
+    keep_finished_hours: float = _option(
+        24.0, "Hours that an ended process is remembered, with its log.", minimum=0, maximum=_LONGEST_DAYS * 24
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResultsConfig:
     """How much of a tool's output the model gets, and how long the rest is kept."""
 
@@ -176,6 +194,7 @@ class Config:
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     files: FilesConfig = field(default_factory=FilesConfig)
     terminal: TerminalConfig = field(default_factory=TerminalConfig)
+    processes: ProcessesConfig = field(default_factory=ProcessesConfig)
     results: ResultsConfig = field(default_factory=ResultsConfig)
     calls: CallsConfig = field(default_factory=CallsConfig)
     plugins: Mapping[str, PluginConfig] = _named("What each plugin may do, by the plugin's name.")
