@@ -287,7 +287,7 @@ class ProcessTable:
             self._records.claim_notice(tracked.id)
             return
         watch = self._watches.get(tracked.id)
-        if watch is not None and watch.is_paused:
+        if watch is not None and watch.is_paused and watch.can_go_on:
             watch.go_on(tracked)
             self._watcher.watch(tracked)
 

@@ -27,6 +27,7 @@ class OutputWatch:
         self._offset = watched_to
         self._rate = Rate(MOST_NOTICES, WINDOW_SECONDS)
         self.is_paused = False
+        self.can_go_on = True
 
     @staticmethod
     def check(patterns: Sequence[str]) -> None:
@@ -43,6 +44,7 @@ class OutputWatch:
         try:
             lines = self._matcher.feed(piece.data)
         except TooSlow:
+            self.can_go_on = False
             return self._pause(tracked, "is not watched any more: a pattern took too long on its output", [])
         if not lines:
             return None
