@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...config import Config
 from ...errors import HandrailError
 from .backends import Backends, backends, is_host
+from .masking import Masker, secret_values
 from .settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 from .task_files import TaskFiles
 
@@ -24,6 +26,7 @@ __all__ = ["DEFAULT_TASK", "EnvironmentSettings", "TaskEnvironments"]
 log = logging.getLogger(__name__)
 
 _CLOSING_AT_ONCE = 16
+_MASKER_SECONDS = 5.0
 
 
 class _Slot:
@@ -62,6 +65,8 @@ class TaskEnvironments:
         self._slots: dict[str, _Slot] = {}
         self._overrides: dict[str, dict[str, Any]] = {}
         self._timer: threading.Timer | None = None
+        self._masker: Masker | None = None
+        self._masked_at = 0.0
 
     # What a task has
 
@@ -108,6 +113,15 @@ class TaskEnvironments:
     def has_host_paths(self, task_id: str | None) -> bool:
         """Whether the task's paths mean the same as on this machine."""
         return is_host(self.backends.get(self.settings(task_id).backend))
+
+    @property
+    def masker(self) -> Masker:
+        """Hides the secrets of this runtime, and those that commands were given. Looked up anew every few seconds."""
+        now = self._clock()
+        if self._masker is None or now - self._masked_at > _MASKER_SECONDS:
+            given = secret_values(self.config.terminal.env)
+            self._masker, self._masked_at = Masker(secret_values(os.environ) | given), now
+        return self._masker
 
     def idled(self, task_id: str | None) -> bool:
         """Whether the task had another environment before, that was closed for being idle. Said once."""

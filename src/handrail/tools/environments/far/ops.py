@@ -35,7 +35,10 @@ class JobOps:
         return jobs.ask(self._folder(id), "write", data=data.decode("latin-1")) or {"room": False}
 
     def op_job_ask(self, _: bytes, id: str, what: str, **details: Any) -> Packet:  # noqa: A002
-        return jobs.ask(self._folder(id), what, **details) or {}
+        answer = jobs.ask(self._folder(id), what, **details)
+        if answer is None and what == "kill":
+            jobs.end_orphan(self._folder(id))
+        return answer or {}
 
     def op_job_forget(self, _: bytes, id: str) -> Packet:  # noqa: A002
         jobs.forget(self._folder(id))
