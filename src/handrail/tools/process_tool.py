@@ -12,14 +12,14 @@ from ..types import JsonDict, Resources, ToolContext
 from .registry import registry, tool_result
 
 if TYPE_CHECKING:
+    from .processes.interact import Typed
     from .processes.table import ProcessTable
     from .processes.tracked import Status, TrackedProcess
-    from .processes.interact import Typed
 
 _MOST_WAIT_SECONDS = 600.0
 _DEFAULT_WAIT_SECONDS = 60.0
 _SETTLE_SECONDS = 1.0
-_POLL_CHARS = 4_000
+_POLL_BYTES = 4_000
 _POLL_SCREEN_LINES = 10
 _LOG_LINES = 200
 
@@ -71,11 +71,13 @@ def _wait(table: ProcessTable, tracked: TrackedProcess, args: JsonDict, context:
 
 
 def _kill(table: ProcessTable, tracked: TrackedProcess, args: JsonDict, context: ToolContext) -> str:  # noqa: ARG001
+    from .processes.tracked import State
+
     before = tracked.status()
-    if before.state.value == "running":
-        tracked.use(lambda one: one.kill())
-        return _view(table, tracked, tracked.status(), killed=True)
-    return _view(table, tracked, before, note="it had ended already")
+    if before.state is State.EXITED:
+        return _view(table, tracked, before, note="it had ended already")
+    tracked.kill()
+    return _view(table, tracked, tracked.status(), killed=True)
 
 
 def _write(table: ProcessTable, tracked: TrackedProcess, args: JsonDict, context: ToolContext) -> str:
@@ -143,24 +145,17 @@ def _summary(tracked: TrackedProcess, status: Status) -> JsonDict:
 def _view(table: ProcessTable, tracked: TrackedProcess, status: Status, **more: object) -> str:
     """The answer of all actions on one process. `seen` first: a watch that was paused goes on after what is shown here."""
     from .environments.errors import NoSuchProcess
+    from .processes.log_pages import last_lines
 
     table.seen(tracked, status)
     shown = {**_summary(tracked, status), **more}
     if status.state.value == "running" and tracked.waits_for_input():
         shown["waiting_for_input"] = True
     try:
-        shown |= _screen(tracked) if tracked.record.has_pty else _output(tracked)
+        shown |= _screen(tracked) if tracked.record.has_pty else last_lines(tracked, _POLL_BYTES)
     except NoSuchProcess as error:
         shown |= {"output": "", "note": str(error)}
     return tool_result(shown)
-
-
-def _output(tracked: TrackedProcess) -> JsonDict:
-    from .processes.log_pages import readable
-
-    piece = tracked.tail(_POLL_CHARS)
-    earlier = {"earlier_bytes": piece.offset} if piece.offset else {}
-    return {"output": readable(piece.data), **earlier}
 
 
 def _screen(tracked: TrackedProcess) -> JsonDict:

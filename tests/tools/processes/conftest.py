@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail.config import Config
 from handrail.config.schema import TerminalConfig
+from handrail.runtime.dispatch import Runtime
 from handrail.store.processes import ProcessRecords
+from handrail.testing import OpenGate
+from handrail.tools import process_tool
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.processes.table import ProcessTable, Wanted
 from handrail.tools.processes.tracked import TrackedProcess
+from handrail.tools.registry import registry as builtin
 
 from ..environments.conftest import _nothing_is_left, _warm_zygote, work  # noqa: F401  fixtures
 
 Start = Callable[..., TrackedProcess]
+Process = Callable[..., dict[str, Any]]
+
+assert process_tool  # it registers the tool
 
 
 @pytest.fixture
@@ -47,6 +56,29 @@ def start(table: ProcessTable) -> Start:
         return table.start(command, task_id=task_id, session_id="s1", wanted=Wanted(**wanted))  # type: ignore[arg-type]
 
     return start
+
+
+@pytest.fixture
+def gate() -> OpenGate:
+    return OpenGate()
+
+
+@pytest.fixture
+def here(table: ProcessTable, environments: TaskEnvironments, gate: OpenGate) -> Runtime:
+    return Runtime(builtin, environments=environments, processes=table, gate=gate)
+
+
+@pytest.fixture
+def process(here: Runtime) -> Process:
+    """Call the tool as the task t1."""
+
+    def process(action: str, session_id: str | None = None, **arguments: Any) -> dict[str, Any]:
+        known = {"session_id": session_id} if session_id else {}
+        outcome = here.handle("process", {"action": action, **known, **arguments}, "t1")
+        answer: dict[str, Any] = json.loads(outcome)  # type: ignore[arg-type]
+        return answer
+
+    return process
 
 
 def forget_all(table: ProcessTable) -> None:

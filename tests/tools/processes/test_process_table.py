@@ -16,7 +16,7 @@ from handrail.tools.environments.errors import NoSuchProcess
 from handrail.tools.environments.far import proc
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.processes.table import Limits, ProcessTable, TooManyProcesses, Wanted
-from handrail.tools.processes.tracked import State
+from handrail.tools.processes.tracked import State, TrackedProcess
 
 from ...support import wait_until
 from ..environments.conftest import is_running
@@ -72,14 +72,29 @@ def test_a_broken_record_is_passed_over(table: ProcessTable, start: Start, home:
     broken.unlink()
 
 
-def test_one_whose_minder_was_killed_is_lost(start: Start) -> None:
-    one = start("sleep 1000")
+def lose(start: Start) -> TrackedProcess:
+    """One whose minder was killed, and that runs on."""
+    one = start("echo up; sleep 1000")
+    wait_until(lambda: output(one) == "up\n")
     found = proc.stat_of(one.record.pid)
     assert found is not None
     os.kill(found.parent, signal.SIGKILL)
     wait_until(lambda: one.status().state is State.LOST)
-    assert "killed" in one.status().reason
-    os.kill(one.record.pid, signal.SIGKILL)  # nobody looks after it any more
+    assert is_running(one.record.pid)
+    return one
+
+
+def test_one_whose_minder_was_killed_is_lost_and_can_still_be_ended(start: Start) -> None:
+    one = lose(start)
+    assert "looked after it was killed" in one.status().reason
+    one.kill()
+    wait_until(lambda: not is_running(one.record.pid))
+
+
+def test_a_lost_one_that_is_forgotten_does_not_run_on(table: ProcessTable, start: Start) -> None:
+    one = lose(start)
+    table.forget(one.id)
+    wait_until(lambda: not is_running(one.record.pid))
 
 
 def test_one_that_somebody_removed_is_lost_and_not_thought_to_run(start: Start) -> None:

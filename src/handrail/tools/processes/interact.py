@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import InvalidArguments
+from ..environments.base import ProcessState
 from .keys import encode
 from .tracked import State, Status
 
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.02
 _SLICE_SECONDS = 0.25
-# One that reads a pipe may do other work at the same time: only when that lasts is it what it waits for.
-_STEADY_SECONDS = {True: 0.1, False: 2.0}
+# An editor looks at its terminal for a moment before it goes on or ends, and one that reads a pipe may do other work at the same
+# time: only when it lasts is input what a program waits for.
+_STEADY_SECONDS = 0.2
+_STEADY_ON_A_PIPE_SECONDS = 2.0
 _TYPED_KEPT = 10_000
 _KEYS_ON_A_PIPE = {"ENTER": "\n", "TAB": "\t", "SPACE": " "}
 
@@ -61,14 +64,15 @@ def send(tracked: TrackedProcess, what: Typed) -> None:
 def settle(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None = None) -> None:
     """Until it has taken what it was given: it waits for more, has ended, or the time is over."""
     end = time.monotonic() + timeout
-    before, quiet = -1, 0
-    while time.monotonic() < end and not (cancel is not None and cancel.cancelled):
-        status = tracked.use(lambda process: process.wait(_LOOK_SECONDS, cancel=cancel))
+    before, waits_since = -1, None
+    while (now := time.monotonic()) < end and not (cancel is not None and cancel.cancelled):
+        status = tracked.use(lambda process: process.wait(min(_LOOK_SECONDS, end - now), cancel=cancel))
         at = tracked.end_of_log()
-        # Right after a write it may still look as if it waited: only two looks with nothing in between tell.
-        quiet = quiet + 1 if at == before and tracked.waits_for_input() else 0
+        # Right after a write it may still look as if it waited: nothing must have come in between.
+        is_waiting = at == before and tracked.waits_for_input()
+        waits_since = (waits_since or now) if is_waiting else None
         before = at
-        if status.state.value != "running" or quiet > 1:
+        if status.state is not ProcessState.RUNNING or (waits_since and now - waits_since >= _STEADY_SECONDS):
             return
 
 
@@ -82,7 +86,7 @@ def wait(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None = N
     """Until it has ended, it waits for input, the time is over, or `cancel` says so."""
     began = time.monotonic()
     waits_since: float | None = None
-    steady = _STEADY_SECONDS[tracked.record.has_pty]
+    steady = _STEADY_SECONDS if tracked.record.has_pty else _STEADY_ON_A_PIPE_SECONDS
     while True:
         status = tracked.status()
         now = time.monotonic()

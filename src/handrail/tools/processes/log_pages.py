@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidArguments
 from ...safe_text import mask_secrets
+from ..terminal.text import clean
 
 if TYPE_CHECKING:
     from ...types import JsonDict
@@ -16,13 +16,20 @@ _MOST_BYTES = 64 << 20  # more than any log keeps
 _PAGE_CHARS = 40_000
 _LINE_CHARS = 2_000
 _MATCH_SECONDS = 2.0
-_CONTROLS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 
 
 def readable(data: bytes) -> str:
-    text = _CONTROLS.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
-    lines = (line.rstrip("\r").rpartition("\r")[2] if "\r" in line else line for line in text.split("\n"))
-    return mask_secrets("\n".join(lines))
+    return mask_secrets(clean(data))
+
+
+def last_lines(tracked: TrackedProcess, max_bytes: int) -> JsonDict:
+    """The end of its output in whole lines, and how much came before."""
+    piece = tracked.tail(max_bytes)
+    data = piece.data
+    if piece.offset and b"\n" in data[:-1]:  # the first line is the rest of one
+        data = data[data.index(b"\n") + 1 :]
+    earlier = piece.offset + len(piece.data) - len(data)
+    return {"output": readable(data), **({"earlier_bytes": earlier} if earlier else {})}
 
 
 def page(tracked: TrackedProcess, *, offset: int | None, limit: int, pattern: str | None) -> JsonDict:

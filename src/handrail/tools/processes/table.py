@@ -17,6 +17,7 @@ from ...store.processes import ProcessRecord, ProcessRecords
 from ...suggest import did_you_mean
 from ..environments.errors import NoSuchProcess
 from ..environments.settings import DEFAULT_TASK, EnvironmentSettings
+from .log_pages import last_lines
 from .notices import Notice, NoticeKind
 from .tracked import State, Status, TrackedProcess, is_alive, this_runtime
 from .watched import OutputWatch
@@ -341,9 +342,9 @@ def _plain(settings: EnvironmentSettings) -> dict[str, Any]:
 
 
 def _end_notice(tracked: TrackedProcess, status: Status) -> Notice:
-    lines: Sequence[str] = ()
+    text = ""
     with contextlib.suppress(ToolError, OSError):
-        lines = tracked.tail(_NOTICE_BYTES).data.decode("utf-8", "replace").splitlines()
+        text = last_lines(tracked, _NOTICE_BYTES)["output"]
     record = tracked.record
     return Notice(
         NoticeKind.ENDED,
@@ -351,7 +352,7 @@ def _end_notice(tracked: TrackedProcess, status: Status) -> Notice:
         record.command,
         record.task_id,
         record.session_id,
-        "\n".join(lines[-_NOTICE_LINES:]),
+        "\n".join(text.splitlines()[-_NOTICE_LINES:]),
         status.exit_code,
         str(status),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +30,7 @@ T = TypeVar("T")
 _PIECE_BYTES = 1 << 20
 _RENDERED_BYTES = 64 << 10  # more than any screen is made of; rendering is slow
 _SEARCHED_BYTES = 1 << 20
+_CONTROL = re.compile(rb"[\x1b\n]")
 
 
 class State(Enum):
@@ -123,6 +126,11 @@ class TrackedProcess:
             raise NoSuchProcess(f"{self.id} is not known any more in its environment, and neither is its log")
         return self._process
 
+    def kill(self) -> None:
+        """End it with all that it started. One that is lost may still run, and is ended too."""
+        with contextlib.suppress(NoSuchProcess):  # nothing is left of it
+            self.use(lambda process: process.kill())
+
     def waits_for_input(self) -> bool:
         """Whether the program reads its terminal, or its input, and has nothing to read."""
         return self.use(lambda process: bool(getattr(process, "waits_for_input", bool)()))
@@ -158,11 +166,14 @@ class TrackedProcess:
                 self._screen = Screen(self.record.rows, self.record.columns)
             end = self.end_of_log()
             begin = max(self._rendered_to, end - _RENDERED_BYTES)
-            if begin > self._rendered_to:
+            is_cut = begin > self._rendered_to
+            if is_cut:
                 searched = max(self._rendered_to, begin - _SEARCHED_BYTES)
                 self._screen.skip(self.read(searched, begin - searched).data)
             piece = self.read(begin, max(1, end - begin))
-            self._screen.feed(piece.data)
+            # What comes before the first control may be the rest of another.
+            whole = _CONTROL.search(piece.data) if is_cut else None
+            self._screen.feed(piece.data[whole.start() :] if whole else piece.data)
             self._rendered_to = max(begin, piece.offset + len(piece.data))
             return self._screen
 
