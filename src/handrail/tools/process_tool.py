@@ -159,10 +159,8 @@ def _view(table: ProcessTable, tracked: TrackedProcess, status: Status, **more: 
 
 
 def _screen(tracked: TrackedProcess) -> JsonDict:
-    from ..safe_text import mask_secrets
-
     screen = tracked.screen()
-    text = mask_secrets(screen.text)
+    text = tracked.mask(screen.text)
     (rows, columns), (row, column) = screen.size, screen.cursor
     last = [line for line in text.splitlines() if line.strip()][-_POLL_SCREEN_LINES:]
     return {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidArguments
-from ...safe_text import mask_secrets
 from ..terminal.text import clean
 
 if TYPE_CHECKING:
@@ -18,10 +17,6 @@ _LINE_CHARS = 2_000
 _MATCH_SECONDS = 2.0
 
 
-def readable(data: bytes) -> str:
-    return mask_secrets(clean(data))
-
-
 def last_lines(tracked: TrackedProcess, max_bytes: int) -> JsonDict:
     """The end of its output in whole lines, and how much came before."""
     piece = tracked.tail(max_bytes)
@@ -29,13 +24,14 @@ def last_lines(tracked: TrackedProcess, max_bytes: int) -> JsonDict:
     if piece.offset and b"\n" in data[:-1]:  # the first line is the rest of one
         data = data[data.index(b"\n") + 1 :]
     earlier = piece.offset + len(piece.data) - len(data)
-    return {"output": readable(data), **({"earlier_bytes": earlier} if earlier else {})}
+    return {"output": tracked.mask(clean(data)), **({"earlier_bytes": earlier} if earlier else {})}
 
 
 def page(tracked: TrackedProcess, *, offset: int | None, limit: int, pattern: str | None) -> JsonDict:
     """`limit` lines from line `offset` on, or the last ones; with a pattern, of those that match."""
     piece = tracked.read(0, _MOST_BYTES)
-    numbered = list(enumerate(readable(piece.data).removesuffix("\n").split("\n") if piece.data else [], 1))
+    lines = tracked.mask(clean(piece.data)).removesuffix("\n").split("\n") if piece.data else []
+    numbered = list(enumerate(lines, 1))
     shown: JsonDict = {"total_lines": len(numbered)}
     if piece.offset:
         shown["dropped_bytes"] = piece.offset  # the log keeps the latest part of a long output

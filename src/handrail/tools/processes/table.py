@@ -187,7 +187,13 @@ class ProcessTable:
         with self._lock:
             known = self._known.get(record.id)
             if known is None:
-                known = self._known[record.id] = TrackedProcess(record, self._find, self._records.put, process)
+                known = self._known[record.id] = TrackedProcess(
+                    record,
+                    find=self._find,
+                    save=self._records.put,
+                    mask=lambda text: self._environments.masker(text),
+                    process=process,
+                )
             elif known.record.ended_at is None:
                 known.record = record  # another runtime may have seen more of it
             return known

@@ -60,10 +60,21 @@ class Status(NamedTuple):
 
 
 class TrackedProcess:
-    """`find` gives the process in its environment (None: not known there); `save` keeps a changed record."""
+    """`find` gives the process in its environment (None: not known there); `save` keeps a changed record.
 
-    def __init__(self, record: ProcessRecord, find: Find, save: Save, process: BackgroundProcess | None = None) -> None:
-        self.record = record
+    `mask` hides secrets in what it printed: for whoever shows that to somebody.
+    """
+
+    def __init__(
+        self,
+        record: ProcessRecord,
+        *,
+        find: Find,
+        save: Save,
+        mask: Callable[[str], str],
+        process: BackgroundProcess | None = None,
+    ) -> None:
+        self.record, self.mask = record, mask
         self.typed = ""  # since the last end of line: what a gate has to know to judge what follows
         self._find, self._save, self._process = find, save, process
         self._rendering = threading.Lock()
