@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from ...tools.registry import ToolRegistry
 from ...tools.registry import registry as builtin
 from ...toolsets import Toolsets
 from ...types import JsonDict, Unavailable
-from . import project
+from . import FOLDER_PREFIX, project
 
 SLOW_READ_SECONDS = 0.15
 # The modules are imported by name, without a scan, which would leave its notes in the user's cache.
@@ -89,7 +90,7 @@ class Stage:
 @contextlib.contextmanager
 def stage() -> Iterator[Stage]:
     """A stage with its project, which is taken away afterwards."""
-    with tempfile.TemporaryDirectory(prefix="handrail-demo-") as name:
+    with tempfile.TemporaryDirectory(prefix=f"{FOLDER_PREFIX}{os.getpid()}-") as name:
         folder = Path(name).resolve()
         project.create(folder)
         yield Stage(folder)

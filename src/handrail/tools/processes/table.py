@@ -222,9 +222,10 @@ class ProcessTable:
         tracked = self.get(id)
         with contextlib.suppress(NoSuchProcess):
             tracked.use(lambda process: process.forget())
-        self._drop(id)
+        self.drop(id)
 
-    def _drop(self, id: str) -> None:  # noqa: A002
+    def drop(self, id: str) -> None:  # noqa: A002
+        """Remove it from the table alone."""
         self._watcher.forget(id)
         self._records.remove(id)
         with self._lock:
