@@ -111,7 +111,7 @@ class TerminalConfig:
         maximum=_LARGEST_SIZE,
     )
     max_stored_bytes: int = _option(
-        16 * _MIB,
+        4 * _MIB,
         "How much of a long output is kept for read_result, besides its tail.",
         minimum=0,
         maximum=_LARGEST_SIZE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _SAMPLE_BYTES = 8192
+_FEWEST_BYTES = 256  # less of it can be shown as it is
 _MOST_STRAY = 0.15  # a list that NULs part has some, and a text in an old encoding
 _SHOWN_BYTES = 32
 _STRINGS_CHARS = 2000
@@ -14,6 +15,8 @@ _STRINGS = re.compile(rb"[\x20-\x7e]{6,}")
 
 def is_binary(data: bytes) -> bool:
     """Whether what an output begins with is no text."""
+    if len(data) < _FEWEST_BYTES:
+        return False
     sample = data[:_SAMPLE_BYTES]
     strays = len(sample) - len(sample.translate(None, _STRAY))
     undecodable = sample.decode("utf-8", "replace").count("\ufffd")

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 _NEWS_SECONDS = 0.1
 _NEWS_CHARS = 200
 _HEAD_CHARS, _TAIL_CHARS = 8_000, 12_000
+_PART_BYTES = 32 << 10
 _LINES = re.compile(rb"[\r\n]+")
 
 
@@ -102,15 +103,20 @@ class Capture:
         return self._take
 
     def _take(self, piece: bytes) -> None:
-        if self._context.on_progress is not None:
+        watches = self._context.on_progress is not None
+        if watches:
             self._tell(piece)
         if self._writer is not None and self._taken_bytes < self._max_stored_bytes:
             self._keep(piece)
+        elif not watches:
+            self.sink.listener = None  # nobody wants the rest
 
     def _keep(self, piece: bytes) -> None:
         piece = piece[: self._max_stored_bytes - self._taken_bytes]
         self._taken_bytes += len(piece)
-        self._store(self._stream.feed(self._cleaner.feed(piece)))
+        # In parts for which the allocator has room at hand: new pages would cost more than all the rest.
+        for at in range(0, len(piece), _PART_BYTES):
+            self._store(self._stream.feed(self._cleaner.feed(piece[at : at + _PART_BYTES])))
 
     def _store(self, text: str) -> None:
         if len(self._first) <= self._max_chars:
