@@ -35,7 +35,7 @@ def process(args: JsonDict, *, context: ToolContext | None = None, **_: object) 
 
 
 def _list(table: ProcessTable, context: ToolContext, *, everything: bool) -> str:
-    from .environments.settings import DEFAULT_TASK
+    from .environments.task_settings import DEFAULT_TASK
 
     found = [(one, one.status()) for one in table.list(context.task_id or DEFAULT_TASK)]
     shown = [_summary(one, status) for one, status in found if everything or not one.record.ended_at]

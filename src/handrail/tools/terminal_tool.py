@@ -121,7 +121,7 @@ def _check() -> Unavailable | bool:
     """Whether the environment that the configuration names can be had."""
     from ..config import load_config
     from .environments.backends import backends
-    from .environments.settings import DEFAULT_TASK, resolve
+    from .environments.task_settings import DEFAULT_TASK, resolve
 
     settings = resolve(DEFAULT_TASK, load_config(), {}, backends)
     missing = backends.get(settings.backend).check(settings.options)

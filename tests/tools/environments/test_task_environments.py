@@ -16,7 +16,7 @@ from handrail.config.schema import FilesConfig, TerminalConfig
 from handrail.errors import Denied, InvalidArguments, ToolFailed
 from handrail.tools.environments.backends import Backends
 from handrail.tools.environments.errors import EnvironmentClosed, UnknownEnvironment
-from handrail.tools.environments.settings import EnvironmentSettings, resolve
+from handrail.tools.environments.task_settings import EnvironmentSettings, resolve
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.types import Unavailable
 

@@ -10,7 +10,7 @@ from .. import exits, options
 
 if TYPE_CHECKING:
     from ...model_tools import Handrail
-    from ...tools.environments.settings import EnvironmentSettings
+    from ...tools.environments.task_settings import EnvironmentSettings
     from ...types import JsonDict
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
@@ -144,6 +144,6 @@ def _status(row: JsonDict) -> str:
 def _settings(here: Handrail, name: str) -> EnvironmentSettings:
     import os
 
-    from ...tools.environments.settings import resolve
+    from ...tools.environments.task_settings import resolve
 
     return resolve(f"check-{os.getpid()}", here.config, {"backend": name}, here.environments.backends)

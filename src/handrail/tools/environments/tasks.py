@@ -14,7 +14,7 @@ from ...config import Config
 from ...errors import HandrailError
 from .backends import Backends, backends, is_host
 from .masking import Masker, secret_values
-from .settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
+from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 from .task_files import TaskFiles
 
 if TYPE_CHECKING:

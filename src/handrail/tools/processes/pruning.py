@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...errors import ToolError
 from ..environments.far import jobs, proc
 from ..environments.local import LocalEnvironment
-from ..environments.settings import DEFAULT_TASK, EnvironmentSettings
+from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

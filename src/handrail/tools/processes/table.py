@@ -16,7 +16,7 @@ from ...errors import ToolError
 from ...store.processes import ProcessRecord, ProcessRecords
 from ...suggest import did_you_mean
 from ..environments.errors import NoSuchProcess
-from ..environments.settings import DEFAULT_TASK, EnvironmentSettings
+from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
 from .log_pages import last_lines
 from .notices import Notice, NoticeKind
 from .tracked import State, Status, TrackedProcess, is_alive, this_runtime
