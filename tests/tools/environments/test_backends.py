@@ -15,7 +15,7 @@ from handrail.errors import InvalidArguments
 from handrail.tools.environments import backends as module
 from handrail.tools.environments.backends import Backends, is_host
 from handrail.tools.environments.errors import UnknownEnvironment
-from handrail.tools.environments.local import LocalEnvironment
+from handrail.tools.environments.local_backend import LocalBackend
 
 PACKAGE = """
 class MoonEnvironment:
@@ -45,7 +45,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 def test_local_is_there() -> None:
     backend = Backends().get("local")
-    assert backend is LocalEnvironment
+    assert backend is LocalBackend
     assert is_host(backend)
 
 
@@ -56,6 +56,13 @@ def test_every_backend_has_what_a_backend_needs(name: str) -> None:
     assert callable(backend.from_settings)
     assert callable(backend.check)
     assert isinstance(backend.prune(dry_run=True), list)
+
+
+def test_an_old_name_means_the_same() -> None:
+    table = Backends()
+    apptainer: Any = SimpleNamespace(name="apptainer")
+    table.add(apptainer)
+    assert table.get("singularity").name == "apptainer"
 
 
 def test_what_is_no_backend_is_not_listed() -> None:
@@ -80,7 +87,7 @@ def test_one_that_cannot_be_loaded_says_why(installed: None) -> None:
 def test_nobody_takes_the_name_of_a_built_in_one(installed: None) -> None:
     table = Backends()
     table.add(SimpleNamespace(name="local"))  # type: ignore[arg-type]
-    assert table.get("local") is LocalEnvironment
+    assert table.get("local") is LocalBackend
 
 
 def test_a_plugin_can_add_one() -> None:
@@ -103,22 +110,22 @@ def test_listing_the_names_imports_none_of_them() -> None:
     ("settings", "message"),
     [
         ({"sandbx": True}, "unknown setting 'sandbx'; did you mean 'sandbox'"),
-        ({"sandbox": "yes"}, "sandbox cannot be 'yes'"),
-        ({"writable": "/x"}, "writable cannot be '/x'"),
+        ({"sandbox": "yes"}, "sandbox must be a bool, not 'yes'"),
+        ({"writable": "/x"}, "writable must be a list, not '/x'"),
     ],
 )
 def test_a_setting_that_local_does_not_know_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArguments, match=message):
-        LocalEnvironment.from_settings(settings, task_id="t", cwd="/", env={})
+        LocalBackend.from_settings(settings, task_id="t", cwd="/", env={})
 
 
 def test_local_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    missing = LocalEnvironment.check({})
+    missing = LocalBackend.check({})
     assert missing is not None
     assert "bash is not installed" in str(missing)
     (tmp_path / "bash").symlink_to("/bin/bash")
-    assert LocalEnvironment.check({}) is None
-    sandbox = LocalEnvironment.check({"sandbox": True})
+    assert LocalBackend.check({}) is None
+    sandbox = LocalBackend.check({"sandbox": True})
     assert sandbox is not None
     assert "bwrap" in sandbox.reason

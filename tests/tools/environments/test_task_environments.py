@@ -205,7 +205,7 @@ class TestSettings:
     @pytest.mark.parametrize(
         "overrides",
         [{"cwd": 1}, {"env": ["A=1"]}, {"backend": None}, {"mount": object()}, {"allowed_secrets": "TOKEN"}],
-        ids=str,
+        ids=["cwd", "env", "backend", "mount", "allowed_secrets"],
     )
     def test_what_cannot_be_kept_is_refused(self, environments: TaskEnvironments, overrides: dict[str, Any]) -> None:
         with pytest.raises(InvalidArguments):

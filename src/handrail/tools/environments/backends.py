@@ -1,7 +1,8 @@
 """The backends by name: those in this folder, those of installed packages, and those that a plugin adds.
 
-A backend is a class that fits `Backend`. Here it is in a file of its own, named by its attribute `name`; elsewhere it is an entry
-point of the group `handrail.environments`. Nothing is imported before it is asked for by name.
+A backend is a class that fits `Backend`. In this folder it is known by a line `name = "docker"`; elsewhere it is an entry point
+of the group `handrail.environments`. Nothing is imported before it is asked for by name. (A class that is no backend but has a
+name writes `name: str = ...`.)
 """
 
 from __future__ import annotations
@@ -14,21 +15,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ...suggest import did_you_mean
-from .errors import UnknownEnvironment
 
 if TYPE_CHECKING:
     from ...types import Unavailable
     from .base import Environment
 
 ENTRY_POINTS = "handrail.environments"
+# Names that mean another.
+_SAME = {"singularity": "apptainer"}
 
 
 class Backend(Protocol):
     """How environments of one sort are made. All of these belong to the class, not to its objects.
 
-    Two attributes more say what is special, where something is:
+    Some attributes more say what is special, where something is:
     `host_paths = True`: a path means the same there as on this machine (False where it is missing).
     `shorthand = "host"`: the setting that stands after the colon in `ssh:build.example` ("image" where it is missing).
+    `files_before_start(settings, cwd)`: the files of an environment that has not begun, where they can be had without one.
     """
 
     @property
@@ -60,8 +63,11 @@ class Backends:
 
     def get(self, name: str) -> Backend:
         """Raises UnknownEnvironment, with the nearest name that is known."""
+        name = _SAME.get(name, name)
         found = _built_in().get(name) or self._added.get(name) or _entry_points().get(name)
         if found is None:
+            from .errors import UnknownEnvironment
+
             raise UnknownEnvironment(f"unknown environment {name!r}; {did_you_mean(name, self.names())}")
         return _loaded(name, found) if isinstance(found, str) else found
 
@@ -80,8 +86,8 @@ def _built_in() -> dict[str, str]:
     found = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         for kind, body in re.findall(r"(?ms)^class (\w+)[^\n]*:\n(.*?)(?=^\S|\Z)", path.read_text(encoding="utf-8")):
-            name = re.search(r'(?m)^    name = "([\w-]+)"$', body)
-            if name is not None and kind != "LiveEnvironment":
+            name = re.search(r'(?m)^    name = (?:\w+ = )*"([\w-]+)"$', body)
+            if name is not None:
                 found[name.group(1)] = f"{__package__}.{path.stem}:{kind}"
     return found
 
@@ -98,4 +104,6 @@ def _loaded(name: str, reference: str) -> Backend:
     try:
         return cast("Backend", getattr(import_module(module), attribute))
     except (ImportError, AttributeError) as error:
+        from .errors import UnknownEnvironment
+
         raise UnknownEnvironment(f"environment {name!r} cannot be loaded from {reference}: {error}") from error

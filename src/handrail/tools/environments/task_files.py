@@ -13,13 +13,19 @@ if TYPE_CHECKING:
 class TaskFiles:
     """`protocols.Files` of whatever environment the task has when it is used."""
 
-    __slots__ = ("_environments", "_task_id")
+    __slots__ = ("_before", "_environments", "_task_id")
 
     def __init__(self, environments: TaskEnvironments, task_id: str | None) -> None:
         self._environments, self._task_id = environments, task_id
+        self._before: Files | None = None
 
     @property
     def _files(self) -> Files:
+        if self._environments.peek(self._task_id) is None:
+            if self._before is None:
+                self._before = self._environments.files_before(self._task_id)
+            if self._before is not None:
+                return self._before
         return self._environments.of(self._task_id).files
 
     @property

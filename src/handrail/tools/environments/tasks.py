@@ -8,18 +8,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ...config import Config
 from ...errors import HandrailError
 from .backends import Backends, backends, is_host
-from .masking import Masker, secret_values
-from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 from .task_files import TaskFiles
+from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 
 if TYPE_CHECKING:
     from ...protocols import Files
     from .base import Environment
+    from .masking import Masker
 
 __all__ = ["DEFAULT_TASK", "EnvironmentSettings", "TaskEnvironments"]
 
@@ -110,6 +110,14 @@ class TaskEnvironments:
         """The task's files, at no cost before they are used."""
         return TaskFiles(self, task_id)
 
+    def files_before(self, task_id: str | None) -> Files | None:
+        """The files of a task that has no environment yet, where it takes none to see them."""
+        settings = self.settings(task_id)
+        files = getattr(self.backends.get(settings.backend), "files_before_start", None)
+        if files is None or settings.cwd is None:
+            return None
+        return cast("Files | None", files(settings.options, settings.cwd))
+
     def has_host_paths(self, task_id: str | None) -> bool:
         """Whether the task's paths mean the same as on this machine."""
         return is_host(self.backends.get(self.settings(task_id).backend))
@@ -117,6 +125,8 @@ class TaskEnvironments:
     @property
     def masker(self) -> Masker:
         """Hides the secrets of this runtime, and those that commands were given. Looked up anew every few seconds."""
+        from .masking import Masker, secret_values
+
         now = self._clock()
         if self._masker is None or now - self._masked_at > _MASKER_SECONDS:
             given = secret_values(self.config.terminal.env)
