@@ -77,6 +77,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 @pytest.fixture(autouse=True)
 def _nothing_is_left_running(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
     yield
+    model_tools.reset()  # ends what the default runtime started
     wait_until(lambda: not _busy_threads(), timeout=5, otherwise=lambda: f"threads still busy: {_busy_threads()}")
     try:
         if _lost_loops():

@@ -21,6 +21,8 @@ _HOMES = {
     "ahandle_function_call": "handrail.model_tools",
     "run_tool_calls": "handrail.model_tools",
     "arun_tool_calls": "handrail.model_tools",
+    "register_task_env_overrides": "handrail.model_tools",
+    "clear_task_env_overrides": "handrail.model_tools",
     "resolve_toolset": "handrail.toolsets",
     "hookimpl": "handrail.plugins.hooks",
     "invoke_hook": "handrail.plugins.manager",
@@ -41,8 +43,10 @@ if TYPE_CHECKING:
     from .model_tools import (
         ahandle_function_call,
         arun_tool_calls,
+        clear_task_env_overrides,
         get_tool_definitions,
         handle_function_call,
+        register_task_env_overrides,
         run_tool_calls,
     )
     from .plugins.hooks import hookimpl

@@ -14,10 +14,14 @@ from .plugins.sources import find_plugins
 from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
 from .tools.discovery import Discovered, builtin_tools
+from .tools.environments.tasks import TaskEnvironments
+from .tools.processes.lazy import process_table
 from .tools.registry import registry
 from .toolsets import Toolsets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .plugins.loading import Plugins
     from .runtime.concurrency import Batches
     from .runtime.schemas import Format
@@ -29,11 +33,10 @@ CONFIG_HOOKS = "config.yaml"
 
 
 class Handrail:
-    """Everything that the functions below share, made once from the configuration."""
+    """Everything that the functions below share, made once from the configuration. `close` ends what it started."""
 
     def __init__(self) -> None:
         from .store.results import FileResultStore
-        from .tools.files.local import LocalFiles
 
         config = self.config = load_config()
         registry.on_collision = config.tools.on_collision
@@ -49,14 +52,18 @@ class Handrail:
             keep_days=config.results.keep_days,
             max_total_bytes=config.results.max_total_bytes,
         )
-        files = LocalFiles(
-            roots=config.files.roots,
-            max_read_bytes=config.files.max_read_bytes,
-            max_write_bytes=config.files.max_write_bytes,
-        )
         brought = self.plugins.contributions.toolsets if self.plugins else {}
         self.toolsets = Toolsets(registry, {**brought, **config.toolsets})
-        self.runtime = Runtime(registry, hooks=hooks, config=config, results=results, files=files)
+        self.environments = TaskEnvironments(config)
+        self.processes = process_table(config, self.environments)
+        self.runtime = Runtime(
+            registry,
+            hooks=hooks,
+            config=config,
+            results=results,
+            environments=self.environments,
+            processes=self.processes,
+        )
         self.definitions = Definitions(registry, self.toolsets)
 
     def _load_plugins(self) -> Plugins | None:
@@ -72,7 +79,9 @@ class Handrail:
         return plugins
 
     def close(self) -> None:
-        """Let go of what was made for this one: the plugins, and the hooks of the configuration."""
+        """End the environments of all tasks and what runs in them, but not what was started to live on; unload the plugins."""
+        self.processes.close()
+        self.environments.close_all()
         if self.plugins is not None:
             self.plugins.unload()
         hooks.unregister_plugin(CONFIG_HOOKS)
@@ -99,12 +108,27 @@ def default() -> Handrail:
 
 
 def reset() -> None:
-    """Forget the default, so that the next call reads the configuration anew."""
+    """Close the default and forget it, so that the next call reads the configuration anew."""
     global _default
     with _starting:
-        if _default is not None:
-            _default.close()
-        _default = None
+        here, _default = _default, None
+    if here is not None:
+        here.close()
+
+
+def register_task_env_overrides(task_id: str, overrides: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+    """Say where and how a task's commands run: `backend`, `cwd`, `env`, `allowed_secrets`, and the backend's own settings.
+
+        register_task_env_overrides("t1", backend="docker", image="python:3.12", memory="2g", cwd="/work")
+
+    They hold from the task's next command on; an environment that was made otherwise is closed.
+    """
+    default().environments.override(task_id, {**(overrides or {}), **more})
+
+
+def clear_task_env_overrides(task_id: str) -> None:
+    """Let the configuration hold for the task again. An open environment stays as it is."""
+    default().environments.clear_overrides(task_id)
 
 
 def get_tool_definitions(

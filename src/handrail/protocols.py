@@ -127,10 +127,22 @@ class StoredResult(NamedTuple):
     lines: int
 
 
+class ResultWriter(Protocol):
+    """Takes a long result while it is still being made. Ended by one of `finish` and `discard`; until then nobody can read it."""
+
+    def write(self, text: str) -> None: ...
+
+    def finish(self) -> StoredResult: ...
+
+    def discard(self) -> None: ...
+
+
 class ResultStore(Protocol):
-    """Keeps long results whole, so that paging them runs nothing again."""
+    """Keeps long results whole, so that paging them runs nothing again. Raises OSError for what cannot be kept."""
 
     def put(self, tool: str, text: str) -> StoredResult: ...
+
+    def writer(self, tool: str) -> ResultWriter: ...
 
     def get(self, result_id: str) -> str:
         """Raises ResultNotFound."""

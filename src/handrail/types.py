@@ -15,6 +15,8 @@ from .errors import CallCancelled, CallTimeout
 
 if TYPE_CHECKING:
     from .protocols import AgentState, Approver, Files, Person, ResultStore
+    from .tools.environments.tasks import TaskEnvironments
+    from .tools.processes.table import ProcessTable
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +110,8 @@ class ToolContext:
     agent: AgentState | None = None
     files: Files | None = None
     person: Person | None = None
+    environments: TaskEnvironments | None = None
+    processes: ProcessTable | None = None
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""

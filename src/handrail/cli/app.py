@@ -15,6 +15,7 @@ from .. import __version__
 from ..errors import HandrailError
 from . import commands, exits
 from .output import end_quietly, say
+from .session import close_runtime
 
 # Set by the scripts that `handrail completion` prints, when the shell asks what could come next.
 COMPLETION_VARIABLE = "_HANDRAIL_COMPLETE"
@@ -29,6 +30,7 @@ def run(args: list[str]) -> NoReturn:
         say(str(error))
         sys.exit(exits.of_error(error))
     finally:
+        close_runtime()
         end_quietly()
     sys.exit(exits.ExitCode.OK)
 

@@ -33,6 +33,16 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
 
 
+def age(seconds: float) -> str:
+    """How long something has been there, in the two largest units."""
+    whole = int(seconds)
+    for unit, smaller, length in (("d", "h", 86400), ("h", "m", 3600), ("m", "s", 60)):
+        if whole >= length:
+            rest = whole % length * {"h": 24, "m": 60, "s": 60}[smaller] // length
+            return f"{whole // length}{unit} {rest}{smaller}"
+    return f"{whole}s"
+
+
 def shortened(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 

@@ -44,6 +44,17 @@ def emit(text: str, stream: TextIO | None = None, *, end: str = "\n") -> None:
         raise typer.Exit(ExitCode.READER_GONE) from None
 
 
+def emit_bytes(data: bytes) -> None:
+    """The same for what is not text, or not known to be."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _point_at_nothing(sys.stdout)
+        raise typer.Exit(ExitCode.READER_GONE) from None
+
+
 def emit_json(value: Any, stream: TextIO | None = None) -> None:
     stream = stream or sys.stdout
     text = json.dumps(value, ensure_ascii=False, indent=2)

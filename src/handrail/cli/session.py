@@ -24,6 +24,13 @@ def open_runtime() -> Handrail:
     return here
 
 
+def close_runtime() -> None:
+    """End what the command's calls have started, if there were any."""
+    model_tools = sys.modules.get("handrail.model_tools")
+    if model_tools is not None:
+        model_tools.reset()
+
+
 def show_progress(progress: Progress) -> None:
     """One line of news from a running call, on stderr."""
     from .output import note

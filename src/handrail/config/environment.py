@@ -1,4 +1,4 @@
-"""Settings that environment variables override: `HANDRAIL_<SECTION>_<FIELD>`."""
+"""Settings that environment variables override: `HANDRAIL_<SECTION>_<FIELD>`, and `HANDRAIL_TERMINAL` for the backend."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
-from .schema import Config
+from .schema import ANYTHING, Config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .validation import Key
 
 _PREFIX = "HANDRAIL_"
+# The names of sections that stand for their most important setting.
+_SHORT = {"HANDRAIL_TERMINAL": ("terminal", "backend")}
 
 
 def override_names(environ: Mapping[str, str]) -> list[str]:
@@ -52,6 +54,8 @@ def parse_value(key: Key, text: str, *, separator: str = "") -> Any:
 
     schema = schema_at(known_steps(key))
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if len(kinds) == len(ANYTHING):
+        return parse(text).value
     if "string" in kinds:
         return text
     # An empty variable is mostly a slip (`X=$UNSET`), and an empty list of roots would lift the limit.
@@ -66,6 +70,8 @@ def parse_value(key: Key, text: str, *, separator: str = "") -> Any:
 def _setting_of(variable: str) -> tuple[str, str]:
     from .validation import nearest, schema_at
 
+    if variable in _SHORT:
+        return _SHORT[variable]
     sections = schema_at(())["properties"]
     section = max((name for name in sections if variable.startswith(_PREFIX + name.upper())), key=len)
     names = {name.upper(): name for name in sections[section].get("properties", ())}

@@ -23,6 +23,8 @@ _LONGEST_DAYS = 36_500
 _LARGEST_COUNT = 1_000_000
 _LARGEST_SIZE = 2**53
 
+ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
+
 T = TypeVar("T")
 
 
@@ -71,6 +73,67 @@ class FilesConfig:
     )
     max_write_bytes: int = _option(
         10 * _MIB, "Size of the largest file that is written.", minimum=1, maximum=_LARGEST_SIZE
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalConfig:
+    """Where commands run, and what bounds them."""
+
+    backend: str = _option(
+        "local",
+        "Where tasks run that say nothing else: local, docker, ssh, ... `docker:python:3.12` names the image too.",
+    )
+    cwd: str | None = _option(None, "Directory that a task's shell begins in. null is where the runtime was started.")
+    timeout: float = _option(
+        180.0,
+        "Seconds that a command may take when the call does not say.",
+        exclusiveMinimum=0,
+        maximum=_LONGEST_SECONDS,
+    )
+    max_timeout: float = _option(
+        600.0, "Seconds that a command may take at most.", exclusiveMinimum=0, maximum=_LONGEST_SECONDS
+    )
+    idle_seconds: float = _option(
+        1800.0,
+        "Seconds after which an environment that nobody uses is closed. 0 keeps it open.",
+        minimum=0,
+        maximum=_LONGEST_SECONDS,
+    )
+    env: Mapping[str, str] = _named("Environment variables that commands get, by name.")
+    allowed_secrets: tuple[str, ...] = _option(
+        (), "Names of secret variables of the runtime that commands may see all the same."
+    )
+    max_output_chars: int = _option(
+        50_000,
+        "Longest output in characters that the model gets whole; of a longer one it gets the head and the tail.",
+        minimum=1000,
+        maximum=_LARGEST_SIZE,
+    )
+    max_stored_bytes: int = _option(
+        4 * _MIB,
+        "How much of a long output is kept for read_result, besides its tail.",
+        minimum=0,
+        maximum=_LARGEST_SIZE,
+    )
+    backends: Mapping[str, Mapping[str, Any]] = _named("The settings of each backend, by its name.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessesConfig:
+    """How many background processes there may be, and how long one is remembered."""
+
+    max_running: int = _option(
+        128, "Background processes that may run at once, of all tasks together.", minimum=1, maximum=_LARGEST_COUNT
+    )
+    max_running_per_task: int = _option(
+        32, "Background processes of one task that may run at once.", minimum=1, maximum=_LARGEST_COUNT
+    )
+    max_finished: int = _option(
+        64, "Ended processes that are remembered, with their logs.", minimum=0, maximum=_LARGEST_COUNT
+    )
+    keep_finished_hours: float = _option(
+        24.0, "Hours that an ended process is remembered, with its log.", minimum=0, maximum=_LONGEST_DAYS * 24
     )
 
 
@@ -142,6 +205,8 @@ class Config:
     toolsets: Mapping[str, ToolsetConfig] = _named("Your own toolsets, by name.")
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     files: FilesConfig = field(default_factory=FilesConfig)
+    terminal: TerminalConfig = field(default_factory=TerminalConfig)
+    processes: ProcessesConfig = field(default_factory=ProcessesConfig)
     results: ResultsConfig = field(default_factory=ResultsConfig)
     calls: CallsConfig = field(default_factory=CallsConfig)
     plugins: Mapping[str, PluginConfig] = _named("What each plugin may do, by the plugin's name.")
@@ -182,8 +247,8 @@ def _property_schema(hint: Any, item: dataclasses.Field[Any]) -> JsonDict:
 
 
 def _schema_of(hint: Any) -> JsonDict:
-    if hint is Any:
-        return {"type": ["string", "number", "boolean", "array", "object", "null"]}
+    if hint is Any:  # whoever uses the setting checks it
+        return {"type": list(ANYTHING)}
     simple = {str: "string", bool: "boolean", int: "integer", float: "number"}
     if hint in simple:
         return {"type": simple[hint]}

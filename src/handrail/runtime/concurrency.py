@@ -80,7 +80,7 @@ class Batches:
             timer.cancel()
 
     async def _run_all(self, batch: list[_Running], shared: JsonDict) -> None:
-        ordering = Ordering()
+        ordering, asking = Ordering(), asyncio.Lock()
         async with asyncio.TaskGroup() as group:
             for index, running in enumerate(batch):
                 if running.outcome is not None:
@@ -91,13 +91,20 @@ class Batches:
                 prepared = await adrive(self._runtime.prepare(call))
                 waits_for: set[int] = set()
                 if prepared.refusal is None and prepared.entry is not None:
-                    waits_for = ordering.add(index, prepared.entry, prepared.arguments)
+                    named = prepared.entry.resources is not None
+                    context = self._runtime.context(call, call.cancel or CancelToken()) if named else None
+                    waits_for = ordering.add(index, prepared.entry, prepared.arguments, context)
                 earlier = [task for other in waits_for if (task := batch[other].task) is not None]
-                running.task = group.create_task(self._run_one(running, prepared, earlier))
+                running.task = group.create_task(self._run_one(running, prepared, earlier, asking))
 
-    async def _run_one(self, running: _Running, prepared: Prepared, earlier: list[asyncio.Task[None]]) -> None:
+    async def _run_one(
+        self, running: _Running, prepared: Prepared, earlier: list[asyncio.Task[None]], asking: asyncio.Lock
+    ) -> None:
         if earlier:
             await asyncio.wait(earlier)
+        if prepared.entry is not None and prepared.entry.actions is not None:
+            async with asking:  # a person is asked one question at a time
+                await adrive(self._runtime.review(prepared))
         if _within_a_call.get():  # its own call has a place already, and would wait here for itself
             running.outcome = await adrive(self._runtime.execute(prepared, in_batch=True))
             return

@@ -23,6 +23,8 @@ from .steps import Flow, Foreign, Step, adrive, drive
 
 if TYPE_CHECKING:
     from ..protocols import AgentState, Approver, Files, Gate, Person, ResultStore
+    from ..tools.environments.tasks import TaskEnvironments
+    from ..tools.processes.table import ProcessTable
     from ..types import JsonDict
     from .hooking import HooksAroundCall
 
@@ -49,16 +51,16 @@ class Call(NamedTuple):
 
 
 class Prepared:
-    """A call whose arguments are final: valid, and past every hook that could stop or change it."""
+    """A call whose arguments are final: valid, and past every hook that could stop or change it. The gate comes later."""
 
-    __slots__ = ("arguments", "blocked", "call", "entry", "refusal", "started")
+    __slots__ = ("arguments", "blocked", "call", "entry", "is_reviewed", "refusal", "started")
 
     def __init__(self, call: Call) -> None:
         self.call = call
         self.entry: ToolEntry | None = None
         self.arguments: JsonDict = {}
         self.refusal: Outcome | None = None
-        self.blocked = False
+        self.blocked = self.is_reviewed = False
         self.started = time.perf_counter()
 
 
@@ -73,9 +75,12 @@ class _Plan(NamedTuple):
 
 
 class Runtime:
-    """A registry, the hooks around its calls, and what the calls may use."""
+    """A registry, the hooks around its calls, and what the calls may use.
 
-    def __init__(
+    With `environments` a call's files are those of its task; `files` are for a runtime that has none.
+    """
+
+    def __init__(  # noqa: PLR0913  one keyword a thing that calls may use
         self,
         registry: ToolRegistry,
         *,
@@ -86,6 +91,8 @@ class Runtime:
         person: Person | None = None,
         files: Files | None = None,
         gate: Gate | None = None,
+        environments: TaskEnvironments | None = None,
+        processes: ProcessTable | None = None,
     ) -> None:
         self.registry = registry
         self.config = config or Config()
@@ -95,6 +102,8 @@ class Runtime:
         self.person = person
         self.approver = approver
         self.gate = gate
+        self.environments = environments
+        self.processes = processes
         self._max_argument_chars = self.config.calls.max_argument_chars
         self._plans: dict[str, _Plan] = {}
 
@@ -168,17 +177,32 @@ class Runtime:
                 raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
             if self.hooks.active:
                 prepared.arguments = yield from self._hooks_around().before(call, prepared.entry, prepared.arguments)
-            if prepared.entry.actions is not None:
-                yield Step(self._review(prepared, prepared.entry), cancel=call.cancel)
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
-            error = raised.error if isinstance(raised, Foreign) else raised
-            prepared.blocked = isinstance(error, Denied)
-            prepared.refusal = error_outcome(error) if isinstance(error, ToolError) else self._around(call.name, raised)
+            self._refuse(prepared, raised)
         return prepared
+
+    def review(self, prepared: Prepared) -> Flow[None]:
+        """Have the gate look at what the call is about to do. Nothing changes the call later, and what it depends on (where
+        the task's shell is) is as the calls before it left it: what the gate says yes to is what runs."""
+        entry = prepared.entry
+        if prepared.refusal is not None or entry is None or entry.actions is None or prepared.is_reviewed:
+            return
+        prepared.is_reviewed = True
+        try:
+            yield Step(self._ask_gate(prepared, entry), cancel=prepared.call.cancel)
+        except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
+            self._refuse(prepared, raised)
+
+    def _refuse(self, prepared: Prepared, raised: Exception) -> None:
+        error = raised.error if isinstance(raised, Foreign) else raised
+        prepared.blocked = isinstance(error, Denied)
+        name = prepared.call.name
+        prepared.refusal = error_outcome(error) if isinstance(error, ToolError) else self._around(name, raised)
 
     def execute(self, prepared: Prepared, *, in_batch: bool = False) -> Flow[Outcome]:
         """Run what was prepared, and everything after it. In a batch no call has the caller's thread, and who runs the
         batch cancels its tasks."""
+        yield from self.review(prepared)
         outcome = prepared.refusal
         if outcome is None and prepared.entry is not None:
             outcome = yield from self._run(prepared, prepared.entry, in_batch=in_batch)
@@ -251,10 +275,12 @@ class Runtime:
         if entry.needs_agent:
             known["agent"] = call.agent
         if plan.wants_context:
-            known["context"] = self._context(call, stop)
+            known["context"] = self.context(call, stop)
         return lambda: entry.handler(prepared.arguments, **known)
 
-    def _context(self, call: Call, cancel: CancelToken) -> ToolContext:
+    def context(self, call: Call, cancel: CancelToken) -> ToolContext:
+        """What the call's functions may know and use beyond its arguments."""
+        environments = self.environments
         return ToolContext(
             tool=call.name,
             task_id=call.task_id,
@@ -266,13 +292,14 @@ class Runtime:
             results=self.results,
             approver=self.approver,
             agent=call.agent,
-            files=self.files,
+            files=self.files if environments is None else environments.files(call.task_id),
             person=self.person,
+            environments=environments,
+            processes=self.processes,
         )
 
-    def _review(self, prepared: Prepared, entry: ToolEntry) -> Callable[[], Any]:
-        """Have the gate look at what the call is about to do. What it says yes to is what runs: nothing changes it later."""
-        context = self._context(prepared.call, prepared.call.cancel or CancelToken())
+    def _ask_gate(self, prepared: Prepared, entry: ToolEntry) -> Callable[[], Any]:
+        context = self.context(prepared.call, prepared.call.cancel or CancelToken())
 
         def review() -> Any:
             actions = entry.actions(prepared.arguments, context) if entry.actions is not None else ()

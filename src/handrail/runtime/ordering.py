@@ -6,11 +6,12 @@ that names no resources waits for nobody. A tool that says nothing about itself 
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..tools.registry import ToolEntry
-    from ..types import JsonDict
+    from ..types import JsonDict, Resources, ToolContext
 
 
 class Ordering:
@@ -22,14 +23,14 @@ class Ordering:
         self._since_barrier: list[int] = []
         self._forget_paths()
 
-    def add(self, index: int, entry: ToolEntry, arguments: JsonDict) -> set[int]:
+    def add(self, index: int, entry: ToolEntry, arguments: JsonDict, context: ToolContext | None = None) -> set[int]:
         """The earlier calls that this one must wait for, directly or through those named here."""
         if entry.resources is None and not entry.read_only:
             return self._alone(index)
         waits_for = set() if self._barrier is None else {self._barrier}
         if entry.resources is not None:
             try:
-                resources = entry.resources(arguments)
+                resources = _resources(entry, arguments, context)
                 reads, writes = list(map(_steps, resources.reads)), list(map(_steps, resources.writes))
             except Exception:  # noqa: BLE001  a tool that cannot say what it touches may touch anything
                 return self._alone(index)
@@ -58,6 +59,13 @@ class Ordering:
         # A writer at this path or above it has already waited for everything before it that could matter here.
         covering = max((self._writes.last(step) for step in path), default=-1)
         return accesses.touching(path, since=covering)
+
+
+def _resources(entry: ToolEntry, arguments: JsonDict, context: ToolContext | None) -> Resources:
+    """What the call says that it touches: by its arguments, or by these and where it runs."""
+    function = entry.resources
+    assert function is not None
+    return function(arguments, context) if len(inspect.signature(function).parameters) > 1 else function(arguments)
 
 
 class _Accesses:

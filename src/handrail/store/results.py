@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import ResultNotFound
@@ -24,23 +25,20 @@ class FileResultStore:
         self._max_total_bytes = max_total_bytes
 
     def put(self, tool: str, text: str) -> StoredResult:
-        import secrets
-        import tempfile
-
-        data = text.encode("utf-8", "replace")
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._prune(room_for=len(data))
-        result_id = f"r_{secrets.token_hex(8)}"
-        handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".new-")
+        writer = self.writer(tool)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, self._path(result_id))
+            writer.write(text)
+            return writer.finish()
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            writer.discard()
             raise
-        return StoredResult(result_id, tool, len(text), text.count("\n") + 1)
+
+    def writer(self, tool: str) -> FileResultWriter:
+        import secrets
+
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        result_id = f"r_{secrets.token_hex(8)}"
+        return FileResultWriter(tool, result_id, self._path(result_id), self._prune)
 
     def get(self, result_id: str) -> str:
         if not _VALID_ID.fullmatch(result_id):
@@ -53,11 +51,13 @@ class FileResultStore:
     def _path(self, result_id: str) -> Path:
         return self._folder / f"{result_id}.txt"
 
-    def _prune(self, *, room_for: int) -> None:
-        """Also takes away what a killed process left half-written."""
-        now, total = time.time(), room_for
+    def _prune(self, new: str) -> None:
+        """Make room for a new file. Also takes away what a killed process left half-written."""
+        now, total = time.time(), os.stat(new).st_size
         files = []
         for entry in os.scandir(self._folder):
+            if entry.path == new:
+                continue
             with contextlib.suppress(FileNotFoundError):
                 files.append((entry.stat().st_mtime, entry.stat().st_size, entry.path))
         for modified, size, path in sorted(files, reverse=True):
@@ -65,3 +65,33 @@ class FileResultStore:
             if now - modified > self._keep_seconds or total > self._max_total_bytes:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
+
+
+class FileResultWriter:
+    """Writes beside the result's place, and puts it there when it is whole. Room is made for it then."""
+
+    def __init__(self, tool: str, result_id: str, path: Path, prune: Callable[[str], None]) -> None:
+        import tempfile
+
+        self._result = StoredResult(result_id, tool, 0, 1)
+        self._path, self._prune = path, prune
+        handle, self._temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        self._file = os.fdopen(handle, "wb", buffering=0)
+
+    def write(self, text: str) -> None:
+        data = memoryview(text.encode("utf-8", "replace"))
+        while data:
+            data = data[self._file.write(data) :]
+        _, _, chars, lines = self._result
+        self._result = self._result._replace(chars=chars + len(text), lines=lines + text.count("\n"))
+
+    def finish(self) -> StoredResult:
+        self._file.close()
+        self._prune(self._temporary)
+        os.replace(self._temporary, self._path)
+        return self._result
+
+    def discard(self) -> None:
+        self._file.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._temporary)

@@ -38,7 +38,7 @@ class ToolEntry(NamedTuple):
     max_result_size_chars: int | float | None = None
     dynamic_schema_overrides: Callable[..., Mapping[str, Any]] | None = None
     read_only: bool = False
-    resources: Callable[[JsonDict], Resources] | None = None
+    resources: Callable[..., Resources] | None = None
     timeout: float | None = None
     needs_agent: bool = False
     owner: str = ""

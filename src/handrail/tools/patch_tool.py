@@ -43,10 +43,10 @@ def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) ->
     return change(args, context)
 
 
-def _resources(args: JsonDict) -> Resources:
+def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
     from .files.patching.call import paths_written
 
-    return Resources(writes=paths_written(args))
+    return Resources(writes=paths_written(args, context))
 
 
 registry.register(

@@ -39,10 +39,10 @@ def read_file(args: JsonDict, *, context: ToolContext | None = None, **_: object
     return read(args, context)
 
 
-def _resources(args: JsonDict) -> Resources:
-    from .files.task import resource_name
+def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    from .files.task import read_name
 
-    return Resources(reads=(resource_name(args.get("path")),))
+    return Resources(reads=(read_name(args.get("path"), context),))
 
 
 registry.register(

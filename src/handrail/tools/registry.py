@@ -66,7 +66,7 @@ class ToolRegistry:
         override: bool = False,
         *,
         read_only: bool = False,
-        resources: Callable[[JsonDict], Resources] | None = None,
+        resources: Callable[..., Resources] | None = None,
         timeout: float | None = None,
         needs_agent: bool = False,
         owner: str = "",

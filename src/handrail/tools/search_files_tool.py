@@ -64,10 +64,10 @@ def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: obj
     return search(args, context, seconds=SEARCH_SECONDS)
 
 
-def _resources(args: JsonDict) -> Resources:
-    from .files.task import resource_name
+def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    from .files.task import read_name
 
-    return Resources(reads=(resource_name(args.get("path") or "."),))
+    return Resources(reads=(read_name(args.get("path") or ".", context),))
 
 
 registry.register(

@@ -32,10 +32,10 @@ def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     return write(args, context)
 
 
-def _resources(args: JsonDict) -> Resources:
-    from .files.task import resource_name
+def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    from .files.task import written_name
 
-    return Resources(writes=(resource_name(args.get("path")),))
+    return Resources(writes=(written_name(args.get("path"), context),))
 
 
 registry.register(

@@ -59,6 +59,7 @@ def call(
       handrail call write_file path=notes.txt content=@draft.txt
       echo '{"pattern": "TODO"}' | handrail call search_files
       handrail call read_file path=main.py --raw | wc -l
+      handrail call terminal command='make test' timeout=300
 
     Exit codes: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
     """
@@ -105,10 +106,11 @@ def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None
     from ..render import main_text, pretty
 
     failure = error_of(outcome)
+    text = main_text(outcome) if raw else None
     if raw and failure is not None:
         say(str(failure["error"]))
-        return
-    text = main_text(outcome) if raw else None
+        if text is None:
+            return
     if text is not None:
         emit(text, stdout, end="\n" if stdout.isatty() and not text.endswith("\n") else "")
     elif stdout.isatty() and not as_json and not raw:

@@ -39,6 +39,9 @@ def _lines(result: dict[str, Any]) -> Iterator[Line]:
         if not line.startswith(("---", "+++")):
             yield Line(visible(line), _DIFF_STYLES.get(line[:1], "dim"))
     yield from _text(result)
+    if "status" in result:
+        waits = ", waits for input" if result.get("waiting_for_input") else ""
+        yield Line(f"{result['session_id']} {result['status']}{waits}", "cyan")
 
 
 def _text(result: dict[str, Any]) -> Iterator[Line]:

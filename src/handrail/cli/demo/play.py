@@ -28,10 +28,18 @@ def play(*, step: bool = False) -> None:
             if step and number > 1:
                 show.wait()
             show.scene(number, scene)
-            for _ in scene.replies:
+            for reply in range(len(scene.replies)):
+                if reply == scene.notice_before:
+                    _hear(here, messages, show)
                 _turn(here, scene, model, messages, show)
     calls = sum(message["role"] == "tool" for message in messages)
     show.closing(calls, time.perf_counter() - start)
+
+
+def _hear(here: Stage, messages: list[JsonDict], show: Show) -> None:
+    for notice in here.notices():
+        messages.append({"role": "user", "content": notice})
+        show.notice(notice)
 
 
 def _turn(here: Stage, scene: Scene, model: ScriptedModel, messages: list[JsonDict], show: Show) -> None:

@@ -20,6 +20,7 @@ class Scene:
     look: str
     replies: list[Reply]
     on_slow_disk: bool = False
+    notice_before: int | None = None  # the reply before which the model hears from what runs in the background
 
 
 def a_plan() -> Scene:
@@ -99,6 +100,56 @@ def a_patch() -> Scene:
     )
 
 
+def a_shell_that_stays() -> Scene:
+    return Scene(
+        "A shell that stays",
+        "Directory, variables and functions are those of the call before, also when a command ends the shell.",
+        [
+            ModelReply(
+                "How much code is it?",
+                [call("terminal", command="cd shop; KIND=py; count() { cat *.$KIND | wc -l; }; exit 3")],
+            ),
+            ModelReply("Was that the end of it?", [call("terminal", command='echo "in ${PWD##*/}: $(count) lines"')]),
+        ],
+    )
+
+
+def a_server_in_the_background() -> Scene:
+    serve = "python3 -u -m http.server --bind 127.0.0.1 0"
+
+    def fetch(messages: Messages, _: Messages) -> ModelReply:
+        port = str(messages[-1]["content"]).partition(" port ")[2].split()[0]
+        script = f"import urllib.request as r; print(r.urlopen('http://127.0.0.1:{port}/prices.py').readline())"
+        return ModelReply("It is up. I try it.", [call("terminal", command=f'python3 -c "{script}"')])
+
+    return Scene(
+        "A server in the background",
+        "The call returns at once; the model is told when the server says that it listens.",
+        [
+            ModelReply(
+                "I serve the folder, to look at it from outside.",
+                [call("terminal", command=serve, background=True, watch_patterns=["Serving HTTP"])],
+            ),
+            fetch,
+            _to_process("That works. I end it.", action="kill"),
+        ],
+        notice_before=1,
+    )
+
+
+def a_program_that_asks() -> Scene:
+    order = "from shop.orders import total; total('cheese', 10)"
+    return Scene(
+        "A program that asks",
+        "A terminal of its own: the runtime sees that the program waits, and shows its screen.",
+        [
+            ModelReply("One order by hand.", [call("terminal", command="cd ..; python3 -q", pty=True)]),
+            _to_process("Ten pieces of cheese:", action="submit", data=order),
+            _to_process("89.10, as it should be. I leave with Ctrl-D.", action="write", keys=["C-d"]),
+        ],
+    )
+
+
 def an_unavailable_tool() -> Scene:
     return Scene(
         "A tool that cannot be used now",
@@ -130,6 +181,9 @@ SCENES: tuple[Callable[[], Scene], ...] = (
     an_unknown_tool,
     a_bad_argument,
     a_patch,
+    a_shell_that_stays,
+    a_server_in_the_background,
+    a_program_that_asks,
     an_unavailable_tool,
     the_end,
 )
@@ -141,3 +195,14 @@ def last_result(messages: Messages) -> dict[str, Any]:
     """What the model was told last."""
     result: dict[str, Any] = json.loads(messages[-1]["content"])
     return result
+
+
+def _to_process(text: str, **arguments: Any) -> Reply:
+    """A reply that does something with the process that the model was told of last."""
+
+    def reply(messages: Messages, _: Messages) -> ModelReply:
+        told = [json.loads(message["content"]) for message in messages if message["role"] == "tool"]
+        session_id = next(result["session_id"] for result in reversed(told) if "session_id" in result)
+        return ModelReply(text, [call("process", **arguments, session_id=session_id)])
+
+    return reply

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..call_text import duration, main_argument, other_arguments
-from ..output import emit
+from ..output import emit, visible
 from ..render import parsed
 from .excerpt import Line, excerpt
 
@@ -49,6 +49,13 @@ class Show:
 
     def says(self, text: str) -> None:
         self._wrapped(_LABEL.format("model"), text, "")
+
+    def notice(self, text: str) -> None:
+        """What the runtime tells the model by itself."""
+        first, *lines = text.splitlines()
+        self._wrapped(_LABEL.format("notice"), first, "yellow")
+        for line in lines:
+            self._line(Text(" " * len(_LABEL.format(""))).append(visible(line), "dim"))
 
     def turn(self, calls: list[JsonDict], turn: Turn, registry: ToolRegistry) -> None:
         max_lines = _EXCERPT_LINES.get(len(calls), _EXCERPT_LINES_IN_A_CROWD)

@@ -1,35 +1,49 @@
-"""Everything that the demonstration needs, made for it and gone with it: files, tools, a runtime, its results."""
+"""Everything that the demonstration needs, made for it and gone with it: files, tools, a shell, a runtime, its results."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...async_bridge import run_async
+from ...config import Config
+from ...config.schema import TerminalConfig
 from ...plugins.hooks import hookimpl
 from ...plugins.manager import HookManager
 from ...runtime.concurrency import Batches
 from ...runtime.definitions import Definitions
 from ...runtime.dispatch import Runtime
-from ...testing import FakeAgent, MemoryResultStore
+from ...store.processes import ProcessRecords
+from ...testing import FakeAgent, MemoryResultStore, OpenGate
+from ...tools.environments.backends import Backends
+from ...tools.environments.local import LocalEnvironment
+from ...tools.environments.tasks import TaskEnvironments
 from ...tools.files.local import LocalFiles
+from ...tools.processes.table import ProcessTable
 from ...tools.registry import ToolRegistry
 from ...tools.registry import registry as builtin
 from ...toolsets import Toolsets
 from ...types import JsonDict, Unavailable
-from . import project
+from . import FOLDER_PREFIX, project
+
+if TYPE_CHECKING:
+    from ...protocols import Files
 
 SLOW_READ_SECONDS = 0.15
+_TASK = "demo"
 # The modules are imported by name, without a scan, which would leave its notes in the user's cache.
-_TOOLS = ("read_file", "search_files", "patch", "read_result", "todo")
+_TOOLS = ("read_file", "search_files", "patch", "read_result", "todo", "terminal", "process")
+_NOTICE_SECONDS = 10.0
 
 
 class SlowFiles(LocalFiles):
@@ -64,16 +78,27 @@ class Turn:
 
 
 class Stage:
-    """A registry and a runtime of its own, on a folder of its own."""
+    """A registry and a runtime of its own, on a folder of its own. `notes` is where the runtime keeps what it knows."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, notes: Path) -> None:
         self.folder = folder
         self.registry = _registry(folder)
         self.files = SlowFiles(cwd=str(folder), roots=[str(folder)])
         self.stopwatch = Stopwatch()
         hooks = HookManager()
         hooks.register(self.stopwatch)
-        runtime = Runtime(self.registry, hooks=hooks, results=MemoryResultStore(), files=self.files)
+        self._environments = _environments(folder, notes, self.files)
+        self._processes = ProcessTable(ProcessRecords(notes / "table"), self._environments)
+        self._news = threading.Event()
+        self._processes.on_notice(lambda _: self._news.set())
+        runtime = Runtime(
+            self.registry,
+            hooks=hooks,
+            results=MemoryResultStore(),
+            environments=self._environments,
+            processes=self._processes,
+            gate=OpenGate(),  # the script asks for nothing that a person would have to allow
+        )
         self._batches = Batches(runtime)
         self._agent = FakeAgent()
         self.tools = Definitions(self.registry, Toolsets(self.registry)).list(quiet=True)
@@ -81,18 +106,52 @@ class Stage:
     def run(self, tool_calls: list[JsonDict], *, slow_disk: bool = False) -> Turn:
         self.files.slow = slow_disk
         start = time.perf_counter()
-        messages = run_async(self._batches.run(tool_calls, task_id="demo", agent=self._agent))
+        messages = run_async(self._batches.run(tool_calls, task_id=_TASK, agent=self._agent))
         took_ms = (time.perf_counter() - start) * 1000
         return Turn(messages, took_ms, self.stopwatch.times)
+
+    def notices(self) -> list[str]:
+        """The news of background processes, of which there will be some."""
+        self._news.wait(_NOTICE_SECONDS)
+        self._news.clear()
+        return [str(notice) for notice in self._processes.drain_notices(_TASK)]
+
+    def close(self) -> None:
+        for process in self._processes.list():
+            self._processes.forget(process.id)
+        self._processes.close()
+        self._environments.close_all()
 
 
 @contextlib.contextmanager
 def stage() -> Iterator[Stage]:
     """A stage with its project, which is taken away afterwards."""
-    with tempfile.TemporaryDirectory(prefix="handrail-demo-") as name:
-        folder = Path(name).resolve()
+    with tempfile.TemporaryDirectory(prefix=f"{FOLDER_PREFIX}{os.getpid()}-") as name:
+        folder = Path(name).resolve() / "project"
+        folder.mkdir()
         project.create(folder)
-        yield Stage(folder)
+        with contextlib.closing(Stage(folder, folder.parent / "notes")) as made:
+            yield made
+
+
+def _environments(folder: Path, notes: Path, files: SlowFiles) -> TaskEnvironments:
+    """A shell of this machine, that knows nothing of the user's own processes and shows its files by a slow disk."""
+
+    class Demonstration(LocalEnvironment):
+        name = "demonstration"
+
+        @classmethod
+        def from_settings(cls, settings: Any, **_: Any) -> Demonstration:
+            del settings
+            return cls(str(folder), processes_dir=str(notes / "processes"))
+
+        @property
+        def files(self) -> Files:
+            return files
+
+    backends = Backends()
+    backends.add(Demonstration)
+    return TaskEnvironments(Config(terminal=TerminalConfig(backend=Demonstration.name)), backends=backends)
 
 
 def _registry(folder: Path) -> ToolRegistry:
@@ -102,7 +161,9 @@ def _registry(folder: Path) -> ToolRegistry:
         importlib.import_module(f"handrail.tools.{tool}_tool")
         entry = builtin.get_entry(tool)
         if entry is not None:
-            properties = {name: value for name, value in entry._asdict().items() if name != "contract"}
+            # Whether the configured environment can be had says nothing about this one.
+            properties = {**entry._asdict(), "check_fn": None}
+            del properties["contract"]
             private.register(schema=entry.schema, **properties)
     summary = {"type": "boolean", "default": False, "description": "Only say how many are wrong."}
     private.register(

@@ -35,10 +35,14 @@ def _clean(items: tuple[tuple[str, str], ...], allowed: tuple[str, ...]) -> Mapp
     return {name: value for name, value in items if name in allowed or not _is_secret(name, value)}
 
 
+def is_secret_name(name: str) -> bool:
+    return re.search(_SECRET_NAME, name) is not None and re.search(_NOT_SECRET, name) is None
+
+
 def _is_secret(name: str, value: str) -> bool:
     if re.search(_NOT_SECRET, name):
         return False
-    return re.search(_SECRET_NAME, name) is not None or mask_secrets(value) != value
+    return is_secret_name(name) or mask_secrets(value) != value
 
 
 @lru_cache(maxsize=4)

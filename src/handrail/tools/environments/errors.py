@@ -1,6 +1,7 @@
 """What can go wrong with an environment.
 
 ToolError
+├── UnknownEnvironment        (InvalidArguments) no backend of that name, or one whose settings cannot be used
 ├── EnvironmentStartError     there is no shell to run commands in, and why
 │   ├── SandboxUnavailable    a sandbox was asked for and cannot be had: nothing runs without it
 │   ├── HostKeyRefused        the host's key is unknown, or another one than before
@@ -19,6 +20,10 @@ A command that fails, takes too long or is cancelled is no error: it has a `Comm
 from __future__ import annotations
 
 from ...errors import InvalidArguments, ToolError
+
+
+class UnknownEnvironment(InvalidArguments):
+    error_type = "unknown_environment"
 
 
 class EnvironmentStartError(ToolError):

@@ -52,7 +52,7 @@ _MOST_COMMAND_BYTES = 32 << 20
 class LiveEnvironment:
     """See `base.Environment` for what the methods promise."""
 
-    name = "live"
+    name: str = "live"
     isolated = reaches_host = persistent = False
     has_pty = True
 

@@ -6,14 +6,17 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..files.local import LocalFiles
+from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
 from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
+from .far.ops import JobOps
 from .link import DirectLink, Link
 from .live import LiveEnvironment
+from .remote_files import RemoteFiles
 
 if TYPE_CHECKING:
     from ...protocols import Files
+    from .far.wire import Packet
     from .sandbox import BubblewrapPolicy
 
 
@@ -22,10 +25,11 @@ class LocalEnvironment(LiveEnvironment):
 
     `env` is added to this process's variables (a value of None takes one away); `allowed_secrets` are names of secret
     variables that commands may see; `login` begins with what a login shell would have. `roots` are the folders that the file
-    tools may not leave: commands are held by a sandbox only. `processes_dir` is where background processes keep their logs.
+    tools may not leave: commands are held by a sandbox only; `file_limits` are the sizes of what they read whole and what they
+    write. `processes_dir` is where background processes keep their logs.
     """
 
-    name = "local"
+    name: str = "local"
     reaches_host = persistent = True
 
     def __init__(
@@ -38,6 +42,7 @@ class LocalEnvironment(LiveEnvironment):
         sandbox: BubblewrapPolicy | None = None,
         roots: Sequence[str] = (),
         processes_dir: str | None = None,
+        file_limits: tuple[int, int] = (DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES),
     ) -> None:
         super().__init__()
         self._first_cwd = os.path.abspath(cwd or os.getcwd())
@@ -45,15 +50,22 @@ class LocalEnvironment(LiveEnvironment):
         self._sandbox, self._roots, self._processes_dir = sandbox, tuple(roots), processes_dir
         if sandbox is not None:
             self.isolated, self.persistent = True, False
-        self._files, self._files_cwd = LocalFiles(self._first_cwd, self._roots), self._first_cwd
+        self._file_limits = file_limits
+        self._files: LocalFiles | None = None
+        self._files_cwd = ""
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd or self._first_cwd
 
     @property
     def files(self) -> Files:
-        if self._sandbox is not None:
-            return super().files
         cwd = self.cwd
-        if self._files_cwd != cwd:
-            self._files, self._files_cwd = LocalFiles(cwd, self._roots), cwd
+        if self._sandbox is not None:
+            return RemoteFiles(self._call, lambda: self.cwd, self._file_limits[0], self._roots)
+        if self._files is None or self._files_cwd != cwd:
+            self._files = LocalFiles(cwd, self._roots, *self._file_limits)
+            self._files_cwd = cwd
         return self._files
 
     def _connect(self, state: bytes | None) -> Link:
@@ -65,6 +77,12 @@ class LocalEnvironment(LiveEnvironment):
         if self._sandbox is not None:
             return self._sandbox.connect(cwd=self._first_cwd, env=variables, state=state)
         return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=self._jobs_root())
+
+    def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
+        if self._sandbox is None and hasattr(JobOps, f"op_{op}"):
+            # All that is known of a background process is in its folder: that takes no shell, and outlasts this one.
+            return JobOps(self._jobs_root()).call(op, details, data)
+        return super()._call(op, data, **details)
 
     def _variables(self) -> dict[str, str]:
         begin = login_environment if self._login else clean_environment

@@ -27,7 +27,11 @@ class Output(NamedTuple):
 
 
 class OutputSink:
-    """Takes one command's output. `listener` gets every piece as it comes: to show it, or to keep the whole elsewhere."""
+    """Takes one command's output. `listener` gets every piece as it comes: to show it, or to keep the whole elsewhere.
+
+    `on_long` is called once, when the output gets too long to be kept whole: with all of it but the latest piece. It gives
+    who listens from then on. Most outputs are short, and cost nobody anything.
+    """
 
     def __init__(
         self,
@@ -35,8 +39,9 @@ class OutputSink:
         head_bytes: int = DEFAULT_HEAD_BYTES,
         tail_bytes: int = DEFAULT_TAIL_BYTES,
         listener: Listener | None = None,
+        on_long: Callable[[bytes], Listener] | None = None,
     ) -> None:
-        self.listener = listener
+        self.listener, self._on_long = listener, on_long
         self.total_bytes = 0
         self._head_bytes, self._tail_bytes = head_bytes, tail_bytes
         self._pieces: list[bytes] = []
@@ -59,6 +64,8 @@ class OutputSink:
             self._pieces.append(data)
             self.total_bytes += len(data)
             if self.total_bytes > self._head_bytes + self._tail_bytes:
+                if self._on_long is not None:
+                    self.listener = self._on_long(b"".join(self._pieces[:-1]))
                 self._begin_ring()
         if self.listener is not None and data:
             self.listener(data)

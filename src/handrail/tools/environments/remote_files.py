@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...errors import ToolError, ToolFailed
 from ...protocols import FileEntry, FileStat
 from ..files.failures import os_failure, shown, size_text
-from ..files.roots import check_path
+from ..files.roots import Roots, check_path
 
 if TYPE_CHECKING:
     from .far.wire import Packet
@@ -23,13 +23,18 @@ _PIECE_BYTES = 1 << 20
 class RemoteFiles:
     """`protocols.Files` by the operations of far/ops.py."""
 
-    def __init__(self, call: Call, cwd: Callable[[], str], max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(
+        self, call: Call, cwd: Callable[[], str], max_bytes: int = DEFAULT_MAX_BYTES, roots: Sequence[str] = ()
+    ) -> None:
         self._call, self._cwd = call, cwd
+        self._roots = Roots(None, roots)
         self.max_read_bytes = self.max_write_bytes = max_bytes
 
     def resolve(self, path: str) -> str:
         check_path(path)
-        return str(self._ask("use", path, "resolve", cwd=self._cwd(), path=path)["path"])
+        resolved = str(self._ask("use", path, "resolve", cwd=self._cwd(), path=path)["path"])
+        self._roots.check_inside(path, resolved)
+        return resolved
 
     def host_path(self, path: str) -> str | None:  # noqa: ARG002  none of its paths is one of ours
         return None

@@ -26,7 +26,7 @@ class Roots:
             resolved = os.path.realpath(literal)
         except OSError as error:
             raise os_failure(error, doing="use", path=path) from None
-        self._check_inside(path, resolved)
+        self.check_inside(path, resolved)
         return resolved
 
     def resolve_parent(self, path: str) -> str:
@@ -47,7 +47,8 @@ class Roots:
         except OSError:
             raise ToolFailed("the working directory no longer exists; give an absolute path") from None
 
-    def _check_inside(self, path: str, resolved: str) -> None:
+    def check_inside(self, path: str, resolved: str) -> None:
+        """Raise Denied for a resolved path that is outside."""
         if not self.allowed or any(resolved == root or resolved.startswith(_slash(root)) for root in self.allowed):
             return
         leads = "" if resolved == path else f" (it leads to {shown(resolved)})"

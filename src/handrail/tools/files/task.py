@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ...protocols import Files
     from ...types import JsonDict, ToolContext
 
-EVERYTHING = "/"
-
 
 def files_of(context: ToolContext | None) -> Files:
     """The task's files; without a task, those of this process's working directory."""
@@ -61,11 +59,35 @@ def number_argument(args: JsonDict, name: str, default: int, *, least: int) -> i
     return value
 
 
-def resource_name(path: object) -> str:
-    """A path as `Resources` name it. What cannot be told overlaps with everything."""
+def everything(context: ToolContext | None) -> str:
+    """All files of the task, as `Resources` name them: the root of this machine, or a root of the task's own."""
+    environments = context.environments if context is not None else None
+    if context is None or environments is None or environments.has_host_paths(context.task_id):
+        return "/"
+    return f"files of {(context.task_id or '').replace('/', '_')}"
+
+
+def read_name(path: object, context: ToolContext | None) -> str:
+    """A path that is read, as `Resources` name it. What cannot be told overlaps with everything."""
+    top = everything(context)
+    if top != "/":
+        # Only the environment knows its links: what is written there overlaps with all that is read there.
+        return f"{top}/{path}"
+    return _host_name(path, context)
+
+
+def written_name(path: object, context: ToolContext | None) -> str:
+    """The same for a path that is written."""
+    top = everything(context)
+    return _host_name(path, context) if top == "/" else top
+
+
+def _host_name(path: object, context: ToolContext | None) -> str:
     if not isinstance(path, str) or not path:
-        return EVERYTHING
+        return "/"
+    environments = context.environments if context is not None else None
+    cwd = environments.cwd(context.task_id) if context is not None and environments is not None else ""
     try:
-        return os.path.realpath(os.path.expanduser(path))
+        return os.path.realpath(os.path.join(cwd, os.path.expanduser(path)))
     except (OSError, ValueError):
-        return EVERYTHING
+        return "/"

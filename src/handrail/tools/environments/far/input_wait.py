@@ -1,7 +1,7 @@
-"""Whether the program in the foreground of a terminal is waiting for someone to type.
+"""Whether a program is waiting for input: the one in the foreground of a terminal, or one that reads a pipe of ours.
 
-Told from what the kernel says of its threads, not from silence: one of them sleeps in a call that reads the terminal, or that
-waits until the terminal (and nothing on a network) has something to read.
+Told from what the kernel says of its threads, not from silence: one of them sleeps in a call that reads the input, or that
+waits until the input (and nothing on a network) has something to read.
 """
 
 from __future__ import annotations
@@ -18,44 +18,49 @@ _POLL = {73} if _ARM else {7, 271}
 _EPOLL = {22, 441} if _ARM else {232, 281, 441}
 _POLLFD = struct.Struct("ihh")
 _MOST_FDS = 1024
+_TERMINAL = "/dev/pts/"
 
 
-def waits_for_input(master: int, root: int) -> bool:
-    """`master` is our end of the terminal, `root` the process whose descendants are on it."""
+def waits_for_input(ours: int, root: int) -> bool:
+    """`ours` is our end of the terminal or the pipe, `root` the process whose descendants are at the other."""
     try:
-        group = os.tcgetpgrp(master)
+        name = os.readlink(f"/proc/self/fd/{ours}")
+        if name.startswith("pipe:"):
+            return any(_process_waits(pid, name) for pid in proc.tree(root))
+        group = os.tcgetpgrp(ours)
     except OSError:
         return False
-    return any(stat.group == group and _process_waits(pid) for pid, stat in proc.tree(root).items())
+    return any(stat.group == group and _process_waits(pid, _TERMINAL) for pid, stat in proc.tree(root).items())
 
 
-def _process_waits(pid: int) -> bool:
+def _process_waits(pid: int, source: str) -> bool:
     try:
         return any(
-            _thread_waits(pid, f"/proc/{pid}/task/{thread}/syscall") for thread in os.listdir(f"/proc/{pid}/task")
+            _thread_waits(pid, f"/proc/{pid}/task/{thread}/syscall", source)
+            for thread in os.listdir(f"/proc/{pid}/task")
         )
     except OSError:
         return False  # it has ended, or is not ours to look at
 
 
-def _thread_waits(pid: int, path: str) -> bool:
+def _thread_waits(pid: int, path: str, source: str) -> bool:
     with open(path) as file:
         words = file.read().split()
     if len(words) < 7:
         return False  # it runs
     number, first, second = int(words[0]), int(words[1], 16), int(words[2], 16)
     if number in _READ:
-        return _is_terminal(pid, first)
+        return _is_input(pid, first, source)
     if number in _POLL:
-        return any(_is_terminal(pid, fd) for fd in _polled(pid, first, second))
+        return any(_is_input(pid, fd, source) for fd in _polled(pid, first, second))
     if number in _SELECT:
-        return any(_is_terminal(pid, fd) for fd in _selected(pid, first, second))
-    return number in _EPOLL and _epoll_waits(pid, first)
+        return any(_is_input(pid, fd, source) for fd in _selected(pid, first, second))
+    return number in _EPOLL and _epoll_waits(pid, first, source)
 
 
-def _is_terminal(pid: int, fd: int) -> bool:
+def _is_input(pid: int, fd: int, source: str) -> bool:
     target = _target(pid, fd)
-    return target.startswith("/dev/pts/") or target == "/dev/tty"
+    return target.startswith(source) or (source == _TERMINAL and target == "/dev/tty")
 
 
 def _target(pid: int, fd: int) -> str:
@@ -76,12 +81,12 @@ def _selected(pid: int, count: int, address: int) -> list[int]:
     return [fd for fd in range(len(data) * 8) if data[fd // 8] >> fd % 8 & 1]
 
 
-def _epoll_waits(pid: int, fd: int) -> bool:
+def _epoll_waits(pid: int, fd: int, source: str) -> bool:
     """A dev server also listens to the keyboard: what waits for the network too is not waiting for a person."""
     with open(f"/proc/{pid}/fdinfo/{fd}") as file:
         watched = [int(line.split()[1]) for line in file if line.startswith("tfd:")]
     targets = [_target(pid, one) for one in watched]
-    return any(_is_terminal(pid, one) for one in watched) and not any(one.startswith("socket:") for one in targets)
+    return any(_is_input(pid, one, source) for one in watched) and not any(one.startswith("socket:") for one in targets)
 
 
 def _memory(pid: int, address: int, count: int) -> bytes:

@@ -11,6 +11,7 @@ from .joblog import LogPiece, read_log, remove_folder
 from .wire import Packet
 
 _ANSWER_SECONDS = 5.0
+_KILL_SECONDS = 2.0
 
 
 def default_folder() -> str:
@@ -85,5 +86,22 @@ def prune(root: str) -> None:
 
 
 def forget(folder: str) -> None:
-    """Remove what is left of one that has ended."""
+    """Remove what is left of one that has ended, or lost its minder."""
+    end_orphan(folder)
     remove_folder(folder)
+
+
+def end_orphan(folder: str) -> None:
+    """Kill a process that goes on though its minder was killed, with all below it."""
+    try:
+        status = poll(folder)
+    except OSError:
+        return
+    pid, start = status.get("pid", 0), status.get("start", 0)
+    if status["state"] != "lost" or status.get("boot") != proc.boot_id():
+        return
+
+    def find() -> list[int]:
+        return [pid, *proc.tree(pid)] if proc.is_alive(pid, start) else []
+
+    proc.stop_and_kill(find, lambda: None, seconds=_KILL_SECONDS)

@@ -151,7 +151,7 @@ class Minder:
         elif op == "resize" and self._is_pty:
             resize(self._input, packet["rows"], packet["columns"])
         elif op == "waits":
-            waits = self._is_pty and not self._pending and waits_for_input(self._input, os.getpid())
+            waits = self._input >= 0 and not self._pending and waits_for_input(self._input, os.getpid())
             self._drain()  # whoever hears that it waits finds the question in the log
             return {"waits": waits}
         return {}

@@ -14,16 +14,52 @@ from .wire import Packet
 Answer = Tuple[Packet, bytes]  # noqa: UP006  the same
 
 
-class Ops:
-    """Each method is an operation: details and data in, details and data out. What goes wrong is an OSError or Lost."""
+class JobOps:
+    """What can be asked of background processes that run: it takes their folder, and no shell."""
 
-    def __init__(self, shell: LiveShell, jobs_root: str) -> None:
-        self._shell = shell
+    def __init__(self, jobs_root: str) -> None:
         self._root = jobs_root
 
     def call(self, op: str, details: Packet, data: bytes = b"") -> Answer:
         answer: Any = getattr(self, "op_" + op)(data, **details)
         return answer if isinstance(answer, tuple) else (answer, b"")
+
+    def op_job_poll(self, _: bytes, id: str) -> Packet:  # noqa: A002
+        return jobs.poll(self._folder(id))
+
+    def op_job_log(self, _: bytes, id: str, offset: int, max_bytes: int) -> Answer:  # noqa: A002
+        piece = jobs.log(self._folder(id), offset, max_bytes)
+        return {"offset": piece.offset, "end": piece.end}, piece.data
+
+    def op_job_write(self, data: bytes, id: str) -> Packet:  # noqa: A002
+        return jobs.ask(self._folder(id), "write", data=data.decode("latin-1")) or {"room": False}
+
+    def op_job_ask(self, _: bytes, id: str, what: str, **details: Any) -> Packet:  # noqa: A002
+        answer = jobs.ask(self._folder(id), what, **details)
+        if answer is None and what == "kill":
+            jobs.end_orphan(self._folder(id))
+        return answer or {}
+
+    def op_job_forget(self, _: bytes, id: str) -> Packet:  # noqa: A002
+        jobs.forget(self._folder(id))
+        return {}
+
+    def op_jobs(self, _: bytes) -> Packet:
+        jobs.prune(self._root)
+        return {"ids": jobs.known(self._root)}
+
+    def _folder(self, id: str) -> str:  # noqa: A002
+        if "/" in id or id in ("", ".", ".."):
+            raise FileNotFoundError(2, f"there is no background process {id}")
+        return os.path.join(self._root, id)
+
+
+class Ops(JobOps):
+    """All of them. Each method is an operation: details and data in and out. What goes wrong is an OSError or Lost."""
+
+    def __init__(self, shell: LiveShell, jobs_root: str) -> None:
+        super().__init__(jobs_root)
+        self._shell = shell
 
     # Processes that commands left running
 
@@ -55,27 +91,6 @@ class Ops:
             raise OSError(answer["error"], answer["reason"])
         return answer
 
-    def op_job_poll(self, _: bytes, id: str) -> Packet:  # noqa: A002
-        return jobs.poll(self._folder(id))
-
-    def op_job_log(self, _: bytes, id: str, offset: int, max_bytes: int) -> Answer:  # noqa: A002
-        piece = jobs.log(self._folder(id), offset, max_bytes)
-        return {"offset": piece.offset, "end": piece.end}, piece.data
-
-    def op_job_write(self, data: bytes, id: str) -> Packet:  # noqa: A002
-        return jobs.ask(self._folder(id), "write", data=data.decode("latin-1")) or {"room": False}
-
-    def op_job_ask(self, _: bytes, id: str, what: str, **details: Any) -> Packet:  # noqa: A002
-        return jobs.ask(self._folder(id), what, **details) or {}
-
-    def op_job_forget(self, _: bytes, id: str) -> Packet:  # noqa: A002
-        jobs.forget(self._folder(id))
-        return {}
-
-    def op_jobs(self, _: bytes) -> Packet:
-        jobs.prune(self._root)
-        return {"ids": jobs.known(self._root)}
-
     # Files
 
     def op_resolve(self, _: bytes, cwd: str, path: str) -> Packet:
@@ -105,10 +120,5 @@ class Ops:
         fileops.remove(path)
         return {}
 
-    def _folder(self, id: str) -> str:  # noqa: A002
-        if "/" in id or id in ("", ".", ".."):
-            raise FileNotFoundError(2, f"there is no background process {id}")
-        return os.path.join(self._root, id)
 
-
-__all__ = ["Answer", "Lost", "Ops"]
+__all__ = ["Answer", "JobOps", "Lost", "Ops"]

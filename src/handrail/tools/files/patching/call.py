@@ -10,7 +10,7 @@ from ...outcome import tool_result
 from ..diff import MAX_DIFF_CHARS
 from ..roots import check_path
 from ..seen import seen
-from ..task import EVERYTHING, files_of, path_argument, resource_name, task_of, text_argument
+from ..task import everything, files_of, path_argument, task_of, text_argument, written_name
 from .apply import replace_string
 from .commit import Step, commit
 from .match import How
@@ -40,14 +40,14 @@ def change(args: JsonDict, context: ToolContext | None) -> str:
     return tool_result(_described(plan.done))
 
 
-def paths_written(args: JsonDict) -> tuple[str, ...]:
+def paths_written(args: JsonDict, context: ToolContext | None) -> tuple[str, ...]:
     """Every file that a call names, as `Resources` name them."""
     path, text = args.get("path"), args.get("patch")
     names: list[str] | None = [path] if isinstance(path, str) and path else []
     if isinstance(text, str) and text:
         named = paths_of(text, path=path if isinstance(path, str) and path else None)
         names = None if named is None else [*(names or []), *named]
-    return tuple(map(resource_name, names)) if names else (EVERYTHING,)
+    return tuple(written_name(name, context) for name in names) if names else (everything(context),)
 
 
 def _is_patch(args: JsonDict) -> bool:

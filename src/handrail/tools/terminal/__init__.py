@@ -1,0 +1,1 @@
+"""What the tool `terminal` is made of: running, reading, and telling a model how it went."""

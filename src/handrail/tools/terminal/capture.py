@@ -1,0 +1,176 @@
+"""One command's output on its way: news for whoever watches, all of it to the result store, head and tail to the model."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from ..environments.masking import MaskedStream, Masker
+from ..environments.output import Output, OutputSink
+from .binary import describe, is_binary
+from .text import TextCleaner, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...config.schema import TerminalConfig
+    from ...protocols import ResultWriter, StoredResult
+    from ...types import JsonDict, ToolContext
+
+log = logging.getLogger(__name__)
+
+_NEWS_SECONDS = 0.1
+_NEWS_CHARS = 200
+_HEAD_CHARS, _TAIL_CHARS = 8_000, 12_000
+_PART_BYTES = 32 << 10
+_LINES = re.compile(rb"[\r\n]+")
+
+
+class Shown(NamedTuple):
+    """What the model gets of an output, and where the rest is."""
+
+    text: str
+    stored: JsonDict | None = None
+
+
+class Capture:
+    """Give its `sink` to a command, then ask it what to show. Leaving it takes away what was stored by half."""
+
+    def __init__(self, context: ToolContext, masker: Masker, limits: TerminalConfig) -> None:
+        self._context, self._masker = context, masker
+        self._max_chars, self._max_stored_bytes = limits.max_output_chars, limits.max_stored_bytes
+        watches = context.on_progress is not None
+        self.sink = OutputSink(
+            listener=self._tell if watches else None,
+            on_long=self._begin if context.results is not None else None,
+        )
+        self._told_at = 0.0
+        self._writer: ResultWriter | None = None
+        self._problem = "this runtime has no result store" if context.results is None else ""
+        self._taken_bytes = 0
+        self._first = ""
+
+    def shown(self, output: Output) -> Shown:
+        """For the model, when the command has ended."""
+        if is_binary(output.head):
+            return Shown(self._masker(describe(output.head, total_bytes=output.total_bytes)))
+        if output.skipped_bytes or output.tail:
+            return self._shown_long(output)
+        text = self._masker(clean(output.head))
+        if len(text) <= self._max_chars:
+            return Shown(text)
+        stored = None
+        try:
+            if self._context.results is not None:
+                stored = self._context.results.put(self._context.tool, text)
+        except OSError as error:
+            self._give_up(error)
+        return self._in_parts(text, text, stored, f"{len(text):,} characters")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._discard()
+
+    def _discard(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.discard()
+
+    # While it runs
+
+    def _tell(self, piece: bytes) -> None:
+        """The last line that is complete, now and then."""
+        now = time.monotonic()
+        if now - self._told_at < _NEWS_SECONDS:
+            return
+        lines = [line for line in _LINES.split(piece[-4 * _NEWS_CHARS :])[:-1] if line.strip()]
+        if lines:
+            self._told_at = now
+            self._context.progress(self._masker(clean(lines[-1])).strip()[:_NEWS_CHARS])
+
+    def _begin(self, before: bytes) -> Callable[[bytes], None]:
+        assert self._context.results is not None
+        self._cleaner, self._stream = TextCleaner(), MaskedStream(self._masker)
+        try:
+            self._writer = self._context.results.writer(self._context.tool)
+        except OSError as error:
+            self._give_up(error)
+        self._keep(before)
+        return self._take
+
+    def _take(self, piece: bytes) -> None:
+        watches = self._context.on_progress is not None
+        if watches:
+            self._tell(piece)
+        if self._writer is not None and self._taken_bytes < self._max_stored_bytes:
+            self._keep(piece)
+        elif not watches:
+            self.sink.listener = None  # nobody wants the rest
+
+    def _keep(self, piece: bytes) -> None:
+        piece = piece[: self._max_stored_bytes - self._taken_bytes]
+        self._taken_bytes += len(piece)
+        # In parts for which the allocator has room at hand: new pages would cost more than all the rest.
+        for at in range(0, len(piece), _PART_BYTES):
+            self._store(self._stream.feed(self._cleaner.feed(piece[at : at + _PART_BYTES])))
+
+    def _store(self, text: str) -> None:
+        if len(self._first) <= self._max_chars:
+            self._first += text[: self._max_chars + 1]
+        try:
+            if self._writer is not None:
+                self._writer.write(text)
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        """A full disk is no reason to lose the command."""
+        self._problem = error.strerror or str(error)
+        log.warning("a long output of %s could not be kept: %s", self._context.tool, self._problem)
+        self._discard()
+
+    # When it has ended
+
+    def _shown_long(self, output: Output) -> Shown:
+        edge = max(0, self._masker.longest - 1)  # what a cut may have left of a value
+        tail = self._masker(clean(output.tail)[edge:])
+        if self._writer is None:
+            head = self._masker(clean(output.head))
+            return self._in_parts(head[: len(head) - edge], tail, None, f"{output.total_bytes:,} bytes")
+        self._store(self._stream.feed(self._cleaner.finish()) + self._stream.finish())
+        left_out = output.total_bytes - self._taken_bytes
+        if left_out <= 0 and len(self._first) <= self._max_chars:  # a progress bar was most of it
+            return Shown(self._first)
+        if left_out > 0:
+            self._store(f"\n[... {left_out:,} bytes were not kept, but for the end ...]\n{tail}")
+        stored = None
+        writer, self._writer = self._writer, None
+        try:
+            stored = writer.finish() if writer is not None else None
+        except OSError as error:
+            self._writer = writer
+            self._give_up(error)
+        return self._in_parts(self._first, tail, stored, f"{output.total_bytes:,} bytes")
+
+    def _in_parts(self, head: str, tail: str, stored: StoredResult | None, size: str) -> Shown:
+        share = min(1.0, self._max_chars / (_HEAD_CHARS + _TAIL_CHARS))
+        head, tail = _cut(head, int(_HEAD_CHARS * share)), _cut(tail, -int(_TAIL_CHARS * share))
+        if stored is None:
+            note = f"the middle of {size} is left out, and lost: {self._problem}"
+            return Shown(f"{head}\n[... {note} ...]\n{tail}")
+        note = f"the middle of {size} is left out; read_result with id {stored.id} pages or greps all of it"
+        where: JsonDict = {"output": {"id": stored.id, "chars": stored.chars, "lines": stored.lines}}
+        return Shown(f"{head}\n[... {note} ...]\n{tail}", where)
+
+
+def _cut(text: str, chars: int) -> str:
+    """The first (or, negative, the last) characters, ending at a line if one is near."""
+    part = text[:chars] if chars > 0 else text[chars:]
+    edge = part.rfind("\n") if chars > 0 else part.find("\n")
+    if edge == -1 or abs((len(part) if chars > 0 else 0) - edge) > abs(chars) // 4:
+        return part
+    return part[:edge] if chars > 0 else part[edge + 1 :]
