@@ -1,0 +1,122 @@
+"""The judge's answer about one command: what would run, what was found in it, what could not be known, and the verdict."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+Span = tuple[int, int]
+"""Start and end in the text that was judged."""
+
+
+class Severity(enum.StrEnum):
+    """What a finding means for the command."""
+
+    BLOCK = "block"
+    """Never runs, whoever allows it."""
+    ASK = "ask"
+    """Runs when a person, or what a person allowed before, says so."""
+    NOTE = "note"
+    """Worth showing; does not hold the command up."""
+
+
+class Verdict(enum.StrEnum):
+    """What is to happen with the whole command."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    BLOCK = "block"
+
+
+class Reach(enum.IntEnum):
+    """How far the effect of a finding goes, narrow to wide. A grant for one reach does not cover a wider one."""
+
+    NOWHERE = 0
+    """It touches no path, or none that matters."""
+    TEMP = 1
+    PROJECT = 2
+    """In the working directory and below."""
+    OUTSIDE = 3
+    """Beside the working directory."""
+    HOME = 4
+    SYSTEM = 5
+    UNKNOWN = 6
+    """Where it goes cannot be known before it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason to stop and look."""
+
+    rule: str
+    severity: Severity
+    why: str
+    span: Span
+    """The part of the command's text that it is about."""
+    argv: tuple[str, ...] = ()
+    """The command line as it would run; what is unknown in it is shown as `?`."""
+    reach: Reach = Reach.NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One command line that would run."""
+
+    argv: tuple[str, ...]
+    span: Span
+    depth: int
+    """How many shells, substitutions and wrappers stand around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A part of the command whose value only shows when it runs."""
+
+    what: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """Everything the judge knows about a command."""
+
+    command: str
+    findings: tuple[Finding, ...] = ()
+    """The gravest first."""
+    segments: tuple[Segment, ...] = ()
+    unknown: tuple[Unknown, ...] = field(default=())
+
+    @property
+    def verdict(self) -> Verdict:
+        severities = {finding.severity for finding in self.findings}
+        if Severity.BLOCK in severities:
+            return Verdict.BLOCK
+        return Verdict.ASK if Severity.ASK in severities else Verdict.ALLOW
+
+    @property
+    def dangerous(self) -> bool:
+        return self.verdict is not Verdict.ALLOW
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data, for JSON."""
+        return {
+            "command": self.command,
+            "verdict": self.verdict.value,
+            "findings": [
+                {
+                    "rule": finding.rule,
+                    "severity": finding.severity.value,
+                    "why": finding.why,
+                    "span": list(finding.span),
+                    "argv": list(finding.argv),
+                    "reach": finding.reach.name.lower(),
+                }
+                for finding in self.findings
+            ],
+            "segments": [
+                {"argv": list(segment.argv), "span": list(segment.span), "depth": segment.depth}
+                for segment in self.segments
+            ],
+            "unknown": [{"what": part.what, "span": list(part.span)} for part in self.unknown],
+        }

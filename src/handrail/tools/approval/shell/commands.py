@@ -1,0 +1,192 @@
+"""Parse simple commands: assignments, words and redirections."""
+
+from __future__ import annotations
+
+from . import lexical
+from .documents import DocumentParser
+from .scanner import MAX_WORDS
+from .syntax import Assignment, Command, Function, Literal, Part, Redirect, Simple, TooLarge, Word
+
+
+class SimpleParser(DocumentParser):
+    """Parses simple commands."""
+
+    def function(self, name: Word) -> Function:
+        """A function's definition, from the parenthesis after its name."""
+        raise NotImplementedError
+
+    def simple(self) -> Command:
+        self.count_command()
+        start, text = self.position, self.text
+        assignments: list[Assignment] = []
+        words: list[Word | Assignment] = []
+        redirects: list[Redirect] = []
+        declaring = False
+        while True:
+            plain = lexical.PLAIN.match(text, self.position)
+            if plain:
+                begin, end = plain.span(1)
+                words.append(Word([Literal(plain.group(1))], begin, end))
+                self.position = end
+            else:
+                char = self.blanks()
+                if not char or char in "\n;)|" or (char == "&" and not self.at("&>")):
+                    break
+                if self.continued:
+                    self.join_token()
+                if (char in "<>&{" or char.isdigit()) and (redirect := self.redirect()):
+                    redirects.append(redirect)
+                elif char == "(":
+                    if len(words) == 1 and isinstance(words[0], Word) and not assignments and not redirects:
+                        return self.function(words[0])
+                    raise self.fail("unexpected (")
+                elif not words or declaring:
+                    self._word_or_assignment(assignments, words, declaring)
+                else:
+                    words.append(self._argument())
+                text = self.text
+            if len(words) == 1:
+                first = words[0]
+                declaring = isinstance(first, Word) and first.literal() in lexical.DECLARATIONS
+            elif len(words) > MAX_WORDS:
+                raise TooLarge("more words than are judged", self.position)
+        if not (words or assignments or redirects):
+            raise self.fail("expected a command")
+        return Simple(assignments, words, redirects, start, self.position)
+
+    def _argument(self) -> Word:
+        word = self.word()
+        if word is None:
+            raise self.fail(f"unexpected {self.peek()!r}")
+        return word
+
+    def _word_or_assignment(
+        self, assignments: list[Assignment], words: list[Word | Assignment], declaring: bool
+    ) -> None:
+        match = lexical.ASSIGNMENT.match(self.text, self.position)
+        if match is None:
+            words.append(self._argument())
+            return
+        found = self._assignment(match.group(1), match.group(2), match.end())
+        if isinstance(found, Assignment) and not declaring:
+            assignments.append(found)
+        else:
+            words.append(found)
+
+    def _assignment(self, name: str, operator: str, end: int) -> Assignment | Word:
+        """An assignment, or the word that merely began like one (`a[1]x`)."""
+        start, index = self.position, None
+        self.position = end
+        if operator == "[":
+            parts = self.index()
+            match = lexical.EQUALS.match(self.text, self.position)
+            if match is None:
+                rest = self.word()
+                whole: list[Part] = [Literal(name + "["), *parts, Literal("]"), *(rest.parts if rest else ())]
+                return Word(whole, start, self.position)
+            index, operator = Word(parts, end, self.position - 1), match.group()
+            self.position = match.end()
+        elements = None
+        value: Word | None = None
+        if self.at("("):
+            self.position += 1
+            elements = self._array()
+        else:
+            value = self.word()
+        value = value or Word([], self.position, self.position)
+        assignment = Assignment(name, index, operator == "+=", value, elements)
+        assignment.start, assignment.end = start, self.position
+        return assignment
+
+    def _array(self) -> list[tuple[Word | None, Word]]:
+        self.enter()
+        elements: list[tuple[Word | None, Word]] = []
+        while True:
+            self.newlines()
+            if self.position >= self.size:
+                raise self.fail("unterminated array")
+            if self.at(")"):
+                break
+            if self.continued:
+                self.join_token()
+            index = self._element_index() if self.at("[") else None
+            word = self.word()
+            if word is None and index is None:
+                raise self.fail(f"unexpected {self.peek()!r} in an array")
+            elements.append((index, word or Word([], self.position, self.position)))
+            if len(elements) > MAX_WORDS:
+                raise TooLarge("more elements than are judged", self.position)
+        self.position += 1
+        self.leave()
+        return elements
+
+    def _element_index(self) -> Word | None:
+        start = self.position
+        self.position += 1
+        parts = self.index()
+        match = lexical.EQUALS.match(self.text, self.position)
+        if match is None:
+            self.position = start
+            return None
+        word = Word(parts, start + 1, self.position - 1)
+        self.position = match.end()
+        return word
+
+    def redirect(self) -> Redirect | None:
+        match = lexical.REDIRECT.match(self.text, self.position)
+        if match is None:
+            return None
+        descriptor, operator, both = match.groups()
+        operator = operator or both
+        if operator in ("<", ">") and not descriptor and self.text.startswith("(", match.end()):
+            return None  # a process substitution
+        self.position = match.end()
+        if self.blanks(comments=False) in ("#", "\n", ""):
+            raise self.fail("expected a target")
+        target = self.word()
+        if target is None:
+            raise self.fail("expected a target")
+        redirect = Redirect(descriptor or "", operator, target)
+        if operator in ("<<", "<<-"):
+            raw = self.text[target.start : target.end].replace("\\\n", "")
+            redirect.quoted = any(char in raw for char in "'\"\\")
+            redirect.delimiter = _delimiter(raw)
+            self.waiting.append(redirect)
+        return redirect
+
+    def redirects(self) -> list[Redirect]:
+        """The redirections after a compound command."""
+        found: list[Redirect] = []
+        while True:
+            self.blanks()
+            if self.continued:
+                self.join_token()
+            redirect = self.redirect()
+            if redirect is None:
+                return found
+            found.append(redirect)
+
+
+def _delimiter(raw: str) -> str:
+    """A here-document's delimiter: quotes are removed, nothing is expanded."""
+    if not any(char in raw for char in "'\"\\"):
+        return raw
+    out, place = [], 0
+    while place < len(raw):
+        char = raw[place]
+        if char == "\\":
+            out.append(raw[place + 1 : place + 2])
+            place += 2
+        elif char == "$" and raw[place + 1 : place + 2] == "'":
+            end = raw.find("'", place + 2)
+            out.append(lexical.decode_escapes(raw[place + 2 : end]))
+            place = end + 1
+        elif char == "'":
+            end = raw.find("'", place + 1)
+            out.append(raw[place + 1 : end])
+            place = end + 1
+        else:
+            if char != '"':
+                out.append(char)
+            place += 1
+    return "".join(out)
