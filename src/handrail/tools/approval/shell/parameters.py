@@ -177,7 +177,7 @@ class ParameterParser(WordParser):
                 return Word(merged(parts), start, self.position)
             match = lexical.IN_PARAMETER.match(self.text, self.position)
             if match:
-                self._plain_operand(parts, match.group(), start, stop, in_double)
+                self._plain_operand(parts, match.group(), start, stop, in_double and not pattern)
             elif in_double and char == "'":
                 self._single_quote_in_double(parts, pattern)
             elif (
@@ -191,11 +191,11 @@ class ParameterParser(WordParser):
                 parts.append(Literal(char))
                 self.position += 1
 
-    def _plain_operand(self, parts: list[Part], text: str, start: int, stop: str, in_double: bool) -> None:
+    def _plain_operand(self, parts: list[Part], text: str, start: int, stop: str, quoted: bool) -> None:
         if stop:
             cut = text.find(stop, 1 if stop == "/" and self.position == start else 0)
             text = text if cut < 0 else text[:cut]
-        parts.append(Quoted(text) if in_double else Literal(text))
+        parts.append(Quoted(text) if quoted else Literal(text))
         self.position += len(text)
 
     def _single_quote_in_double(self, parts: list[Part], pattern: bool) -> None:

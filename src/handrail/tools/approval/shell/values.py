@@ -7,9 +7,15 @@ The unknown is a character inside the text, not another type, so `/etc/$name` st
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .syntax import Word
 
 UNKNOWN = "\ue000"
+MAX_TEXT = 1 << 20
+MAX_OPTIONS = 6
 
 
 class Taint(enum.StrEnum):
@@ -32,12 +38,13 @@ NO_TAINTS: Taints = frozenset()
 class Value:
     """A text that may be partly unknown: what a variable, a stream or a file holds."""
 
-    __slots__ = ("origin", "taints", "text")
+    __slots__ = ("taints", "text", "word")
 
-    def __init__(self, text: str, taints: Taints = NO_TAINTS, origin: Origin | None = None) -> None:
+    def __init__(self, text: str, taints: Taints = NO_TAINTS, word: Word | None = None) -> None:
         self.text = text
         self.taints = taints
-        self.origin = origin
+        self.word = word
+        """Where it is written, for a value that is to be shown or run."""
 
     @property
     def known(self) -> bool:
@@ -45,18 +52,32 @@ class Value:
 
     def __repr__(self) -> str:
         marks = "".join(f", {taint}" for taint in sorted(self.taints))
-        return f"Value({self.text[:60]!r}{marks})"
+        return f"{type(self).__name__}({self.text[:60]!r}{marks})"
 
 
-class Origin:
-    """Which part of a source text a value was written in; `verbatim` when its characters are those from `start` on."""
+class Either(Value):
+    """One of a few values: which, depends on what happens. Who does not look at `options` sees an unknown text."""
 
-    __slots__ = ("end", "start", "verbatim")
+    __slots__ = ("options",)
 
-    def __init__(self, start: int, end: int, *, verbatim: bool = False) -> None:
-        self.start = start
-        self.end = end
-        self.verbatim = verbatim
+    def __init__(self, options: Sequence[Value | None]) -> None:
+        super().__init__(UNKNOWN, frozenset().union(*(option.taints for option in options if option is not None)))
+        self.options = tuple(options)
+        """None stands for "not set"."""
+
+
+class Array:
+    """What an array holds, by index; by name when it is associative."""
+
+    __slots__ = ("associative", "items")
+
+    def __init__(self, items: dict[str, Value], *, associative: bool = False) -> None:
+        self.items = items
+        self.associative = associative
+
+
+Stored = Value | Array
+"""What a variable can hold."""
 
 
 class Arg(str):
@@ -66,12 +87,24 @@ class Arg(str):
     glob: bool = False
     """It has a `*`, `?` or `[` that the shell will match against file names."""
     quoted: bool = False
-    """A part of it was quoted, so it is there even when empty, and is no reserved word or alias."""
-    origin: Origin | None = None
+    """A part of it was quoted, so it is there even when empty."""
+    word: Word | None = None
+    """The word that it comes from."""
 
     @property
     def known(self) -> bool:
         return UNKNOWN not in self
+
+    def value(self) -> Value:
+        return Value(str(self), self.taints, self.word)
+
+    def like(self, text: str, *, taints: Taints = NO_TAINTS) -> Arg:
+        """Another text in the same place, such as a part of this one."""
+        arg = Arg(text)
+        arg.__dict__.update(self.__dict__)
+        if taints:
+            arg.taints = self.taints | taints
+        return arg
 
 
 EMPTY = Value("")
@@ -83,12 +116,7 @@ def unknown(taints: Iterable[Taint] = ()) -> Value:
 
 
 def make_arg(
-    text: str,
-    *,
-    taints: Taints = NO_TAINTS,
-    glob: bool = False,
-    quoted: bool = False,
-    origin: Origin | None = None,
+    text: str, *, taints: Taints = NO_TAINTS, glob: bool = False, quoted: bool = False, word: Word | None = None
 ) -> Arg:
     arg = Arg(text)
     if taints:
@@ -97,6 +125,41 @@ def make_arg(
         arg.glob = True
     if quoted:
         arg.quoted = True
-    if origin is not None:
-        arg.origin = origin
+    if word is not None:
+        arg.word = word
     return arg
+
+
+def taints_of(parts: Iterable[Arg | Value]) -> Taints:
+    """Everything that any of these came from."""
+    found: Taints = NO_TAINTS
+    for part in parts:
+        if part.taints:
+            found |= part.taints
+    return found
+
+
+def joined(values: Iterable[Value]) -> Value:
+    """One value after the other, as a stream gets them."""
+    some = [value for value in values if value.text or value.taints]
+    if len(some) < 2:
+        return some[0] if some else EMPTY
+    text = "".join(value.text for value in some) if sum(len(value.text) for value in some) <= MAX_TEXT else UNKNOWN
+    return Value(text, taints_of(some))
+
+
+def either(options: Iterable[Value | None]) -> Value | None:
+    """One of these: the value itself when all are the same, unknown when there are too many to follow."""
+    distinct: list[Value | None] = []
+    seen: set[object] = set()
+    for option in options:
+        for single in option.options if isinstance(option, Either) else (option,):
+            key = None if single is None else (single.text, single.taints)
+            if key not in seen:
+                seen.add(key)
+                distinct.append(single)
+    if len(distinct) == 1:
+        return distinct[0]
+    if len(distinct) > MAX_OPTIONS:
+        return unknown(taints_of(option for option in distinct if option is not None))
+    return Either(distinct)
