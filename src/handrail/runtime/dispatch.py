@@ -7,6 +7,7 @@ import json
 import time
 from asyncio import CancelledError
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..async_bridge import is_being_cancelled, run_async
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 # What a handler that can hear of a cancel may take to end by itself, and give back what it has.
 CANCEL_GRACE_SECONDS = 1.0
 
+
+# The gate ends its own waiting for an answer; this is for one that does not.
+GATE_MARGIN_SECONDS = 60.0
 
 _MOST_PLANS = 200_000
 
@@ -169,7 +173,8 @@ class Runtime:
             if self.hooks.active:
                 prepared.arguments = yield from self._hooks_around().before(call, prepared.entry, prepared.arguments)
             if prepared.entry.actions is not None:
-                yield Step(self._review(prepared, prepared.entry), cancel=call.cancel)
+                limit = self.config.approvals.timeout + GATE_MARGIN_SECONDS
+                yield Step(self._review(prepared, prepared.entry), limit, call.cancel)
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
             error = raised.error if isinstance(raised, Foreign) else raised
             prepared.blocked = isinstance(error, Denied)
@@ -203,7 +208,14 @@ class Runtime:
     def _hooks_around(self) -> HooksAroundCall:
         from .hooking import HooksAroundCall  # most programs have no hooks
 
-        return HooksAroundCall(self.hooks, self.approver)
+        return HooksAroundCall(self.hooks, self.gate or self._gate_for_questions, self._context)
+
+    @cached_property
+    def _gate_for_questions(self) -> Gate:
+        """A plugin's question passes a gate too, also in a runtime that was given none."""
+        from ..tools.approval.gate import ApprovalGate
+
+        return ApprovalGate()
 
     def _flow(self, call: Call) -> Flow[Outcome]:
         prepared = yield from self.prepare(call)
