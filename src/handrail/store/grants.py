@@ -10,7 +10,7 @@ from .database import Database
 from .owners import is_alive, owner
 
 # A scope that ends with its process; others are names that a later process can use again.
-PROCESS_SCOPE = "process:"
+_PROCESS_SCOPE = "process:"
 
 
 class StoredGrant(NamedTuple):
@@ -74,7 +74,7 @@ class GrantStore:
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM grants WHERE expires <= ? OR uses_left <= 0", (time.time(),))
             rows = connection.execute("SELECT * FROM grants ORDER BY id").fetchall()
-            gone = [row["id"] for row in rows if row["scope"].startswith(PROCESS_SCOPE) and not is_alive(row["owner"])]
+            gone = [row["id"] for row in rows if row["scope"].startswith(_PROCESS_SCOPE) and not is_alive(row["owner"])]
             connection.executemany("DELETE FROM grants WHERE id = ?", [(number,) for number in gone])
         return [_grant(row) for row in rows if row["id"] not in gone]
 

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from .entry import ToolEntry
 
 
-def review(entry: ToolEntry, args: JsonDict, context: JsonDict) -> Awaitable[None] | None:
-    """Take the `gate` out of the context and let it look at what the call is about to do. Raises Denied, now or when awaited."""
+def review(entry: ToolEntry, args: JsonDict, context: JsonDict, gate: Gate | None) -> Awaitable[None] | None:
+    """Let the gate look at what the call is about to do. Raises Denied, now or when awaited."""
     from ..types import ToolContext
 
-    gate: Gate | None = context.pop("gate", None)
     known: Any = context.get("context")
     if not isinstance(known, ToolContext):
         named = {name: context[name] for name in ("task_id", "session_id", "user_task") if context.get(name)}

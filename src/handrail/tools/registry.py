@@ -307,11 +307,12 @@ class ToolRegistry:
 
         A tool that says what it is about to do needs a `gate` in the context that looks at it first.
         """
+        gate = context.pop("gate", None)
         try:
             entry = self.lookup(name)
             _check_agent(entry, context)
             if entry.actions is not None:
-                asked = review(entry, args, context)
+                asked = review(entry, args, context, gate)
                 if asked is not None:
                     run_async(asked)
             value = entry.handler(args, **context)
@@ -327,11 +328,12 @@ class ToolRegistry:
 
     async def adispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
         """`dispatch` for async callers: an async handler is awaited here, and cancelling the caller cancels it."""
+        gate = context.pop("gate", None)
         try:
             entry = self.lookup(name)
             _check_agent(entry, context)
             if entry.actions is not None:
-                asked = review(entry, args, context)
+                asked = review(entry, args, context, gate)
                 if asked is not None:
                     await asked
             value = entry.handler(args, **context)

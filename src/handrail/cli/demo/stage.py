@@ -20,6 +20,7 @@ from ...runtime.concurrency import Batches
 from ...runtime.definitions import Definitions
 from ...runtime.dispatch import Runtime
 from ...testing import FakeAgent, MemoryResultStore
+from ...tools.approval.gate import ApprovalGate
 from ...tools.files.local import LocalFiles
 from ...tools.registry import ToolRegistry
 from ...tools.registry import registry as builtin
@@ -73,7 +74,9 @@ class Stage:
         self.stopwatch = Stopwatch()
         hooks = HookManager()
         hooks.register(self.stopwatch)
-        runtime = Runtime(self.registry, hooks=hooks, results=MemoryResultStore(), files=self.files)
+        runtime = Runtime(
+            self.registry, hooks=hooks, results=MemoryResultStore(), files=self.files, gate=ApprovalGate()
+        )
         self._batches = Batches(runtime)
         self._agent = FakeAgent()
         self.tools = Definitions(self.registry, Toolsets(self.registry)).list(quiet=True)

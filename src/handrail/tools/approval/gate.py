@@ -6,16 +6,15 @@ thread. The approver is the call's own (`ToolContext.approver`): a terminal, a c
 
 from __future__ import annotations
 
-import logging
+import os
 import time
-import uuid
 from collections.abc import Awaitable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigError, StoreError
 from ...protocols import Answer, ApprovalRequest, Approver, Concern, Decision
-from .grants import Kind, parse_kind
+from .grants import PROCESS_SCOPE, Kind, parse_kind
 from .judging import Judge, builtin_assess
 from .own import Own, own_folders
 from .policy import By, Open, Policy, Ruling
@@ -23,37 +22,36 @@ from .refusals import refused, unanswered, unusable
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ...protocols import Action
     from ...store.approvals import ApprovalStore
-    from ...store.history import ActionHistory
     from ...types import ToolContext
     from .asking import Asking
     from .judging import Assess
     from .records import Records
 
-log = logging.getLogger(__name__)
-
+STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
 # Who decides without being a person.
 _AUTOMATIC = frozenset({"policy", "smart", "nobody"})
 
 
 class ApprovalGate:
-    """`settings` are what the user configured; `store` keeps requests, grants and decisions (in memory if not given);
-    `history` records every action. `assess` is the judge of commands."""
+    """`settings` are what the user configured. In `folder` the requests, grants and decisions are kept, and a record of every
+    action; without one they last as long as the gate. `assess` is the judge of commands, `smart` the model's approver."""
 
     def __init__(
         self,
         settings: Settings | None = None,
         *,
-        store: ApprovalStore | None = None,
-        history: ActionHistory | None = None,
+        folder: Path | None = None,
         assess: Assess = builtin_assess,
         smart: Approver | None = None,
     ) -> None:
         self.settings = settings or Settings()
-        self._given_store, self._history, self._smart = store, history, smart
+        self._folder, self._given_smart = folder, smart
         self._judge = Judge(assess, Own(own_folders()))
-        self._scope = f"process:{uuid.uuid4().hex}"
+        self._scope = f"{PROCESS_SCOPE}{os.urandom(8).hex()}"
 
     def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
         """Raise Denied, now or when awaited, unless all of it may happen."""
@@ -72,11 +70,10 @@ class ApprovalGate:
 
     @cached_property
     def store(self) -> ApprovalStore:
-        if self._given_store is not None:
-            return self._given_store
+        """Opened by the first action that is not harmless."""
         from ...store.approvals import ApprovalStore
 
-        return ApprovalStore()
+        return ApprovalStore(None if self._folder is None else self._folder / STORE_NAME)
 
     @cached_property
     def _asking(self) -> Asking:
@@ -86,16 +83,26 @@ class ApprovalGate:
 
     @cached_property
     def _records(self) -> Records:
+        from ...store.history import ActionHistory
         from .records import Records
 
-        return Records(self._history)
+        max_bytes = self.settings.config.approvals.history_max_bytes
+        if self._folder is None or not max_bytes:
+            return Records(None)
+        return Records(ActionHistory(self._folder / HISTORY_NAME, max_bytes=max_bytes))
+
+    @cached_property
+    def _smart(self) -> Approver | None:
+        from .approvers.smart import smart_approver
+
+        return self._given_smart or smart_approver(self.settings.config.approvals)
 
     def close(self) -> None:
         """Let go of the files. What waits for an answer stays written down."""
         if "store" in self.__dict__:
             self.store.close()
-        if self._history is not None:
-            self._history.close()
+        if "_records" in self.__dict__:
+            self._records.close()
 
     def _ruling(self, action: Action, context: ToolContext, policy: Policy) -> Ruling:
         tool = context.tool
@@ -136,7 +143,7 @@ class ApprovalGate:
     ) -> tuple[ApprovalRequest, Answer]:
         from .approvers import ChainApprover, PolicyApprover
 
-        approver = context.approver
+        approver = None if self.settings.is_inside else context.approver
         if policy.smart and self._smart is not None:
             approver = ChainApprover(self._smart, approver or PolicyApprover())
         if approver is None:  # nobody will ever answer, so nothing is left waiting

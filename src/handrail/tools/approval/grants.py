@@ -12,6 +12,8 @@ from typing import NamedTuple
 from .assessment import Reach
 
 HERE = "local"
+# The scope of a grant that ends with its process; others have names that a later process can use again.
+PROCESS_SCOPE = "process:"
 _FAR = {
     Reach.NOWHERE: "",
     Reach.TEMP: "in folders for temporary files",

@@ -29,6 +29,10 @@ class Records:
     def __init__(self, history: ActionHistory | None) -> None:
         self._history = history
 
+    def close(self) -> None:
+        if self._history is not None:
+            self._history.close()
+
     @cached_property
     def _secrets(self) -> tuple[str, ...]:
         return secret_values()  # looked up once: most actions are harmless, and are not to wait for it

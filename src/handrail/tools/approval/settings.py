@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...config import Config, load_config
@@ -27,17 +28,19 @@ log = logging.getLogger(__name__)
 
 
 class Settings:
-    """Of a configuration that is given, or of the file at `path`, which is then read anew when it changes.
+    """Of a configuration that is given, or else of the file at `path`, which is read anew when it changes.
 
     `yolo`: nobody is asked. In an agent's own shell nothing that allows holds, whatever the settings there say.
     """
 
     def __init__(self, config: Config | None = None, *, path: Path | None = None, yolo: bool = False) -> None:
+        self.config = config or Config()
         self._path, self._yolo = path, yolo
-        self._stamp = self._look()
-        self._config = config or (load_config(path) if path is not None else Config())
         self._policy: Policy | None = None
         self._problem: ConfigError | None = None
+        self._stamp = self._look()
+        if path is not None:
+            self._reload(self._stamp)
 
     def policy(self) -> Policy:
         """Raises ConfigError when the settings cannot be used."""
@@ -47,17 +50,26 @@ class Settings:
         if self._problem is not None:
             raise self._problem
         if self._policy is None:
-            policy = read_policy(self._config, yolo=self._yolo)
-            self._policy = strictest(policy) if is_inside() else policy
+            policy = read_policy(self.config, yolo=self._yolo)
+            self._policy = strictest(policy) if self.is_inside else policy
         return self._policy
+
+    @cached_property
+    def is_inside(self) -> bool:
+        """Whether this process is itself something that an agent runs: then nobody here can say yes."""
+        return is_inside()
+
+    def lift_asking(self) -> None:
+        """Ask nobody from now on: `--yolo`."""
+        self._yolo, self._policy = True, None
 
     @property
     def timeout(self) -> float:
-        return self._config.approvals.timeout
+        return self.config.approvals.timeout
 
     def task_limits(self, answer: Answer) -> tuple[float, int]:
         """Seconds and uses that a yes for the task holds."""
-        settings = self._config.approvals
+        settings = self.config.approvals
         seconds = settings.task_minutes * 60 if answer.seconds is None else answer.seconds
         return seconds, settings.task_uses if answer.uses is None else answer.uses
 
@@ -85,7 +97,7 @@ class Settings:
     def _reload(self, stamp: tuple[int, ...]) -> None:
         self._stamp, self._policy, self._problem = stamp, None, None
         try:
-            self._config = load_config(self._path)
+            self.config = load_config(self._path)
         except ConfigError as error:
             self._problem = error
 
