@@ -24,6 +24,7 @@ from .chat import ChatError, ChatModel
 
 if TYPE_CHECKING:
     from ....config import ApprovalsConfig
+    from ..shell.scanner import Budget
 
 log = logging.getLogger(__name__)
 
@@ -127,10 +128,10 @@ def without_comments(command: str) -> str | None:
 
 
 class _CommentFinder(Parser):
-    """Notes where the comments of a script are. Those inside of a substitution are read by another parser."""
+    """Notes where the comments of a script are. Those inside of backquotes are read by another one."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, text: str, depth: int = 0, budget: Budget | None = None) -> None:
+        super().__init__(text, depth, budget)
         self.comments: set[tuple[int, int]] = set()
 
     def blanks(self, *, comments: bool = True) -> str:
