@@ -19,6 +19,8 @@ class Defined(NamedTuple):
 
     body: Command
     frame: Frame
+    level: int
+    """In which shell it was defined: one that is started later has it only if it is exported."""
 
 
 Changes = dict[tuple[int, str], Any]

@@ -1,0 +1,59 @@
+"""Judge a command: `assess` says everything, `detect_dangerous_command` the shortest of it. Nothing is ever run."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .assessment import Assessment, Verdict
+from .shell.judgement import Judgement, Limit
+from .shell.parser import parse
+from .shell.running import Running
+from .shell.state import State
+from .shell.syntax import ShellSyntaxError, TooLarge
+from .shell.values import UNKNOWN
+
+if TYPE_CHECKING:
+    from .rules import Rulebook
+
+MAX_CHARS = 2_000_000
+_HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+
+
+def assess(command: str, *, cwd: str | None = None, rulebook: Rulebook | None = None) -> Assessment:
+    """What would run, what is dangerous in it, and what cannot be known.
+
+    `cwd` is the absolute directory that the command starts in: paths below it are the project's.
+    """
+    judgement = _judged(command, cwd, rulebook)
+    return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
+
+
+def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
+    """(dangerous, the rule's id, why)."""
+    findings = _judged(command, None, None).sorted_findings()
+    if Assessment(command, findings[:1]).verdict is Verdict.ALLOW:
+        return False, None, None
+    return True, findings[0].rule, findings[0].why
+
+
+def _judged(command: str, cwd: str | None, rulebook: Rulebook | None) -> Judgement:
+    from .rules import builtin
+
+    judgement = Judgement(rulebook or builtin(), cwd or "")
+    whole = (0, len(command))
+    if len(command) > MAX_CHARS:
+        judgement.report("limit", ["the command is too long"], whole)
+        return judgement
+    if hidden := _HIDDEN.search(command):
+        judgement.report("text.hidden", [f"U+{ord(hidden.group()):04X}"], hidden.span())
+    try:
+        script, text_map = parse(command.replace(UNKNOWN, "?"))
+        walk = Running(judgement, State("."))
+        with walk.inside(walk.frame.inside(None, whole, text_map) if text_map else walk.frame):
+            walk.script(script, None)
+    except (Limit, TooLarge) as error:
+        judgement.report("limit", [str(error)], whole)
+    except ShellSyntaxError as error:
+        judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))
+    return judgement

@@ -1,0 +1,175 @@
+"""Follow shells and interpreters of other languages: what they read is a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .builtins import STDIN_PATHS
+from .handlers import Call, Handler
+from .languages import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
+from .values import EMPTY, UNKNOWN, Arg, Either, Taint, Value, unknown
+from .wrappers import skip_options
+
+if TYPE_CHECKING:
+    from .running import Running
+
+_SHELL_WORDS = "rcfile init-file command Command"
+_URL = re.compile(r"https?://")
+
+
+def _shell(walk: Running, call: Call) -> Value | None:
+    start, options = skip_options(call.args, "oO", _SHELL_WORDS)
+    given = {option for option, _ in options}
+    if not given.isdisjoint(("--help", "--version")):
+        return EMPTY
+    for option, value in options:
+        if option in ("--rcfile", "--init-file") and value is not None:
+            _run_file(walk, call, value, ())
+    script = next(
+        (value for option, value in options if option in ("--command", "--Command") and value is not None), None
+    )
+    operands = call.args[start:]
+    if script is None and "-c" in given:
+        if not operands:
+            if {"xargs", "parallel", "find"} & set(walk.under):
+                walk.report("dynamic.script", call.argv)
+            return unknown()
+        script, operands = operands[0], operands[1:]
+    if script is not None:
+        return _with_arguments(walk, operands[1:], script.value(), call.stdin)
+    if operands and "-s" not in given:
+        return _run_file(walk, call, operands[0], operands[1:])
+    if (
+        walk.under
+        and not operands
+        and walk.under[-1] in ("sudo", "doas", "pkexec", "run0", "please")
+        and call.stdin is None
+    ):
+        walk.report("privilege.root_shell", [Arg(walk.under[-1]), *call.argv])
+    if call.stdin is not None:
+        return walk.run_text(call.stdin, None, "stdin")
+    return unknown()
+
+
+def _with_arguments(walk: Running, args: Sequence[Arg], script: Value, stdin: Value | None, how: str = "-c") -> Value:
+    saved = walk.state.arguments
+    walk.state.arguments = tuple(arg.value() for arg in args) or None
+    try:
+        return walk.run_text(script, stdin, how)
+    finally:
+        walk.state.arguments = saved
+
+
+def _run_file(walk: Running, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
+    """`bash script`: what the file holds, if the command itself has made it."""
+    if path in STDIN_PATHS:
+        return walk.run_text(call.stdin or EMPTY, None, "stdin")
+    content = walk.known_file(path)
+    if content is None:
+        if path.startswith(("/dev/tcp/", "/dev/udp/")) or _URL.match(path):
+            walk.report("rce.download_to_shell", call.argv)
+        return unknown()
+    hidden = content.text == UNKNOWN and not isinstance(content, Either)
+    if hidden and not content.taints and not path.startswith("/dev/fd/"):
+        return unknown()
+    return _with_arguments(walk, args, content, call.stdin, "source")
+
+
+def _language(walk: Running, call: Call) -> Value | None:
+    language = LANGUAGES.get(call.name) or LANGUAGES[call.name.rstrip("0123456789.").rstrip("-")]
+    codes, module = _codes(language, call.args)
+    for code in codes:
+        judge_code(walk, call, language, code.value())
+    if codes or module:
+        return None
+    start, _ = skip_options(call.args, VALUE_LETTERS.get(language, ""))
+    operands = call.args[start:]
+    if call.name in ("deno", "bun") and operands and operands[0] in ("run", "x", "test"):
+        more, _ = skip_options(operands[1:])
+        operands = operands[1 + more :]
+    if not operands or operands[0] in STDIN_PATHS:
+        if call.stdin is not None:
+            judge_code(walk, call, language, call.stdin)
+        return None
+    content = walk.known_file(operands[0])
+    if content is not None:
+        if content.text != UNKNOWN or content.taints or operands[0].startswith("/dev/fd/"):
+            judge_code(walk, call, language, content)
+    elif _URL.match(operands[0]):
+        walk.report("rce.run_url", call.argv)
+    return None
+
+
+def _codes(language: str, args: Sequence[Arg]) -> tuple[list[Arg], bool]:
+    """The programs given in options; and whether a module is run instead of a program."""
+    flags = CODE_OPTIONS[language].split()
+    letters = frozenset(flag[1] for flag in flags if len(flag) == 2)
+    takes = VALUE_LETTERS.get(language, "")
+    found: list[Arg] = []
+    index = 0
+    while index < len(args):
+        arg = args[index]
+        index += 1
+        name, equals, value = arg.partition("=")
+        if arg in flags:
+            found += args[index : index + 1]
+            index += 1
+        elif equals and name.startswith("--") and name in flags:
+            found.append(arg.like(value))
+        elif arg == "--" or arg[:1] != "-" or arg == "-":
+            break
+        elif not arg.startswith("--"):
+            code, used, module = _in_cluster(arg, letters, takes, language)
+            if module:
+                return found, True
+            if code is not None:
+                found += [arg.like(code)] if code else args[index : index + 1]
+                index += not code
+            else:
+                index += used
+        if found and language == "python":
+            break
+    return found, False
+
+
+def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) -> tuple[str | None, int, bool]:
+    """The code in `-lane 'code'`: (what is left of the argument after the letter, arguments to skip, a module)."""
+    for place in range(1, len(arg)):
+        letter = arg[place]
+        if letter == "m" and language == "python":
+            return None, 0, True
+        if letter in letters:
+            return arg[place + 1 :], 0, False
+        if letter in takes:
+            return None, int(place + 1 == len(arg) and letter not in "iC0l"), False
+    return None, 0, False
+
+
+def judge_code(walk: Running, call: Call, language: str, code: Value) -> None:
+    """Show a program in another language to those who can read it."""
+    from .. import embedded
+
+    if isinstance(code, Either):
+        for option in code.options:
+            if option is not None:
+                judge_code(walk, call, language, option)
+        return
+    if code.text.strip() == UNKNOWN:
+        walk.report("rce.download_to_shell" if Taint.NETWORK in code.taints else "dynamic.script", call.argv)
+        return
+
+    def shell(text: Value) -> Value:
+        with walk.wrapped(call.name):
+            return walk.run_text(text, None, language)
+
+    def argv(args: Sequence[Arg]) -> Value:
+        with walk.wrapped(call.name), walk.nested():
+            return walk.run(args, None, functions=False, builtins=False)
+
+    matches = embedded.judge(language, code, shell=shell, argv=argv, cwd=walk.cwd, project=walk.judgement.project)
+    walk.judgement.add(list(matches), call.argv, walk.span(call.argv))
+
+
+HANDLERS: dict[str, Handler] = {**dict.fromkeys(SHELLS, _shell), **dict.fromkeys(LANGUAGES, _language)}

@@ -1,0 +1,261 @@
+"""Judge one command line: find out what its name stands for, follow what it runs in turn, and show it to the rules."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from ..rules import Command as Line
+from . import effects, emulate
+from .builtins import BUILTINS
+from .compound_walk import CompoundWalk
+from .handlers import Call, Handler, handler_of
+from .judgement import Limit
+from .languages import COMMAND_VARIABLES, INJECTING_VARIABLES
+from .names import possible_names
+from .operators import shell_quoted
+from .state import Defined
+from .syntax import Assignment, Simple, Word
+from .values import EMPTY, UNKNOWN, Arg, Array, Either, Stored, Taint, Value, either, joined, taints_of, unknown
+
+MAX_WRAPPERS = 24
+_SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
+
+
+class Running(CompoundWalk):
+    """Runs command lines, without running them."""
+
+    under: tuple[str, ...] = ()
+    """The programs that this one was started through, outermost first."""
+    remote = 0
+    """How many machines or containers away from this one."""
+    _calls: tuple[str, ...] = ()
+
+    def simple(self, node: Simple, stdin: Value | None) -> Value:
+        self.place = (node.start, node.end)
+        if not node.words:
+            return self._only_assignments(node)
+        declared = [word for word in node.words if isinstance(word, Assignment)]
+        words = [word for word in node.words if isinstance(word, Word)] if declared else node.words
+        argv = self.expander.args(words)  # type: ignore[arg-type]
+        stdin, outputs = self.redirects(node.redirects, stdin) if node.redirects else (stdin, [])
+        if not argv:
+            return self.emit(EMPTY, outputs)
+        if node.assignments:
+            out = self._with_assignments(node.assignments, argv, stdin)
+        else:
+            out = self.run(argv, stdin, declared=declared)
+        return self.emit(out, outputs) if outputs else out
+
+    def _only_assignments(self, node: Simple) -> Value:
+        for assignment in node.assignments:
+            self.make_assignment(assignment)
+            if assignment.name in self.exported:
+                self.on_assign(assignment.name, self.state.variables.get(assignment.name))
+        reads, outputs = self.redirects(node.redirects, None)
+        if outputs:
+            return self.emit(reads or EMPTY, outputs)
+        return reads if reads is not None else EMPTY  # $(<file)
+
+    def _with_assignments(self, assignments: Sequence[Assignment], argv: list[Arg], stdin: Value | None) -> Value:
+        """`A=1 command`: the variables hold while it runs."""
+        before = {node.name: self.state.variables.get(node.name) for node in assignments}
+        added = [node.name for node in assignments if node.name not in self.exported]
+        for node in assignments:
+            self.make_assignment(node)
+            self.on_assign(node.name, self.state.variables.get(node.name))
+        self.exported.update(added)
+        try:
+            return self.run(argv, stdin)
+        finally:
+            self.exported.difference_update(added)
+            for name, value in before.items():
+                self.state.assign(name, value)
+
+    def on_assign(self, name: str, value: Stored | None) -> None:
+        """A variable that programs will see: some of them make programs run or load something."""
+        if isinstance(value, Array) or value is None or not value.text:
+            return
+        if name in COMMAND_VARIABLES:
+            if value.known:
+                self.run_text(value, None, name)
+        elif name in INJECTING_VARIABLES:
+            self.report("env.inject", [name, value.text])
+
+    # Command lines
+
+    def run(
+        self,
+        argv: Sequence[Arg],
+        stdin: Value | None,
+        *,
+        declared: Sequence[Assignment] = (),
+        functions: bool = True,
+        builtins: bool = True,
+    ) -> Value:
+        """Judge a command line; what it would print. `functions`: its name may be a function or an alias."""
+        self.judgement.step()
+        if not argv:
+            return EMPTY
+        name = argv[0]
+        if UNKNOWN in name or name.glob or not name:
+            return self._unknown_name(argv, stdin, declared)
+        if functions:
+            found = self._alias_or_function(argv, stdin)
+            if found is not None:
+                return found
+        base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
+        base = base.removesuffix(".exe") or str(name)
+        self.judgement.lines.append((argv, self.frame, self.place, self.nest + len(self.under)))
+        call = Call(base, argv[1:], stdin, name, declared)
+        out: Value | None = None
+        if builtins and (handler := BUILTINS.get(base)):
+            out = handler(self, call)
+            if out is not None and base in _SELF_CONTAINED:
+                return out
+        made = self._made_program(name, call)
+        if made is not None:
+            return made
+        outer: Handler | None = handler_of(base)
+        if outer is not None and out is None:
+            out = outer(self, call)
+        self._show_to_rules(call)
+        effects.files_made(self, call)
+        return out if out is not None else self._output(call)
+
+    def _show_to_rules(self, call: Call) -> None:
+        line = Line(
+            call.name,
+            call.args,
+            cwd=self.cwd,
+            project=self.judgement.project,
+            stdin=call.stdin,
+            files=self.known_file,
+            argv0=str(call.program),
+        )
+        matches = self.judgement.book.findings(line)
+        if matches:
+            argv = [call.program, *call.args]
+            self.judgement.add(matches, argv, self.span(argv))
+
+    def _output(self, call: Call) -> Value:
+        out = emulate.output(call.name, call.args, call.stdin, self.known_file)
+        if out is None:
+            return effects.unknown_output(self, call)
+        if call.name in ("tee", "sponge"):
+            for arg in call.args:
+                if arg[:1] != "-":
+                    self.emit(out, [(">", arg, True)])
+        return out
+
+    def _unknown_name(self, argv: Sequence[Arg], stdin: Value | None, declared: Sequence[Assignment]) -> Value:
+        """A name that is not known: every program that it may be is judged; when that cannot be said, a person is asked."""
+        name = argv[0]
+        names = possible_names(name, self.judgement.book)
+        if names is None:
+            self.report("dynamic.command", argv)
+            self.judgement.lines.append((argv, self.frame, self.place, self.nest + len(self.under)))
+            if name == UNKNOWN and not name.quoted and len(argv) > 1:
+                self.run(argv[1:], stdin, declared=declared)  # it may be empty
+            return unknown(name.taints)
+        outs = [
+            self.run([name.like(candidate), *argv[1:]], stdin, declared=declared) for candidate in map(_plain, names)
+        ]
+        return either(outs) or EMPTY
+
+    def _alias_or_function(self, argv: Sequence[Arg], stdin: Value | None) -> Value | None:
+        name = str(argv[0])
+        alias = self.state.aliases.get(name)
+        if alias is not None:  # only an interactive shell expands it: the name itself is judged too
+            self.state.alias(name, None)
+            text = alias.text + "".join(" " + shell_quoted(arg) for arg in argv[1:])
+            self.run_text(Value(text, alias.taints | taints_of(argv)), stdin, "alias", same_shell=True)
+            self.state.alias(name, alias)
+        found = self.state.functions.get(name)
+        if not found:
+            return None
+        outs = [self._call(name, function, argv[1:], stdin) for function in found]
+        # A shell that was started since has the function only if it was exported.
+        return joined(outs) if all(function.level == self.level for function in found) else None
+
+    def _call(self, name: str, function: Defined, args: Sequence[Arg], stdin: Value | None) -> Value:
+        if name in self._calls:
+            if self.concurrent:
+                self.report("proc.fork_bomb", [name])
+            return unknown()
+        saved = self.state.arguments
+        self.state.arguments = tuple(arg.value() for arg in args)
+        calls, self._calls = self._calls, (*self._calls, name)
+        try:
+            with self.inside(function.frame), self.nested():
+                return self.command(function.body, stdin)
+        finally:
+            self._calls = calls
+            self.state.arguments = saved
+
+    def _made_program(self, name: Arg, call: Call) -> Value | None:
+        """A program that the command itself has made: it is what was written into it."""
+        if not self.state.files:
+            return None
+        path = str(name)
+        if "/" not in path:
+            path = self._in_search_path(path)
+        content = self.known_file(path) if path else None
+        if content is None or path.startswith("/dev/"):
+            return None
+        return self.run_content(content, call.args, call.stdin, path)
+
+    def _in_search_path(self, name: str) -> str:
+        """Where a program is found, if a directory of PATH got it from this command."""
+        search = self.state.variables.get("PATH")
+        if not isinstance(search, Value):
+            return ""
+        for directory in search.text.split(":")[:32]:
+            if self.known_file(f"{directory or '.'}/{name}") is not None:
+                return f"{directory or '.'}/{name}"
+        return ""
+
+    def run_content(self, content: Value, args: Sequence[Arg], stdin: Value | None, path: str) -> Value:
+        """A file that is run as a program: by its first line, else by the shell."""
+        if isinstance(content, Either):
+            outs = [self.run_content(option, args, stdin, path) for option in content.options if option is not None]
+            return either(outs) or EMPTY
+        if not content.known and content.text.strip() == UNKNOWN:
+            if Taint.NETWORK in content.taints:
+                self.report("rce.download_to_shell", [path])
+            return unknown(content.taints)
+        first, _, _ = content.text.partition("\n")
+        interpreter = [Arg(part) for part in first[2:].split()] if first.startswith("#!") else [Arg("sh")]
+        self.state.write(script := f"/dev/fd/script{len(self.judgement.lines)}", content)
+        with self.wrapped(path):
+            return self.run([*interpreter, Arg(script), *args], stdin, functions=False)
+
+    @contextlib.contextmanager
+    def wrapped(self, name: str) -> Iterator[None]:
+        """Inside a program that runs another."""
+        outer = self.under
+        if len(outer) >= MAX_WRAPPERS:
+            raise Limit("too many programs that run one another")
+        self.under = (*outer, name)
+        try:
+            yield
+        finally:
+            self.under = outer
+
+    @contextlib.contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """On another machine or in a container: its own directory, its own users."""
+        under, self.under = self.under, ()
+        cwd = self.state.cwd
+        self.remote += 1
+        try:
+            yield
+        finally:
+            self.remote -= 1
+            self.under = under
+            self.state.cwd = cwd
+
+
+def _plain(name: str) -> str:
+    """A name without what made it uncertain."""
+    return name.replace("*", "_").replace("?", "_").replace("[", "_").replace(UNKNOWN, "_")

@@ -1,0 +1,210 @@
+"""The shell's variables, files and directory as the walk reads and changes them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .. import paths
+from ..assessment import Span
+from ..rules import on_read, on_write
+from .frames import Frame
+from .judgement import Judgement
+from .state import State
+from .syntax import Assignment
+from .values import EMPTY, UNKNOWN, Arg, Array, Either, Stored, Taint, Value, joined, unknown
+from .worlds import Worlds
+
+if TYPE_CHECKING:
+    from .expand import Expander
+
+_ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
+_MAX_ELEMENTS = 4_096
+SECRET_CLASSES = frozenset(("credential", "credential-name"))
+
+
+class ShellState:
+    """What one shell sees."""
+
+    expander: Expander
+    frame: Frame
+    place: Span
+
+    def __init__(self, judgement: Judgement, state: State) -> None:
+        self.judgement = judgement
+        self.state = state
+        self.worlds = Worlds(state)
+        self.pick = self.worlds.pick
+        self._level = 0
+        """How many shells have been started inside one another."""
+        self._levels: dict[str, int] = {}
+        self._perhaps: dict[int, Either] = {}
+        self.exported: set[str] = set(_ENVIRONMENT)
+        self.references: dict[str, str] = {}
+        """`declare -n`: names that stand for another."""
+
+    # Findings
+
+    def report(self, rule_id: str, argv: Sequence[str]) -> None:
+        self.judgement.report(rule_id, argv, self.span(argv))
+
+    def span(self, argv: Sequence[str]) -> Span:
+        """Where a command line stands in the judged text; the whole simple command when its words are not its own."""
+        words = [word for arg in argv if (word := getattr(arg, "word", None)) is not None]
+        inside = [word for word in words if self.place[0] <= word.start and word.end <= self.place[1]]
+        if inside and len(inside) == len(words):
+            return self.frame.span(min(word.start for word in inside), max(word.end for word in inside))
+        return self.frame.span(*self.place)
+
+    # Variables
+
+    def lookup(self, name: str) -> Stored | None:
+        name = self.references.get(name, name)
+        if name in ("@", "*"):
+            arguments = self.state.arguments
+            if arguments is None:
+                return None
+            return Array({str(number): value for number, value in enumerate(arguments)})
+        if name.isdigit():
+            return self._argument(int(name))
+        if name == "#":
+            arguments = self.state.arguments
+            return None if arguments is None else Value(str(len(arguments)))
+        if name == "PWD":
+            return self.state.cwd
+        value = self.state.variables.get(name)
+        if self._level and value is not None:
+            return self._as_child_sees(name, value)
+        return value
+
+    def _argument(self, number: int) -> Value | None:
+        arguments = self.state.arguments
+        if number == 0 or arguments is None:
+            return None
+        return arguments[number - 1] if number <= len(arguments) else EMPTY
+
+    def _as_child_sees(self, name: str, value: Stored) -> Stored:
+        """A shell that was started sees what was exported; for the rest both are possible (`set -a`, `export -p`)."""
+        if name in self.exported or self._levels.get(name, 0) >= self._level or isinstance(value, Array):
+            return value
+        options = value.options if isinstance(value, Either) else (value,)
+        return self._perhaps.setdefault(id(value), Either((*options, None)))
+
+    def assign(self, name: str, value: Stored | None) -> None:
+        name = self.references.get(name, name)
+        if self._level:
+            self._levels[name] = self._level
+        self.state.assign(name, value)
+
+    @contextlib.contextmanager
+    def child_shell(self) -> Iterator[None]:
+        """A shell that was started as a program: it has only what was exported."""
+        self._level += 1
+        try:
+            yield
+        finally:
+            self._level -= 1
+
+    @property
+    def level(self) -> int:
+        return self._level
+
+    def make_assignment(self, node: Assignment) -> None:
+        """Do what `name=value` says."""
+        old = self.state.variables.get(self.references.get(node.name, node.name))
+        if node.elements is not None:
+            self.assign(node.name, self._array(node, old))
+            return
+        value = self.expander.one(node.value)
+        if node.index is not None:
+            self.assign(node.name, self._with_element(old, self.expander.one(node.index), value, appends=node.appends))
+        elif node.appends:
+            first = old.items.get("0", EMPTY) if isinstance(old, Array) else old
+            if isinstance(first, Either):
+                first = self.worlds.pick(id(first), first)
+            self.assign(node.name, joined([first if first is not None else unknown(), value]))
+        else:
+            self.assign(node.name, value)
+
+    def _array(self, node: Assignment, old: Stored | None) -> Array:
+        items: dict[str, Value] = {}
+        associative = isinstance(old, Array) and old.associative
+        if node.appends and isinstance(old, Array):
+            items.update(old.items)
+        elif node.appends and old is not None:
+            items["0"] = old  # type: ignore[assignment]
+        following = len(items)
+        for index, word in node.elements or ():
+            if index is not None:
+                key = self.expander.one(index).text
+                number = None if associative else self.expander.parameters.number(Value(key))
+                items[key if number is None else str(number)] = self.expander.one(word)
+                following = (number if number is not None else following) + 1
+                continue
+            for field in self.expander.fields(word):
+                items[str(following)] = field.value()
+                following += 1
+        return Array(items, associative=associative)
+
+    def _with_element(self, old: Stored | None, index: Value, value: Value, *, appends: bool) -> Stored:
+        items = dict(old.items) if isinstance(old, Array) else {} if old is None else {"0": old}
+        associative = isinstance(old, Array) and old.associative
+        number = None if associative else self.expander.parameters.number(index)
+        key = index.text if associative else UNKNOWN if number is None else str(number)
+        if len(items) > _MAX_ELEMENTS:
+            return unknown(value.taints)
+        if UNKNOWN in key:  # any of them may have been set
+            return Array(
+                {name: unknown(item.taints | value.taints) for name, item in items.items()}
+                or {"0": unknown(value.taints)},
+                associative=associative,
+            )
+        items[key] = joined([items.get(key, EMPTY), value]) if appends else value
+        if not associative:
+            items = dict(sorted(items.items(), key=lambda item: int(item[0]) if re.fullmatch(r"-?\d+", item[0]) else 0))
+        return Array(items, associative=associative)
+
+    # Files
+
+    @property
+    def cwd(self) -> str:
+        value = self.state.cwd
+        if isinstance(value, Either):
+            value = self.worlds.pick(id(value), value) or EMPTY
+        return value.text
+
+    def path(self, path: str) -> str:
+        """A path as files are remembered by it."""
+        return paths.normalise(str(path), self.cwd, self.judgement.project)
+
+    def classes(self, path: str) -> frozenset[str]:
+        return paths.classes(path, self.cwd, self.judgement.project)
+
+    def known_file(self, path: str) -> Value | None:
+        """What a file holds, if the command itself has made it."""
+        if not self.state.files:
+            return None
+        found = self.state.files.get(path)
+        return found if found is not None else self.state.files.get(self.path(path))
+
+    def read_file(self, path: Arg) -> Value:
+        known = self.known_file(path)
+        if known is not None:
+            return known
+        self.judgement.add(on_read(path, self.cwd, self.judgement.project), ["<", path], self.span([path]))
+        if path.startswith(("/dev/tcp/", "/dev/udp/")):
+            return unknown([Taint.NETWORK])
+        secret = not self.classes(path).isdisjoint(SECRET_CLASSES)
+        return unknown([Taint.CREDENTIAL] if secret else ())
+
+    def on_write(self, target: Arg, operator: str, content: Value) -> None:
+        matches = on_write(target, self.cwd, self.judgement.project)
+        if matches:
+            self.judgement.add(matches, [operator, target], self.span([target]))
+        if target.startswith(("/dev/tcp/", "/dev/udp/")):
+            if Taint.CREDENTIAL in content.taints:
+                self.report("exfil.pipe", [operator, target])
+            elif content.text == UNKNOWN:
+                self.report("rce.reverse_shell", [operator, target])

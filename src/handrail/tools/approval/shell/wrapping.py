@@ -1,0 +1,128 @@
+"""Follow programs that run another one given on their command line, as the table of wrappers says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from . import effects
+from .handlers import Call, Handler
+from .values import EMPTY, UNKNOWN, Arg, Value, taints_of
+from .wrapper_table import TERMINALS, WRAPPERS
+from .wrappers import Wrapper, skip_options
+
+if TYPE_CHECKING:
+    from .running import Running
+
+
+def wrap(walk: Running, call: Call) -> Value | None:
+    """Run what a wrapper runs."""
+    name, wrapper = call.name, WRAPPERS[call.name]
+    start, options = skip_options(call.args, wrapper.letters, wrapper.words, assignments=wrapper.assignments)
+    given = {option for option, _ in options}
+    if not given.isdisjoint(wrapper.inert.split()):
+        if name == "command" and start < len(call.args):
+            return Value(f"{call.args[start]}\n")
+        return EMPTY
+    for option, value in options:
+        if option in wrapper.text.split() and value is not None:
+            with walk.wrapped(name):
+                return walk.run_text(value.value(), call.stdin, "-c")
+        if option == "=" and value is not None:
+            variable, _, text = value.partition("=")
+            walk.on_assign(variable, Value(text, value.taints, value.word))
+    rest = _before_command(name, wrapper, call.args[start:], options)
+    if rest is None:
+        return EMPTY
+    if wrapper.raises and not rest and not given.isdisjoint(("-s", "-i", "--shell", "--login")):
+        walk.report("privilege.root_shell", call.argv)
+    if not rest:
+        return effects.unknown_output(walk, call)
+    return _run_inside(walk, call, wrapper, options, rest)
+
+
+def _run_inside(
+    walk: Running, call: Call, wrapper: Wrapper, options: list[tuple[str, Arg | None]], rest: Sequence[Arg]
+) -> Value:
+    name, given = call.name, dict(options)
+    split = given.get("-S", given.get("--split-string")) if name == "env" else None
+    directory = next(
+        (value for option, value in options if option in wrapper.chdir.split() and value is not None), None
+    )
+    with walk.wrapped(name):
+        mark, cwd = walk.state.mark(), walk.state.cwd
+        if directory is not None:
+            walk.state.cwd = Value(walk.path(directory))
+        if name == "env" and not {"-i", "-", "--ignore-environment"} & given.keys():
+            _assign(walk, options)
+        if split is not None:
+            out = walk.run([*_split_string(split), *rest], call.stdin, functions=False, builtins=False)
+        elif wrapper.joined and not {"-x", "--exec"} & given.keys():
+            out = walk.run_text(_together(rest), call.stdin, "-c")
+        else:
+            builtins = name in ("command", "builtin", "exec", "noglob", "nocorrect")
+            out = walk.run(rest, call.stdin, functions=False, builtins=builtins)
+        if directory is not None:
+            walk.state.cwd = cwd
+        if name == "env":
+            walk.state.undo(mark)
+    return out
+
+
+def _assign(walk: Running, options: list[tuple[str, Arg | None]]) -> None:
+    for option, value in options:
+        if option == "=" and value is not None:
+            variable, _, text = value.partition("=")
+            walk.assign(variable, Value(text, value.taints))
+
+
+def _before_command(
+    name: str, wrapper: Wrapper, rest: Sequence[Arg], options: list[tuple[str, Arg | None]]
+) -> Sequence[Arg] | None:
+    """What is left when everything before the command is skipped; None when the wrapper does something else."""
+    if wrapper.assignments:
+        while rest and (
+            re.match(r"[A-Za-z_][\w.]*=", rest[0]) or rest[0] == "-" or (rest[0] == UNKNOWN and len(rest) > 1)
+        ):
+            options.append(("=", rest[0]))
+            rest = rest[1:]
+    if name in TERMINALS:
+        return _in_terminal(rest, options)
+    if name in ("nice", "time", "timeout", "stdbuf"):
+        while rest and re.fullmatch(r"-\d+|--", rest[0]):
+            rest = rest[1:]
+    if name == "flock" and len(rest) > 2 and rest[1] in ("-c", "--command"):
+        return [Arg("sh"), Arg("-c"), *rest[2:]]
+    if name in ("sg", "newgrp") and len(rest) > 2 and rest[1] == "-c":
+        return [Arg("sh"), *rest[1:]]
+    rest = rest[wrapper.operands :]
+    if rest and rest[0] == "--":
+        rest = rest[1:]
+    return rest
+
+
+def _in_terminal(rest: Sequence[Arg], options: list[tuple[str, Arg | None]]) -> Sequence[Arg] | None:
+    if any(option in ("-e", "-x", "--command") for option, _ in options) or rest:
+        given = [value for option, value in options if option == "--command" and value is not None]
+        return (
+            [Arg("sh"), Arg("-c"), *given] if given else [Arg("sh"), Arg("-c"), Arg(" ".join(rest))] if rest else None
+        )
+    return None
+
+
+def _split_string(text: Arg) -> list[Arg]:
+    """`env -S` cuts a text into words as a shell would, but expands nothing else."""
+    import shlex
+
+    try:
+        return [text.like(word) for word in shlex.split(text, posix=True)]
+    except ValueError:
+        return [text.like(UNKNOWN)]
+
+
+def _together(words: Sequence[Arg]) -> Value:
+    return Value(" ".join(words), taints_of(words), words[0].word if len(words) == 1 else None)
+
+
+HANDLERS: dict[str, Handler] = dict.fromkeys(WRAPPERS, wrap)
