@@ -14,6 +14,8 @@ HandrailError
 ├── RegistrationError         (also ValueError) a tool that cannot be registered
 ├── UnknownToolset            (also ValueError)
 ├── ResultNotFound            (also LookupError)
+├── RequestNotFound           (also LookupError)
+├── StoreError                what is kept on disk cannot be read or written
 └── ConfigError               (also ValueError) names the file, the line and the key
 
 `ToolError.error_type` is part of the public contract: programs react to it, so a value never changes its meaning.
@@ -84,6 +86,14 @@ class UnknownToolset(HandrailError, ValueError):
 
 class ResultNotFound(HandrailError, LookupError):
     """No stored result has that id."""
+
+
+class RequestNotFound(HandrailError, LookupError):
+    """No approval request, or more than one, has that id."""
+
+
+class StoreError(HandrailError):
+    """A database of ours that cannot be used: the message names the file and what to do."""
 
 
 class ConfigError(HandrailError, ValueError):

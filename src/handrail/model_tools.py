@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .async_bridge import run_async
 from .config import load_config
-from .config.paths import state_dir
+from .config.paths import config_path, state_dir
 from .plugins.manager import hooks
 from .plugins.sources import find_plugins
 from .runtime.definitions import Definitions
@@ -20,13 +20,16 @@ from .tools.registry import registry
 from .toolsets import Toolsets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping, Sequence
 
+    from .config import Config
     from .plugins.loading import Plugins
+    from .protocols import Action, Approver
     from .runtime.concurrency import Batches
     from .runtime.schemas import Format
+    from .tools.approval.gate import ApprovalGate
     from .tools.outcome import Outcome
-    from .types import JsonDict
+    from .types import JsonDict, ToolContext
 
 
 CONFIG_HOOKS = "config.yaml"
@@ -63,6 +66,8 @@ class Handrail:
             results=results,
             environments=self.environments,
             processes=self.processes,
+            gate=_LateGate(self),
+            approver=_absent(config),
         )
         self.definitions = Definitions(registry, self.toolsets)
 
@@ -87,10 +92,37 @@ class Handrail:
         hooks.unregister_plugin(CONFIG_HOOKS)
 
     @cached_property
+    def gate(self) -> ApprovalGate:
+        """What every dangerous action passes. It reads the configuration by itself, and again when that changes."""
+        from .tools.approval.gate import ApprovalGate
+        from .tools.approval.settings import Settings
+
+        return ApprovalGate(Settings(path=config_path()), folder=state_dir())
+
+    @cached_property
     def batches(self) -> Batches:
         from .runtime.concurrency import Batches
 
         return Batches(self.runtime)
+
+
+class _LateGate:
+    """Loads the gate when the first action comes to it: most starts see none."""
+
+    def __init__(self, here: Handrail) -> None:
+        self._here = here
+
+    def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
+        return self._here.gate.review(actions, context)
+
+
+def _absent(config: Config) -> Approver | None:
+    """Who answers where no person can be asked."""
+    if config.approvals.headless == "deny":
+        return None
+    from .tools.approval.approvers import QueueApprover
+
+    return QueueApprover()
 
 
 _default: Handrail | None = None

@@ -14,6 +14,7 @@ class Decision(Enum):
     """The closed set of answers to an approval request. Silence is not among them: no answer is a denial."""
 
     ONCE = "once"
+    TASK = "task"  # for a while, and a number of times, in this task
     SESSION = "session"
     ALWAYS = "always"
     DENY = "deny"
@@ -21,23 +22,6 @@ class Decision(Enum):
     @property
     def allows(self) -> bool:
         return self is not Decision.DENY
-
-
-class ApprovalRequest(NamedTuple):
-    """What a person is asked before something happens."""
-
-    tool: str
-    arguments: Mapping[str, Any]
-    reason: str
-    rule_key: str = ""
-    task_id: str | None = None
-    session_id: str | None = None
-
-
-class Approver(Protocol):
-    """Whoever may say yes. Raising or not answering counts as no."""
-
-    def decide(self, request: ApprovalRequest) -> Decision: ...
 
 
 class ActionKind(Enum):
@@ -60,6 +44,58 @@ class Action(NamedTuple):
     isolated: bool = False
     reaches_host: bool = True
     details: Mapping[str, Any] = {}
+
+
+class Concern(NamedTuple):
+    """One reason to ask: the rule that found it, the part of the text that it is about, and what a lasting yes covers."""
+
+    rule: str
+    why: str
+    start: int = 0
+    end: int = 0
+    key: str = ""  # what a grant for it is kept under: the rule and how far its effect goes
+    covers: str = ""  # the same for people
+
+
+class ApprovalRequest(NamedTuple):
+    """What a person is asked before something happens. `id` is what an answer from elsewhere names."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    reason: str
+    rule_key: str = ""
+    task_id: str | None = None
+    session_id: str | None = None
+    id: str = ""
+    kind: ActionKind = ActionKind.TOOL
+    text: str = ""
+    cwd: str = ""
+    environment: str = ""
+    concerns: tuple[Concern, ...] = ()
+    offers: tuple[Decision, ...] = (Decision.ONCE, Decision.DENY)
+    expires_at: float = 0.0  # as `time.time()`: no answer by then is a denial
+
+
+class Answer(NamedTuple):
+    """A decision and who made it. `seconds` and `uses` bound one that holds for a task."""
+
+    decision: Decision
+    by: str = ""
+    why: str = ""
+    seconds: float | None = None
+    uses: int | None = None
+
+
+Reply = Decision | Answer | None
+
+
+class Approver(Protocol):
+    """Whoever may say yes. None passes the question on to the next, if there is one; raising or not answering is a no.
+
+    An `async def` holds no thread while it waits, and is cancelled when somebody else was faster.
+    """
+
+    def decide(self, request: ApprovalRequest) -> Reply | Awaitable[Reply]: ...
 
 
 class Gate(Protocol):

@@ -64,6 +64,26 @@ def mask_secrets(text: str) -> str:
     return text
 
 
+def secret_values() -> tuple[str, ...]:
+    """What this process's own secret variables hold."""
+    return tuple(
+        value
+        for name, value in os.environ.items()
+        if len(value) >= _SHORTEST_SECRET_VALUE and re.search(_SECRET_NAME, name)
+    )
+
+
+def secret_places(text: str, values: tuple[str, ...] | None = None) -> list[tuple[int, int]]:
+    """Start and end of what looks like a secret, or is one of these values (by default those of this process)."""
+    places = [match.span() for match in re.finditer(_SECRET_SHAPES, text)]
+    places += [(match.end(1) + 1, match.end()) for match in re.finditer(_BEARER, text)]
+    places += [(match.end(1) + 1, match.end() - 1) for match in re.finditer(_URL_PASSWORD, text)]
+    for value in secret_values() if values is None else values:
+        if value in text:
+            places += [match.span() for match in re.finditer(re.escape(value), text)]
+    return places
+
+
 def well_formed(text: str) -> str:
     """The same text, with lone surrogates (which no encoding can carry) replaced by U+FFFD."""
     try:

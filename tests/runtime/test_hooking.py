@@ -239,8 +239,9 @@ class TestAsking:
             error = error_in(outcome)
             assert error["error_type"] == "denied"
             assert "this deletes" in error["error"]
-            assert "Do not try the same in another way" in error["error"]
-        assert runtime.approver.asked == [ApprovalRequest("tool", {"path": "/x"}, "this deletes", "delete", "t", "s")]
+            assert "Do not try to reach the same by another" in error["error"]
+        asked = [request[:6] for request in runtime.approver.asked]
+        assert asked == [("tool", {"path": "/x"}, "this deletes", "delete", "t", "s")]
 
     def test_a_dictionary_asks_too(
         self, hook_manager: HookManager, runtime: Runtime, handle: Any, ran: list[Any]
@@ -266,7 +267,7 @@ class TestAsking:
         hook_manager.register_hook("pre_tool_call", lambda: Ask("sure?"))
         error = error_in(handle("tool", {}))
         assert error["error_type"] == "denied"
-        assert "nobody to ask" in error["error"]
+        assert "nobody is there to ask" in error["error"]
         assert ran == []
 
     def test_asking_shows_what_will_run(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from handrail.testing import OpenGate
 from handrail.tools import patch_tool, read_file_tool  # noqa: F401  register the tools
 from handrail.tools.files.diff import MAX_DIFF_CHARS
 from handrail.tools.files.local import LocalFiles
@@ -33,7 +34,7 @@ class B:
 
 def call(name: str, folder: Path, *, roots: tuple[str, ...] = (), **args: Any) -> dict[str, Any]:
     context = ToolContext(task_id=str(folder), files=LocalFiles(cwd=str(folder), roots=roots))
-    return json.loads(str(registry.dispatch(name, args, context=context)))
+    return json.loads(str(registry.dispatch(name, args, context=context, gate=OpenGate())))
 
 
 def replace(folder: Path, old: str, new: str, path: str = "a.py", **more: Any) -> dict[str, Any]:

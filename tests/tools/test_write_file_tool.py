@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from handrail.testing import OpenGate
 from handrail.tools import read_file_tool, write_file_tool  # noqa: F401  register the tools
 from handrail.tools.files.diff import MAX_DIFF_CHARS
 from handrail.tools.files.local import LocalFiles
@@ -24,7 +25,7 @@ def call(
     name: str, folder: Path, *, task: str = "t", limits: dict[str, Any] | None = None, **args: Any
 ) -> dict[str, Any]:
     context = ToolContext(task_id=task, files=LocalFiles(cwd=str(folder), **(limits or {})))
-    return json.loads(str(registry.dispatch(name, args, context=context)))
+    return json.loads(str(registry.dispatch(name, args, context=context, gate=OpenGate())))
 
 
 def write(folder: Path, path: str, content: str, **more: Any) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def examine() -> Iterator[Finding]:
     yield from _tools()
     yield from _plugins(config)
     yield from _toolsets(config)
+    yield _gate(config)
     yield _ripgrep()
 
 
@@ -131,6 +132,43 @@ def _toolsets(config: Config) -> Iterator[Finding]:
     except HandrailError as error:
         fix = "correct it with `handrail config set` or `unset`"
         yield Finding("tools.enabled_toolsets, .disabled_toolsets", Health.BROKEN, str(error), fix)
+
+
+def _gate(config: Config) -> Finding:
+    """Whether what is dangerous would be asked, and who would answer."""
+    from ..config import config_path, state_dir
+    from ..tools.approval.gate import STORE_NAME
+    from ..tools.approval.settings import Settings
+
+    settings = config.approvals
+    try:
+        Settings(path=config_path()).policy()
+        waiting = _waiting(state_dir() / STORE_NAME)
+    except HandrailError as error:
+        fix = "correct it; until then nothing that passes the gate runs"
+        return Finding("approvals", Health.BROKEN, str(error), fix)
+    told = f"{waiting} waiting, {len(config.command_allowlist)} kinds always allowed"
+    if settings.mode == "off":
+        fix = "set it with `handrail config set approvals.mode manual`"
+        return Finding(
+            "approvals", Health.MISSING, f"mode off: nobody is asked before something dangerous; {told}", fix
+        )
+    if settings.mode == "smart" and not (settings.smart_url and settings.smart_model):
+        fix = "set approvals.smart_url and approvals.smart_model; until then a person is asked"
+        return Finding("approvals", Health.MISSING, f"mode smart has no model to ask; {told}", fix)
+    return Finding("approvals", Health.OK, f"mode {settings.mode}; {told}")
+
+
+def _waiting(store: Path) -> int:
+    from ..store.approvals import ApprovalStore
+
+    if not store.exists():
+        return 0
+    opened = ApprovalStore(store)
+    try:
+        return len(opened.pending())
+    finally:
+        opened.close()
 
 
 def _ripgrep() -> Finding:

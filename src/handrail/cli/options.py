@@ -64,3 +64,9 @@ Timeout = Annotated[
         "--timeout", metavar="SECONDS", callback=_some_time, help="Cancel what is not done by then; exit code 124."
     ),
 ]
+Yolo = Annotated[
+    bool,
+    typer.Option(
+        "--yolo", help="Ask nobody about dangerous actions. What can never run, and your deny list, still hold."
+    ),
+]

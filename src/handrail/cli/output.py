@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -20,6 +21,9 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 _UNSEEN = [*range(9), *range(11, 32), *range(127, 160), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
 _MADE_VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _UNSEEN}
 
+_notes = threading.Lock()
+_held: list[str] | None = None
+
 
 def say(message: str) -> None:
     """What went wrong, or what the person should know."""
@@ -27,9 +31,32 @@ def say(message: str) -> None:
 
 
 def note(line: str, *, mark: str = "") -> None:
-    """One line on stderr, behind a mark that may be painted."""
+    """One line on stderr, behind a mark that may be painted. While a question stands there, it waits."""
+    text = f"{mark} {visible(line)}\n" if mark else f"{visible(line)}\n"
+    with _notes:
+        if _held is not None:
+            _held.append(text)
+            return
+    _to_stderr(text)
+
+
+@contextlib.contextmanager
+def notes_held() -> Iterator[None]:
+    """Keep notes back, so that what a person is asked and what they type stay together."""
+    global _held  #  there is one stderr
+    with _notes:
+        _held = []
+    try:
+        yield
+    finally:
+        with _notes:
+            kept, _held = _held, None
+        _to_stderr("".join(kept))
+
+
+def _to_stderr(text: str) -> None:
     with contextlib.suppress(OSError):  # nobody is left to be told
-        sys.stderr.write(f"{mark} {visible(line)}\n" if mark else f"{visible(line)}\n")
+        sys.stderr.write(text)
         sys.stderr.flush()
 
 

@@ -6,13 +6,24 @@ import os
 import sys
 from collections.abc import Sequence
 
-from .output import colours, paint, visible
+from .output import colours, notes_held, paint, visible
 
 
 class TerminalPerson:
     """Questions on stderr, answers from stdin. An empty line asks again; the end of input (Ctrl-D) is no answer."""
 
     def ask(self, question: str, choices: Sequence[str]) -> str | None:
+        from ..tools.approval.approvers.terminal import turns
+
+        turn = turns.take()  # one question at a time, whoever asks
+        try:
+            turn.result()
+            with notes_held():
+                return self._asked(question, choices)
+        finally:
+            turns.leave(turn)
+
+    def _asked(self, question: str, choices: Sequence[str]) -> str | None:
         painted = colours(sys.stderr)
         sys.stderr.write(paint(f"? {visible(question)}", "bold", on=painted) + "\n")
         for number, choice in enumerate(choices, 1):

@@ -10,17 +10,19 @@ if TYPE_CHECKING:
     from ..types import Progress
 
 
-def open_runtime() -> Handrail:
-    """Raises ConfigError when the configuration cannot be used."""
-    import logging
-
+def open_runtime(*, yolo: bool = False) -> Handrail:
+    """`yolo` asks nobody. Raises ConfigError when the configuration cannot be used."""
     from ..model_tools import default
     from .person import TerminalPerson
 
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="handrail: %(message)s")
+    _log_as_notes()
     here = default()
     # Someone is there who sees the question and can answer it.
     here.runtime.person = TerminalPerson() if sys.stdin.isatty() and sys.stderr.isatty() else None
+    if yolo:
+        here.gate.settings.lift_asking()
+    else:
+        _ask_at_terminal(here)
     return here
 
 
@@ -29,6 +31,30 @@ def close_runtime() -> None:
     model_tools = sys.modules.get("handrail.model_tools")
     if model_tools is not None:
         model_tools.reset()
+
+
+def _ask_at_terminal(here: Handrail) -> None:
+    from ..tools.approval.approvers import ChainApprover, TerminalApprover
+    from ..tools.approval.approvers.terminal import is_there
+    from .output import notes_held
+
+    if not is_there():
+        return
+    at_terminal, otherwise = TerminalApprover(hold=notes_held), here.runtime.approver
+    here.runtime.approver = at_terminal if otherwise is None else ChainApprover(at_terminal, otherwise)
+
+
+def _log_as_notes() -> None:
+    import logging
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            note(f"handrail: {record.getMessage()}")
+
+    from .output import note
+
+    if not logging.root.handlers:
+        logging.root.addHandler(Notes(logging.WARNING))
 
 
 def show_progress(progress: Progress) -> None:

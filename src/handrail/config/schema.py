@@ -180,6 +180,51 @@ class CallsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalsConfig:
+    """Who decides about dangerous actions, and what needs no decision."""
+
+    mode: Literal["manual", "smart", "off"] = _option(
+        "manual",
+        "manual asks a person; smart lets a small model decide about what stays in the project, and asks a person about "
+        "the rest; off asks nobody. What can never run, and your deny list, hold in every mode.",
+    )
+    timeout: float = _option(
+        300.0, "Seconds to wait for an answer; none by then is a no.", exclusiveMinimum=0, maximum=_LONGEST_SECONDS
+    )
+    headless: Literal["deny", "queue"] = _option(
+        "deny",
+        "Where no person can be asked: deny at once, or queue the question for `handrail approvals answer` in another "
+        "terminal.",
+    )
+    task_minutes: float = _option(
+        30.0, "Minutes that the answer 'task' holds.", exclusiveMinimum=0, maximum=_LONGEST_SECONDS
+    )
+    task_uses: int = _option(20, "How many times the answer 'task' holds.", minimum=1, maximum=_LARGEST_COUNT)
+    allow: tuple[str, ...] = _option(
+        (),
+        "Commands that need no asking, by their first words: `git push origin`, `docker compose down`. `*` is any word.",
+    )
+    deny: tuple[str, ...] = _option(
+        (), "Commands that never run, in the same form; also `tool:NAME` for a tool's name."
+    )
+    ask_tools: tuple[str, ...] = _option((), "Names of tools whose every call asks, such as `mcp__mail__*`.")
+    smart_url: str = _option(
+        "", "Address of an OpenAI-compatible API for the mode smart, such as http://127.0.0.1:11434/v1."
+    )
+    smart_model: str = _option("", "The model to ask there.")
+    smart_key_env: str = _option("", "Environment variable that holds the key for it.")
+    smart_timeout: float = _option(
+        15.0, "Seconds that the model may take; then a person is asked.", exclusiveMinimum=0, maximum=600
+    )
+    history_max_bytes: int = _option(
+        16 * _MIB,
+        "Size of the record of all actions, for `handrail approvals simulate`; the oldest go first. 0 keeps none.",
+        minimum=0,
+        maximum=_LARGEST_SIZE,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PluginConfig:
     """What one plugin may do."""
 
@@ -209,12 +254,15 @@ class Config:
     processes: ProcessesConfig = field(default_factory=ProcessesConfig)
     results: ResultsConfig = field(default_factory=ResultsConfig)
     calls: CallsConfig = field(default_factory=CallsConfig)
+    approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
     plugins: Mapping[str, PluginConfig] = _named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = _named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
     )
     command_allowlist: tuple[str, ...] = _option(
-        (), "Kinds of command that run without asking, because someone once answered 'always'."
+        (),
+        "Kinds of action that need no asking, because someone answered 'always': a rule and how far it reaches, such as "
+        "delete.recursive@project:/srv/app.",
     )
 
 

@@ -7,6 +7,7 @@ import json
 import time
 from asyncio import CancelledError
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..async_bridge import is_being_cancelled, run_async
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 # What a handler that can hear of a cancel may take to end by itself, and give back what it has.
 CANCEL_GRACE_SECONDS = 1.0
 
+
+# The gate ends its own waiting for an answer; this is for one that does not.
+GATE_MARGIN_SECONDS = 60.0
 
 _MOST_PLANS = 200_000
 
@@ -189,7 +193,8 @@ class Runtime:
             return
         prepared.is_reviewed = True
         try:
-            yield Step(self._ask_gate(prepared, entry), cancel=prepared.call.cancel)
+            limit = self.config.approvals.timeout + GATE_MARGIN_SECONDS
+            yield Step(self._ask_gate(prepared, entry), limit, prepared.call.cancel)
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
             self._refuse(prepared, raised)
 
@@ -227,7 +232,14 @@ class Runtime:
     def _hooks_around(self) -> HooksAroundCall:
         from .hooking import HooksAroundCall  # most programs have no hooks
 
-        return HooksAroundCall(self.hooks, self.approver)
+        return HooksAroundCall(self.hooks, self.gate or self._gate_for_questions, self.context)
+
+    @cached_property
+    def _gate_for_questions(self) -> Gate:
+        """A plugin's question passes a gate too, also in a runtime that was given none."""
+        from ..tools.approval.gate import ApprovalGate
+
+        return ApprovalGate()
 
     def _flow(self, call: Call) -> Flow[Outcome]:
         prepared = yield from self.prepare(call)

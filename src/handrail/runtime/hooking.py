@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Denied
-from ..protocols import ApprovalRequest
+from ..protocols import Action, ActionKind
 from ..tools.outcome import Outcome, error_of
+from ..types import CancelToken
 from .arguments import prepare
 from .decoding import plain_copy
-from .steps import Flow, Foreign, Step
+from .steps import Flow, Step
 
 if TYPE_CHECKING:
     from ..plugins.hooks import Ask, Block, Change
     from ..plugins.manager import HookManager, Implementation
-    from ..protocols import Approver
+    from ..protocols import Gate
     from ..tools.registry import ToolEntry
-    from ..types import JsonDict
+    from ..types import JsonDict, ToolContext
     from .dispatch import Call
 
 
 class HooksAroundCall:
     """Unknown means no: a policy hook that fails, and a question that nobody answers, both block the call."""
 
-    def __init__(self, hooks: HookManager, approver: Approver | None) -> None:
+    def __init__(self, hooks: HookManager, gate: Gate, context: Callable[[Call, CancelToken], ToolContext]) -> None:
         self._hooks = hooks
-        self._approver = approver
+        self._gate = gate
+        self._context = context
 
     def before(self, call: Call, entry: ToolEntry, arguments: JsonDict) -> Flow[JsonDict]:
         """The arguments to run with. Raises Denied."""
@@ -88,19 +91,11 @@ class HooksAroundCall:
         return Step(implementation.bind(payload), timeout, in_caller=timeout is None)
 
     def _ask(self, call: Call, arguments: JsonDict, question: Ask) -> Flow[None]:
-        advice = "Do not try the same in another way; tell the user what you wanted to do."
-        approver = self._approver
-        if approver is None:
-            raise Denied(f"{call.name} needs approval ({question.message}) and there is nobody to ask. {advice}")
-        request = ApprovalRequest(
-            call.name, arguments, question.message, question.rule_key, call.task_id, call.session_id
-        )
-        try:
-            decision = yield Step(lambda: approver.decide(request), cancel=call.cancel, in_caller=False)
-        except Foreign as raised:
-            raise Denied(f"{call.name} needs approval and asking failed: {raised}. {advice}") from None
-        if not getattr(decision, "allows", False):
-            raise Denied(f"{call.name} was denied ({question.message}). {advice}")
+        details = {"why": question.message, "rule": question.rule_key, "arguments": plain_copy(arguments)}
+        text = f"{call.name} {json.dumps(arguments, ensure_ascii=False, default=str)}"
+        action = Action(ActionKind.TOOL, text, details=details)
+        context = self._context(call, call.cancel or CancelToken())
+        yield Step(lambda: self._gate.review([action], context), cancel=call.cancel)
 
 
 def _about(call: Call, arguments: JsonDict) -> JsonDict:

@@ -8,6 +8,9 @@ from ..types import JsonDict, Resources
 from .registry import registry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..protocols import Action
     from ..types import ToolContext
 
 SCHEMA: JsonDict = {
@@ -49,6 +52,13 @@ def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
     return Resources(writes=paths_written(args, context))
 
 
+def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
+    from .files.patching.call import paths_named
+    from .files.task import write_actions
+
+    return write_actions(paths_named(args), context)
+
+
 registry.register(
     name="patch",
     toolset="file",
@@ -56,4 +66,5 @@ registry.register(
     handler=patch,
     emoji="🩹",
     resources=_resources,
+    actions=_actions,
 )

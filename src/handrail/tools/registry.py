@@ -15,6 +15,7 @@ from ..suggest import nearest
 from .availability import Availability, CheckFn
 from .contract import Contract
 from .entry import Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
+from .gating import review
 from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
 
 if TYPE_CHECKING:
@@ -308,10 +309,18 @@ class ToolRegistry:
         return entry is None or self.availability.is_fresh(entry)
 
     def dispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
-        """Run one call. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass."""
+        """Run one call. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass.
+
+        A tool that says what it is about to do needs a `gate` in the context that looks at it first.
+        """
+        gate = context.pop("gate", None)
         try:
             entry = self.lookup(name)
             _check_agent(entry, context)
+            if entry.actions is not None:
+                asked = review(entry, args, context, gate)
+                if asked is not None:
+                    run_async(asked)
             value = entry.handler(args, **context)
             if type(value) is str and value.isascii():
                 return value
@@ -325,9 +334,14 @@ class ToolRegistry:
 
     async def adispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
         """`dispatch` for async callers: an async handler is awaited here, and cancelling the caller cancels it."""
+        gate = context.pop("gate", None)
         try:
             entry = self.lookup(name)
             _check_agent(entry, context)
+            if entry.actions is not None:
+                asked = review(entry, args, context, gate)
+                if asked is not None:
+                    await asked
             value = entry.handler(args, **context)
             if hasattr(value, "__await__"):
                 value = await value

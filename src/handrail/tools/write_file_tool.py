@@ -8,6 +8,9 @@ from ..types import JsonDict, Resources
 from .registry import registry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..protocols import Action
     from ..types import ToolContext
 
 SCHEMA: JsonDict = {
@@ -38,6 +41,12 @@ def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
     return Resources(writes=(written_name(args.get("path"), context),))
 
 
+def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
+    from .files.task import path_argument, write_actions
+
+    return write_actions([path_argument(args)], context)
+
+
 registry.register(
     name="write_file",
     toolset="file",
@@ -45,4 +54,5 @@ registry.register(
     handler=write_file,
     emoji="✍️",
     resources=_resources,
+    actions=_actions,
 )

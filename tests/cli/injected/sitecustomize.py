@@ -67,3 +67,29 @@ add("pictures", lambda _args: {"_multimodal": True, "content": [{"type": "text",
 add("locked", lambda _args: {}, check_fn=lambda: Unavailable("the door is locked", "bring the key"))
 if os.environ.get("BREAK_A_MODULE"):
     sys.modules["handrail.tools.clarify_tool"] = None
+
+
+def would_run(args, _context):
+    from handrail.protocols import Action, ActionKind
+
+    return [Action(ActionKind.COMMAND, args["command"], os.getcwd())]
+
+
+def notes(args, *, context):
+    """What a shell tool is to the gate; it only writes the command down."""
+    context.progress("begins")
+    with Path(os.environ["WITNESS"]).open("a") as file:
+        file.write(args["command"] + "\n")
+    return {"output": args["command"]}
+
+
+registry.register(
+    name="shell",
+    toolset="injected",
+    schema={
+        "description": "Run a command.",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
+    },
+    handler=notes,
+    actions=would_run,
+)

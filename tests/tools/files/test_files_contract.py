@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import ToolFailed
 from handrail.protocols import FileEntry, Files, FileStat
+from handrail.testing import OpenGate
 from handrail.tools import patch_tool, read_file_tool, search_files_tool, write_file_tool  # noqa: F401  register
 from handrail.tools.files.local import LocalFiles
 from handrail.tools.registry import registry
@@ -97,7 +98,7 @@ def test_a_hostile_value_in_any_place_gives_a_clear_answer(folder: Path, name: s
 
 
 def check(tool: str, args: dict[str, Any], context: ToolContext) -> None:
-    answer = registry.dispatch(tool, args, context=context)
+    answer = registry.dispatch(tool, args, context=context, gate=OpenGate())
     assert isinstance(answer, str)
     answer.encode()
     assert isinstance(json.loads(answer), dict)
@@ -112,7 +113,7 @@ def check(tool: str, args: dict[str, Any], context: ToolContext) -> None:
 def test_a_circle_of_links_is_named_as_such(folder: Path) -> None:
     context = ToolContext(files=LocalFiles(cwd=str(folder)))
     for tool, args in [("read_file", {}), ("write_file", {"content": "x"}), ("search_files", {"pattern": "x"})]:
-        assert "circle" in str(registry.dispatch(tool, {"path": "loop", **args}, context=context))
+        assert "circle" in str(registry.dispatch(tool, {"path": "loop", **args}, context=context, gate=OpenGate()))
 
 
 class MemoryFiles:
@@ -170,7 +171,7 @@ def test_every_tool_reaches_files_by_the_protocol_alone() -> None:
     context = ToolContext(task_id="memory", files=as_protocol)
 
     def call(tool: str, **args: Any) -> dict[str, Any]:
-        return json.loads(str(registry.dispatch(tool, args, context=context)))
+        return json.loads(str(registry.dispatch(tool, args, context=context, gate=OpenGate())))
 
     assert call("read_file", path="a.txt")["content"] == "one\ntwo\n"
     assert call("write_file", path="sub/c.txt", content="two\n" * 40)["created"] is True

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from handrail.testing import OpenGate
 from handrail.tools import patch_tool, read_file_tool, search_files_tool, write_file_tool  # noqa: F401  register
 from handrail.tools.files.local import LocalFiles
 from handrail.tools.registry import registry
@@ -49,7 +50,7 @@ def as_nobody() -> Iterator[None]:
 
 def call(name: str, folder: Path, **args: Any) -> dict[str, Any]:
     context = ToolContext(task_id="t", files=LocalFiles(cwd=str(folder)))
-    return json.loads(str(registry.dispatch(name, args, context=context)))
+    return json.loads(str(registry.dispatch(name, args, context=context, gate=OpenGate())))
 
 
 def everything(folder: Path) -> dict[str, str]:

@@ -24,6 +24,7 @@ class _Request:
     task: str | None
     session: str | None
     timeout: float | None
+    yolo: bool
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,6 +40,7 @@ def call(
     task: options.Task = None,
     session: options.Session = None,
     timeout: options.Timeout = None,
+    yolo: options.Yolo = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print only the result's text (content or output).")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -66,7 +68,7 @@ def call(
     from ..arguments import read_arguments
     from ..output import result_stream
 
-    request = _Request(tool, read_arguments(arguments or []), task, session, timeout)
+    request = _Request(tool, read_arguments(arguments or []), task, session, timeout, yolo)
     with result_stream() as stdout:
         outcome = _outcome(request)
         _show(outcome, stdout, raw=raw, as_json=as_json)
@@ -81,7 +83,7 @@ def _outcome(request: _Request) -> Outcome:
     from ..session import open_runtime, show_progress
     from ..supervise import Ending, supervise
 
-    runtime = open_runtime().runtime
+    runtime = open_runtime(yolo=request.yolo).runtime
 
     def work(cancel: CancelToken) -> Outcome:
         who = (request.task, None, request.session)

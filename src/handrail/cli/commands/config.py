@@ -64,7 +64,9 @@ def set_value(
       handrail config set tools.disabled_toolsets '[browser, rl]'
     """
     from ...config import ConfigFile, parse_value
+    from ..approval_answers import refuse_inside
 
+    refuse_inside("change the configuration")
     file = ConfigFile()
     file.set(key, parse_value(key, value))
     _say_what_holds(key, f"is set in {file.path}")
@@ -78,7 +80,9 @@ def unset(key: Key) -> None:
       handrail config unset files.roots
     """
     from ...config import ConfigFile
+    from ..approval_answers import refuse_inside
 
+    refuse_inside("change the configuration")
     file = ConfigFile()
     file.unset(key)
     _say_what_holds(key, f"is not set in {file.path} any more")
@@ -106,8 +110,10 @@ def edit() -> None:
     Example:
       EDITOR=nano handrail config edit
     """
+    from ..approval_answers import refuse_inside
     from ..config_editor import edit_config
 
+    refuse_inside("change the configuration")
     edit_config()
 
 

@@ -26,6 +26,7 @@ class _Run:
     task: str | None
     session: str | None
     timeout: float | None
+    yolo: bool
     answers: list[list[JsonDict]] = field(default_factory=list)
 
 
@@ -47,6 +48,7 @@ def run(
     task: options.Task = None,
     session: options.Session = None,
     timeout: options.Timeout = None,
+    yolo: options.Yolo = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON value a line, in and out.")] = False,
 ) -> None:
     """Run the tool calls that a model asked for, together where that is safe, and print the tool messages.
@@ -67,7 +69,7 @@ def run(
     from ..batch_input import read_batches
     from ..output import result_stream
 
-    work = _Run(read_batches(file, by_line=jsonl), task, session, timeout)
+    work = _Run(read_batches(file, by_line=jsonl), task, session, timeout, yolo)
     with result_stream() as stdout:
         _run(work, stdout)
         if not work.given.by_line:
@@ -82,7 +84,7 @@ def _run(work: _Run, stdout: TextIO) -> None:
     from ..supervise import GRACE_SECONDS, Ending, supervise
     from ..watch import watching
 
-    here = open_runtime()
+    here = open_runtime(yolo=work.yolo)
     limit = None if work.timeout is None else work.timeout + GRACE_SECONDS  # the batches end themselves before
     with watching(here.runtime) as watch:
         _, ending = supervise(lambda cancel: _run_batches(work, cancel, stdout, watch), timeout=limit)

@@ -24,7 +24,8 @@ from ...runtime.concurrency import Batches
 from ...runtime.definitions import Definitions
 from ...runtime.dispatch import Runtime
 from ...store.processes import ProcessRecords
-from ...testing import FakeAgent, MemoryResultStore, OpenGate
+from ...testing import FakeAgent, MemoryResultStore
+from ...tools.approval.gate import ApprovalGate
 from ...tools.environments.backends import Backends
 from ...tools.environments.local import LocalEnvironment
 from ...tools.environments.tasks import TaskEnvironments
@@ -97,7 +98,7 @@ class Stage:
             results=MemoryResultStore(),
             environments=self._environments,
             processes=self._processes,
-            gate=OpenGate(),  # the script asks for nothing that a person would have to allow
+            gate=ApprovalGate(),
         )
         self._batches = Batches(runtime)
         self._agent = FakeAgent()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidArguments
+from ...protocols import Action, ActionKind
 from .failures import shown
 from .local import LocalFiles
 from .roots import check_path
@@ -57,6 +59,13 @@ def number_argument(args: JsonDict, name: str, default: int, *, least: int) -> i
         came = shown(repr(value))
         raise InvalidArguments(f"{name} must be a whole number from {least} on, not {came}", argument=name)
     return value
+
+
+def write_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
+    """What a gate is told of files that will be written or removed: where they really are."""
+    files = files_of(context)
+    resolved = [files.resolve(path) for path in paths]
+    return [Action(ActionKind.FILE_WRITE, files.host_path(path) or path) for path in resolved]
 
 
 def everything(context: ToolContext | None) -> str:

@@ -20,6 +20,7 @@ from .plan import Done, Plan
 if TYPE_CHECKING:
     from ....protocols import FileStat
     from ....types import JsonDict, ToolContext
+    from .changes import Change
 
 
 def change(args: JsonDict, context: ToolContext | None) -> str:
@@ -27,17 +28,30 @@ def change(args: JsonDict, context: ToolContext | None) -> str:
     files, task_id = files_of(context), task_of(context)
     plan = Plan(files, seen, task_id)
     if _is_patch(args):
-        given_path = path_argument(args) if args.get("path") else None
-        for change in parse_patch(text_argument(args, "patch"), path=given_path):
-            for path in (change.path, change.move_to):
-                if path is not None:
-                    check_path(path)
+        for change in _changes(args):
             plan.change(change)
     else:
         _plan_replacement(plan, args)
     steps = plan.steps()
     _remember(task_id, steps, commit(files, steps))
     return tool_result(_described(plan.done))
+
+
+def paths_named(args: JsonDict) -> list[str]:
+    """Every file that a call would change, as the model names them. Raises InvalidArguments as the call itself would."""
+    if not _is_patch(args):
+        return [path_argument(args)]
+    return [path for change in _changes(args) for path in (change.path, change.move_to) if path is not None]
+
+
+def _changes(args: JsonDict) -> list[Change]:
+    given_path = path_argument(args) if args.get("path") else None
+    changes = list(parse_patch(text_argument(args, "patch"), path=given_path))
+    for change in changes:
+        for path in (change.path, change.move_to):
+            if path is not None:
+                check_path(path)
+    return changes
 
 
 def paths_written(args: JsonDict, context: ToolContext | None) -> tuple[str, ...]:

@@ -1,0 +1,109 @@
+"""Approval requests, grants and decisions as the command line shows them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ..tools.approval.display import visible
+from .output import colours, emit, emit_json, emit_table
+
+if TYPE_CHECKING:
+    from ..store.approvals import StoredRequest
+    from ..store.decisions import DecisionRecord
+    from ..store.grants import StoredGrant
+    from ..types import JsonDict
+    from .simulation import Simulation
+
+_SHORT_TEXT = 200
+
+
+def request_view(stored: StoredRequest) -> JsonDict:
+    request = stored.request
+    return {
+        "id": request.id,
+        "tool": request.tool,
+        "kind": request.kind.value,
+        "text": request.text,
+        "cwd": request.cwd,
+        "environment": request.environment,
+        "session": request.session_id,
+        "task": request.task_id,
+        "concerns": [concern._asdict() for concern in request.concerns],
+        "offers": [decision.value for decision in request.offers],
+        "asked_at": _when(stored.created),
+        "expires_at": _when(request.expires_at),
+        "is_waiting": stored.is_waiting,
+    }
+
+
+def show_request(stored: StoredRequest) -> None:
+    from ..tools.approval.approvers.wording import question
+
+    width = min(shutil.get_terminal_size().columns, 100)
+    emit(question(stored.request, width=width, painted=colours(sys.stdout)), end="")
+    if not stored.is_waiting:
+        emit("  The process that asked is gone; an answer holds if the same is asked again.")
+
+
+def grant_view(grant: StoredGrant) -> JsonDict:
+    return {
+        "id": grant.id,
+        "scope": grant.scope,
+        "key": grant.key,
+        "by": grant.by,
+        "granted_at": _when(grant.created),
+        "expires_at": None if grant.expires is None else _when(grant.expires),
+        "uses_left": grant.uses_left,
+    }
+
+
+def grant_row(grant: StoredGrant) -> tuple[str, str, str, str]:
+    kind, _, name = grant.scope.partition(":")
+    where = "one process" if kind == "process" else f"{kind} {name}"
+    bounds = []
+    if grant.expires is not None:
+        bounds.append(f"{max(0, round((grant.expires - time.time()) / 60))} more minutes")
+    if grant.uses_left is not None:
+        bounds.append(f"{grant.uses_left} more times")
+    return str(grant.id), visible(where), ", ".join(bounds) or "until it ends", visible(grant.key)
+
+
+def decision_view(record: DecisionRecord) -> JsonDict:
+    return {**record._asdict(), "keys": list(record.keys), "at": _when(record.at)}
+
+
+def decision_row(record: DecisionRecord) -> tuple[str, str, str, str, str, str]:
+    took = f"{record.seconds:.1f} s" if record.seconds else ""
+    when = datetime.fromtimestamp(record.at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    keys = " ".join(record.keys)
+    return when, record.decision, record.by, took, visible(keys), visible(record.text, max_chars=_SHORT_TEXT)
+
+
+def show_simulation(simulation: Simulation, *, only_changed: bool, as_json: bool) -> None:
+    shown = [trial for trial in simulation.trials if trial.is_changed or not only_changed]
+    if as_json:
+        emit_json({"counts": simulation.counts(), "trials": [trial._asdict() for trial in shown]})
+        return
+    rows = [
+        (_arrow(trial.was, trial.would), visible(" ".join(trial.rules)), visible(trial.text, max_chars=_SHORT_TEXT))
+        for trial in shown
+        if trial.is_changed
+    ]
+    if rows:
+        emit_table(("WAS → WOULD BE", "RULES", "WHAT"), rows, wide=2)
+        emit("")
+    counts = simulation.counts()
+    emit(f"{counts['actions']} actions: {counts['changed']} would be decided otherwise.")
+    emit(f"allowed {counts['allow']}, asked {counts['ask']}, denied {counts['deny']}.")
+
+
+def _arrow(was: str, would: str) -> str:
+    return f"{was} → {would}"
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,196 @@
+"""Approval requests that outlive their process: asked, answered exactly once by whoever comes first, or over in time."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import RequestNotFound, StoreError
+from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
+from .database import Database
+from .decisions import DecisionLog
+from .grants import GrantStore
+from .owners import is_alive, owner
+
+_STEPS = (
+    """
+    CREATE TABLE requests (
+      id TEXT PRIMARY KEY, created REAL NOT NULL, expires REAL NOT NULL, fingerprint TEXT NOT NULL, owner TEXT NOT NULL,
+      state TEXT NOT NULL, decision TEXT, by TEXT, why TEXT, seconds REAL, uses INTEGER, answered REAL, question TEXT NOT NULL
+    );
+    CREATE INDEX requests_by_state ON requests (state, expires);
+    CREATE INDEX requests_by_fingerprint ON requests (fingerprint, state);
+    CREATE TABLE grants (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, key TEXT NOT NULL, by TEXT NOT NULL, created REAL NOT NULL,
+      expires REAL, uses_left INTEGER, owner TEXT NOT NULL
+    );
+    CREATE INDEX grants_by_scope ON grants (scope);
+    CREATE TABLE decisions (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, request TEXT, tool TEXT NOT NULL, kind TEXT NOT NULL,
+      text TEXT NOT NULL, cwd TEXT NOT NULL, environment TEXT NOT NULL, session TEXT, task TEXT, keys TEXT NOT NULL,
+      decision TEXT NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, seconds REAL NOT NULL
+    );
+    """,
+)
+# Requests that are over are kept so long, for answers that come late to be told what happened.
+_KEEP_SECONDS = 30 * 86_400
+_LONGEST_TEXT = 20_000
+
+
+class State(Enum):
+    PENDING = "pending"
+    ANSWERED = "answered"
+    CLAIMED = "claimed"  # answered, and the call went on with it
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"  # the call was cancelled: there is nothing left to answer
+
+
+class StoredRequest(NamedTuple):
+    """A request as the store has it. `is_waiting`: the process that asked still runs."""
+
+    request: ApprovalRequest
+    state: State
+    created: float
+    answer: Answer | None
+    answered: float | None
+    is_waiting: bool
+
+
+class ApprovalStore:
+    """Requests, and beside them in the same file the grants and the decisions. `path` None keeps it all in memory."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.database = Database(path, _STEPS)
+        self.grants = GrantStore(self.database)
+        self.decisions = DecisionLog(self.database)
+        self._listeners: list[Callable[[str], object]] = []
+
+    def close(self) -> None:
+        self.database.close()
+
+    def ask(self, request: ApprovalRequest, *, fingerprint: str) -> StoredRequest:
+        """Write a request down. One with the same fingerprint whose process is gone is taken over instead: its id stays,
+        and an answer that came meanwhile holds."""
+        now, me = time.time(), owner()
+        with self.database.transaction() as connection:
+            _expire(connection, now)
+            left = connection.execute(
+                "SELECT * FROM requests WHERE fingerprint = ? AND state IN ('pending', 'answered') ORDER BY created",
+                (fingerprint,),
+            ).fetchall()
+            for row in left:
+                if not is_alive(row["owner"]):
+                    # The time to answer is given anew to who was not yet answered.
+                    expires = request.expires_at if row["state"] == State.PENDING.value else row["expires"]
+                    connection.execute(
+                        "UPDATE requests SET owner = ?, expires = ? WHERE id = ?", (me, expires, row["id"])
+                    )
+                    return _stored(connection.execute("SELECT * FROM requests WHERE id = ?", (row["id"],)).fetchone())
+            request = request._replace(id=secrets.token_hex(4))
+            connection.execute(
+                "INSERT INTO requests (id, created, expires, fingerprint, owner, state, question) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (request.id, now, request.expires_at, fingerprint, me, State.PENDING.value, _question(request)),
+            )
+        return StoredRequest(request, State.PENDING, now, None, None, is_waiting=True)
+
+    def answer(self, request_id: str, answer: Answer) -> StoredRequest | None:
+        """Answer a request. None: it holds. Else what had happened before: this answer came too late and changes nothing."""
+        now = time.time()
+        with self.database.transaction() as connection:
+            _expire(connection, now)
+            changed = connection.execute(
+                "UPDATE requests SET state = 'answered', decision = ?, by = ?, why = ?, seconds = ?, uses = ?, answered = ? "
+                "WHERE id = ? AND state = 'pending'",
+                (answer.decision.value, answer.by, answer.why, answer.seconds, answer.uses, now, request_id),
+            ).rowcount
+        if not changed:
+            return self.get(request_id)
+        self._tell(request_id)
+        return None
+
+    def claim(self, request_id: str) -> Answer | None:
+        """Go on with a request's answer, if it has one. Only one caller gets it."""
+        with self.database.transaction() as connection:
+            changed = connection.execute(
+                "UPDATE requests SET state = 'claimed' WHERE id = ? AND state = 'answered'", (request_id,)
+            ).rowcount
+        return self.get(request_id).answer if changed else None
+
+    def withdraw(self, request_id: str, *, state: State = State.WITHDRAWN) -> bool:
+        """Nobody waits for it any more. False when it was answered before."""
+        with self.database.transaction() as connection:
+            changed = connection.execute(
+                "UPDATE requests SET state = ?, answered = ? WHERE id = ? AND state = 'pending'",
+                (state.value, time.time(), request_id),
+            ).rowcount
+        return bool(changed)
+
+    def get(self, request_id: str) -> StoredRequest:
+        """By its id, or by the beginning of it. Raises RequestNotFound."""
+        begin = request_id.replace("%", "").replace("_", "")
+        rows = self.database.rows("SELECT * FROM requests WHERE id LIKE ? LIMIT 2", (f"{begin}%",)) if begin else []
+        if len(rows) > 1:
+            raise RequestNotFound(f"more than one request begins with {request_id!r}; give more of its id")
+        if not rows:
+            raise RequestNotFound(f"no request {request_id!r}; `handrail approvals list` shows those that wait")
+        return _stored(rows[0])
+
+    def pending(self) -> list[StoredRequest]:
+        """The requests that can be answered now, the oldest first."""
+        with self.database.transaction() as connection:
+            _expire(connection, time.time())
+        rows = self.database.rows("SELECT * FROM requests WHERE state = 'pending' ORDER BY created")
+        return [_stored(row) for row in rows]
+
+    def answered_among(self, request_ids: Sequence[str]) -> list[str]:
+        """Which of these have an answer by now."""
+        marks = ", ".join("?" * len(request_ids))
+        query = f"SELECT id FROM requests WHERE state = 'answered' AND id IN ({marks})"
+        return [row["id"] for row in self.database.rows(query, request_ids)]
+
+    def listen(self, listener: Callable[[str], object]) -> Callable[[], object]:
+        """Be told the id of what is answered through this object, in the thread of who answers. Returns how to stop it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def _tell(self, request_id: str) -> None:
+        for listener in tuple(self._listeners):
+            listener(request_id)
+
+
+def _expire(connection: Any, now: float) -> None:
+    connection.execute("UPDATE requests SET state = 'expired' WHERE state = 'pending' AND expires <= ?", (now,))
+    # An answer to a call that is gone holds as long as the question would have.
+    connection.execute("UPDATE requests SET state = 'expired' WHERE state = 'answered' AND expires <= ?", (now,))
+    connection.execute("DELETE FROM requests WHERE state != 'pending' AND created < ?", (now - _KEEP_SECONDS,))
+
+
+def _question(request: ApprovalRequest) -> str:
+    """What is kept of a request: all that a person needs to see, not the arguments, which can be long and secret."""
+    if len(request.text) > _LONGEST_TEXT:
+        raise StoreError(f"a question of {len(request.text):,} characters is not one that a person can answer")
+    kept = request._asdict()
+    for name in ("arguments", "id", "expires_at"):
+        del kept[name]
+    kept["kind"] = request.kind.value
+    kept["offers"] = [decision.value for decision in request.offers]
+    return json.dumps(kept)
+
+
+def _stored(row: Any) -> StoredRequest:
+    fields = json.loads(row["question"])
+    fields["kind"] = ActionKind(fields["kind"])
+    fields["concerns"] = tuple(Concern(*concern) for concern in fields["concerns"])
+    fields["offers"] = tuple(map(Decision, fields["offers"]))
+    request = ApprovalRequest(arguments={}, id=row["id"], expires_at=row["expires"], **fields)
+    answer = None
+    if row["decision"] is not None:
+        answer = Answer(Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"])
+    return StoredRequest(
+        request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=is_alive(row["owner"])
+    )

@@ -1,0 +1,164 @@
+"""Show a person what will run: every character visible, secrets hidden, the dangerous parts marked, nothing long in full.
+
+The marks are places in the original text; they stay right through escaping, hiding and cutting.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from .lookalikes import by_number, hidden
+from .secrets import HIDDEN, secret_spans
+
+Span = tuple[int, int]
+
+MAX_CHARS = 1200
+# Of a long text: its beginning, its end, and what stands around each mark.
+_HEAD, _TAIL, _AROUND, _MOST_OF_A_MARK = 200, 100, 60, 200
+_MOST_MARKS_IN_FULL, _MOST_MARKS = 12, 60
+
+
+class Piece(NamedTuple):
+    """A stretch of what is shown. `marked`: dangerous. `ours`: not the command's text, but what we say of it."""
+
+    text: str
+    marked: bool = False
+    ours: bool = False
+
+
+class Line(NamedTuple):
+    """One line for a terminal: its pieces, and a line to put below it that points at the marks ('' if there are none)."""
+
+    pieces: tuple[Piece, ...]
+    pointers: str
+
+
+def pieces(text: str, spans: Iterable[Span] = (), *, max_chars: int = MAX_CHARS) -> list[Piece]:
+    """The text as it is shown. A newline stays one; nothing else is left that a terminal would obey."""
+    marks = _merged((max(0, start), min(end, len(text))) for start, end in spans)
+    shown = _Shown(text, marks[:_MOST_MARKS])
+    position = 0
+    for start, end in _kept(text, marks[:_MOST_MARKS], max_chars):
+        if start > position:
+            shown.leave_out(start - position)
+        shown.add(start, end)
+        position = end
+    if position < len(text):
+        shown.leave_out(len(text) - position)
+    if len(marks) > _MOST_MARKS:
+        shown.pieces.append(Piece(f" … and {len(marks) - _MOST_MARKS} more dangerous parts … ", marked=True, ours=True))
+    return shown.pieces
+
+
+def visible(text: str, *, max_chars: int = MAX_CHARS) -> str:
+    """The same on one line and without marks, for lists and logs."""
+    return "".join(piece.text for piece in pieces(text, max_chars=max_chars)).replace("\n", "\\n")
+
+
+def lines(text: str, spans: Iterable[Span] = (), *, width: int, max_chars: int = MAX_CHARS) -> list[Line]:
+    """The text in lines of at most so many columns, each with pointers at what is marked in it."""
+    found: list[Line] = []
+    current: list[Piece] = []
+    column = 0
+
+    def finish() -> None:
+        nonlocal current, column
+        found.append(Line(tuple(current), _pointers(current)))
+        current, column = [], 0
+
+    for piece in pieces(text, spans, max_chars=max_chars):
+        run = ""
+        for character in piece.text:
+            if character == "\n" or column + _columns(character) > width:
+                if run:
+                    current.append(piece._replace(text=run))
+                run = ""
+                finish()
+                if character == "\n":
+                    continue
+            run += character
+            column += _columns(character)
+        if run:
+            current.append(piece._replace(text=run))
+    finish()
+    return found
+
+
+class _Shown:
+    """Collects pieces, joining those that look the same."""
+
+    def __init__(self, text: str, marks: Sequence[Span]) -> None:
+        self.pieces: list[Piece] = []
+        self._text, self._marks = text, marks
+        self._secrets = secret_spans(text)
+        self._hidden = set(hidden(text))
+
+    def leave_out(self, count: int) -> None:
+        self._put(f" … {count:,} characters left out … ", marked=False, ours=True)
+
+    def add(self, start: int, end: int) -> None:
+        position = start
+        while position < end:
+            marked = any(first <= position < last for first, last in self._marks)
+            secret = next((span for span in self._secrets if span[0] <= position < span[1]), None)
+            if secret is not None:
+                self._put(HIDDEN, marked=marked, ours=True)
+                position = secret[1]
+                continue
+            character = self._text[position]
+            if character == "\t":
+                self._put("\\t", marked=marked, ours=True)
+            elif position in self._hidden:
+                self._put(by_number(character), marked=marked, ours=True)
+            else:
+                self._put(character, marked=marked, ours=False)
+            position += 1
+
+    def _put(self, text: str, *, marked: bool, ours: bool) -> None:
+        last = self.pieces[-1] if self.pieces else None
+        if last is not None and (last.marked, last.ours) == (marked, ours):
+            self.pieces[-1] = last._replace(text=last.text + text)
+        else:
+            self.pieces.append(Piece(text, marked, ours))
+
+
+def _kept(text: str, marks: Sequence[Span], max_chars: int) -> list[Span]:
+    """The parts of a text to show: all of a short one; the ends, and every mark with its surroundings, of a long one."""
+    if len(text) <= max_chars:
+        return [(0, len(text))]
+    wanted = [(0, _HEAD), (len(text) - _TAIL, len(text))]
+    for number, (start, end) in enumerate(marks):
+        around = _AROUND if number < _MOST_MARKS_IN_FULL else 0
+        if end - start > _MOST_OF_A_MARK:
+            half = _MOST_OF_A_MARK // 2
+            wanted += [(start - around, start + half), (end - half, end + around)]
+        else:
+            wanted.append((start - around, end + around))
+    return _merged((max(0, start), min(end, len(text))) for start, end in wanted)
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(span for span in spans if span[0] < span[1]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _pointers(line: Iterable[Piece]) -> str:
+    under = "".join(
+        ("^" if piece.marked else " ") * sum(_columns(character) for character in piece.text) for piece in line
+    )
+    return under.rstrip()
+
+
+def _columns(character: str) -> int:
+    if character.isascii():
+        return 1
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

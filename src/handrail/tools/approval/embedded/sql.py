@@ -1,0 +1,108 @@
+"""Say why a text of SQL statements is dangerous: comments and strings do not count, each statement does."""
+
+from __future__ import annotations
+
+import re
+
+_MOST = 200_000
+_NOISE = re.compile(
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]\n]*\]|\$(\w*)\$.*?\$\1\$|/\*!?\d*|\*/|--[^\n]*|^\s*#[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+_COMMENT = re.compile(r"/\*(?!!).*?\*/", re.DOTALL)
+_SPLIT = re.compile(r";|\\g\b|\\G\b|\bGO\b(?=\s*(?:\n|$))|\n\s*/\s*\n")
+_PREFIX = re.compile(
+    r"(?:EXPLAIN(?! ANALY[SZ]E)|BEGIN(?: TRANSACTION| WORK)?|START TRANSACTION|ROLLBACK|SET \w+ ?= ?\w+|\(|USE \S+|DO)\s+"
+)
+_HARMLESS_DROP = re.compile(r"DROP (?:PREPARE|TEMPORARY|TEMP)\b")
+_DELETE = re.compile(
+    r"(?:^|\bAS (?:MATERIALIZED )?\( ?|\) |\bTHEN |\bBEGIN )DELETE (?:LOW_PRIORITY |QUICK |IGNORE )?(?:[\w.]+ )?(?:FROM\b|TOP\b)(?P<rest>.*)"
+)
+_BARE_DELETE = re.compile(r"DELETE [\w.]+$")
+_UPDATE = re.compile(r"(?:^|\) |\bAS \( ?|\bTHEN )UPDATE\b.*? SET\b(?P<rest>.*)")
+_ALTERS = re.compile(
+    r"ALTER TABLE\b.*\b(?:DROP|TRUNCATE|DISABLE|RENAME TO|EXCHANGE)\b|ALTER (?:USER|ROLE|DATABASE|SYSTEM|LOGIN|SERVER|TABLESPACE|SCHEMA|OWNER|KEYSPACE|ACCOUNT|WAREHOUSE)\b"
+)
+_ADMIN = re.compile(
+    r"(?:GRANT ALL|GRANT\b.*\b(?:SUPERUSER|DBA|ADMIN|ALL PRIVILEGES|SYSADMIN|ACCOUNTADMIN)|REVOKE|DENY|SHUTDOWN|KILL|RESET (?:MASTER|SLAVE|REPLICA)|PURGE|REASSIGN OWNED|"
+    r"CREATE (?:OR REPLACE )?(?:USER|ROLE|LOGIN)|SET (?:GLOBAL )?PASSWORD|FLUSH (?:TABLES WITH|HOSTS|USER)|DETACH|STOP (?:SLAVE|REPLICA|GROUP_REPLICATION)|RENAME (?:TABLE|USER)|"
+    r"UNDROP|RESTORE DATABASE|VACUUM FULL|OPTIMIZE TABLE .* FINAL|SYSTEM (?:SHUTDOWN|KILL|DROP|STOP)|REPLACE TABLE|LOAD (?:DATA )?.*REPLACE|DBCC (?:CHECKDB.*REPAIR|FREE|SHRINK)|"
+    r"CREATE EXTENSION .*(?:PLPYTHON|PLPERLU|DBLINK|FILE_FDW)|INSERT OVERWRITE|CREATE OR REPLACE TABLE|ALTER INDEX .*(?:UNUSABLE|DISABLE)|EXEC(?:UTE)?(?: MASTER\.\.| SYS\.)? ?SP_(?:CONFIGURE|DROP\w*|DETACH_DB|ADDSRVROLEMEMBER))\b"
+)
+_RUNS = re.compile(
+    r"\bCOPY\b.*\b(?:TO|FROM) PROGRAM\b|XP_CMDSHELL|XP_REGWRITE|\bINTO (?:OUTFILE|DUMPFILE)\b|\bLOAD_FILE ?\(|\bLO_(?:IMPORT|EXPORT) ?\(|\bPG_READ_FILE ?\(|\bSYS_EXEC ?\(|\bLOAD_EXTENSION ?\(|"
+    r"\bWRITEFILE ?\(|PG_TERMINATE_BACKEND ?\(|PG_CANCEL_BACKEND ?\(.*FROM PG_STAT|\bDBMS_SCHEDULER\b|^\\!|^\.SHELL\b|^\.SYSTEM\b|PG_RELOAD_CONF|PG_SWITCH_WAL|PG_DROP_REPLICATION_SLOT"
+)
+_ALWAYS = re.compile(
+    r"\(*(?:TRUE|1|NOT FALSE|NOT 0|(?P<same>[\w.']+) ?(?:=|<=|>=|<=>|IS) ?(?P=same)|1 ?< ?2|2 ?> ?1|0 ?= ?0|S ?= ?S|NULL IS NULL|1 ?<> ?0|1 ?!= ?0|EXISTS ?\( ?SELECT 1 ?\)|S LIKE S)\)*"
+)
+_META = re.compile(r"(?m)^\s*(?:\\!|\.shell\b|\.system\b|\.restore\b|\.import\b.*--drop|!\s*\w)")
+
+
+def problem(text: str) -> str:
+    """Why the first dangerous statement is dangerous; empty when none is."""
+    text = text[:_MOST]
+    if _META.search(text):
+        return "runs a program or replaces the database"
+    clean = _NOISE.sub(_blank, _COMMENT.sub(" ", text))
+    for statement in _SPLIT.split(clean):
+        words = statement.split()
+        if words and (why := _statement(" ".join(words).upper())):
+            return why
+    return ""
+
+
+def _blank(match: re.Match[str]) -> str:
+    found = match.group()
+    return (
+        " "
+        if found[0] in "/-#*" or found.isspace() or found.lstrip()[:1] == "#"
+        else " s "
+        if found[0] in "'$"
+        else " ident "
+    )
+
+
+def _statement(statement: str) -> str:
+    while match := _PREFIX.match(statement):
+        statement = statement[match.end() :]
+    if re.match(r"DROP\b", statement) and not _HARMLESS_DROP.match(statement):
+        return "drops " + " ".join(statement.split()[1:3]).lower()
+    if re.match(r"TRUNCATE\b", statement):
+        return "empties a table"
+    if (match := _DELETE.search(statement)) and not _chooses(match["rest"]):
+        return "deletes every row"
+    if _BARE_DELETE.match(statement):
+        return "deletes every row"
+    if (match := _UPDATE.search(statement)) and not _chooses(match["rest"]):
+        return "changes every row"
+    if re.search(r"\bEXPLAIN ANALY[SZ]E (?:DELETE|UPDATE|DROP)\b", statement):
+        return "runs what it explains"
+    if _ALTERS.match(statement):
+        return "alters the schema or an account"
+    if _ADMIN.match(statement):
+        return "administers the server"
+    if _RUNS.search(statement):
+        return "runs a program, ends sessions or touches the server's files"
+    if re.search(r"\b(?:EXECUTE|EXEC|DO)\b.*\bS\b", statement) and re.search(r"\bIMMEDIATE\b", statement):
+        return "runs a statement that is built at run time"
+    return _merge(statement)
+
+
+def _merge(statement: str) -> str:
+    if re.match(r"MERGE\b", statement) and re.search(
+        r"\bWHEN (?:NOT )?MATCHED(?: BY SOURCE)? THEN DELETE\b", statement
+    ):
+        return "deletes rows that another table does not have"
+    return ""
+
+
+def _chooses(rest: str) -> bool:
+    """Whether a WHERE says something, so that not every row is meant."""
+    match = re.search(r"\bWHERE\b(.*)", rest)
+    if match is None:
+        return bool(re.search(r"\bLIMIT \d+|\bIN PARTITION\b", rest))
+    condition = re.sub(r"\b(?:RETURNING|LIMIT|ORDER BY)\b.*", "", match[1]).strip(" ()")
+    if not condition:
+        return False
+    return not any(_ALWAYS.fullmatch(part.strip()) for part in condition.split(" OR "))

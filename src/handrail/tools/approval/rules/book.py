@@ -1,0 +1,144 @@
+"""Look up and apply rules: those that come with Handrail, and those that a user adds."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from .. import paths
+from ..assessment import Reach, Severity
+from .command import Command
+from .model import Match, Rule, RuleError
+from .options import canonical
+from .store_conditions import SQL_CLIENTS
+from .tail import destructive
+from .targets import READERS, WRITERS
+from .usage import Usage, programs
+
+THEMES = (
+    "deletes", "disks", "system_files", "permissions", "users", "services", "power", "processes", "remote_code", "persistence",
+    "credentials", "history", "network", "kernel", "containers", "clusters", "machines", "cloud", "forges", "databases", "git", "publishing",
+    "packages", "own", "walk", "tail",
+)  # fmt: skip
+_GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
+_TAIL = "tail.destructive"
+_ON_WRITE = (
+    ("device", "redirect.device"),
+    ("own", "own.files"),
+    ("startup", "redirect.startup"),
+    ("hook", "redirect.startup"),
+    ("history", "redirect.history"),
+    ("log", "redirect.history"),
+    ("config", "redirect.config"),
+    ("kernel", "redirect.config"),
+    ("credential", "redirect.config"),
+)
+
+
+class Rulebook:
+    """A set of rules, indexed by program."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules: dict[str, Rule] = {}
+        self._by_program: dict[str, list[tuple[Rule, str]]] = {}
+        self._by_glob: list[tuple[str, Rule, str]] = []
+        self._compiled: dict[str, list[tuple[Rule, Usage]]] = {}
+        for rule in rules:
+            if rule.id in self.rules:
+                raise RuleError(f"two rules have the id {rule.id!r}")
+            self.rules[rule.id] = rule
+            for use in rule.uses:
+                self._index(rule, use)
+
+    def _index(self, rule: Rule, use: str) -> None:
+        for program in programs(use):
+            names: Iterable[str] = _GROUPS.get(program, (program,))
+            for name in names:
+                if "*" in name or "?" in name:
+                    self._by_glob.append((name, rule, use))
+                else:
+                    self._by_program.setdefault(canonical(name), []).append((rule, use))
+
+    def findings(self, command: Command) -> list[Match]:
+        """Every rule that the command line meets, the gravest first; one use of a rule is enough."""
+        found: dict[str, Match] = {}
+        for rule, usage in self._uses(command.name):
+            if rule.id in found and usage.where == "":
+                continue
+            reach = usage.matches(command)
+            if reach is None or command.only_talks(grave=rule.severity is Severity.BLOCK):
+                continue
+            if rule.id not in found or found[rule.id].reach < reach:
+                found[rule.id] = Match(rule, reach)
+        if (
+            not found
+            and command.name not in self._by_program
+            and destructive(command)
+            and not command.only_talks(grave=False)
+        ):
+            return [Match(self.rules[_TAIL])] if _TAIL in self.rules else []
+        return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
+
+    def knows(self, name: str) -> bool:
+        """Whether there are rules about this program."""
+        return bool(self._uses(canonical(name)))
+
+    def names(self) -> Iterator[str]:
+        """Every program that a rule names, for judging names that are partly unknown."""
+        yield from self._by_program
+
+    def _uses(self, name: str) -> Sequence[tuple[Rule, Usage]]:
+        uses = self._compiled.get(name)
+        if uses is None:
+            named = list(self._by_program.get(name, ()))
+            named += [(rule, use) for glob, rule, use in self._by_glob if fnmatchcase(name, glob)]
+            uses = [(rule, _read(use)) for rule, use in named]
+            if len(self._compiled) < 4096:
+                self._compiled[name] = uses
+        return uses
+
+
+@functools.cache
+def _read(use: str) -> Usage:
+    return Usage(use)
+
+
+def _gravity(match: Match) -> tuple[bool, bool, int]:
+    severity = match.rule.severity
+    return severity is not Severity.BLOCK, severity is Severity.NOTE, -match.reach
+
+
+@functools.cache
+def builtin() -> Rulebook:
+    """The rules that come with Handrail."""
+    themes = (importlib.import_module(f".themes.{theme}", __package__) for theme in THEMES)
+    return Rulebook(rule for theme in themes for rule in theme.RULES)
+
+
+def rule(rule_id: str) -> Rule:
+    """The rule with this id, for a finding that the walk through a command makes itself."""
+    return builtin().rules[rule_id]
+
+
+def findings(command: Command) -> list[Match]:
+    return builtin().findings(command)
+
+
+def on_write(target: str, cwd: str = ".", project: str = "") -> list[Match]:
+    """What is dangerous in writing to this path."""
+    if paths.normalise(target, cwd) == "/proc/sysrq-trigger":
+        return [Match(rule("power.sysrq"), Reach.SYSTEM)]
+    kinds = paths.classes(target, cwd, project)
+    for kind, rule_id in _ON_WRITE:
+        if kind in kinds:
+            return [Match(rule(rule_id), paths.reach(target, cwd, project))]
+    return []
+
+
+def on_read(target: str, cwd: str = ".", project: str = "") -> list[Match]:
+    """What is dangerous in reading this path."""
+    if "credential" in paths.classes(target, cwd, project):
+        return [Match(rule("cred.read"), paths.reach(target, cwd, project))]
+    return []

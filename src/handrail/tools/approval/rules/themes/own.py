@@ -1,0 +1,63 @@
+"""Handrail's own gate: its configuration, its state, and the commands that answer for a person."""
+
+from __future__ import annotations
+
+from ..model import BLOCK, Rule
+
+RULES = (
+    Rule(
+        "own.gate",
+        BLOCK,
+        "answers or changes the approval that this command stands before",
+        uses=(
+            "handrail approvals !{second:list|log|simulate|show}",
+            "handrail approvals revoke|approve|answer|grant|allow|deny|respond|clear|import|export",
+            "handrail config set|unset|edit|reset|import|add|remove",
+            "handrail {any:--yolo}",
+            "python|uvx|pipx handrail approvals !{any:list|log|simulate|show}",
+            "python|uvx|pipx handrail config set|unset|edit|reset|add|remove",
+            "uv|pipx|poetry|pdm|hatch run handrail approvals|config !{any:list|log|simulate|show|path|get}",
+        ),
+        match=(
+            "handrail approvals revoke 1",
+            "handrail approvals approve 7",
+            "handrail config set approval.mode off",
+            "handrail run --yolo x",
+            "python -m handrail approvals grant x",
+        ),
+        spare=(
+            "handrail approvals list",
+            "handrail approvals log",
+            "handrail doctor",
+            "handrail config path",
+            "handrail check 'rm -rf /'",
+            "python -m handrail tools",
+        ),
+    ),
+    Rule(
+        "own.files",
+        BLOCK,
+        "changes Handrail's own configuration or state",
+        uses=(
+            "$writers >@own",
+            "rm|unlink|mv|shred|truncate|chmod|chown|rmdir|trash|srm @own",
+            "sqlite3 @own",
+            "sed|perl|ruby >@own",
+            "find|fd @own -delete|-exec|-x|-X",
+        ),
+        match=(
+            "tee ~/.config/handrail/config.yaml",
+            "rm -rf ~/.local/state/handrail",
+            "echo x > ~/.config/handrail/config.yaml",
+            "sqlite3 ~/.local/state/handrail/handrail.db 'select 1'",
+        ),
+        spare=("cat ~/.config/handrail/config.yaml", "ls ~/.config/handrail", "tee config.yaml"),
+    ),
+    Rule(
+        "own.environment",
+        BLOCK,
+        "changes settings of Handrail through its environment",
+        match=("HANDRAIL_HOME=/tmp/x handrail run", "export HANDRAIL_APPROVAL_MODE=off"),
+        spare=("FOO=1 ls", "echo $HANDRAIL_HOME"),
+    ),
+)

@@ -1,0 +1,49 @@
+"""Persistence: what runs at login, at boot or by a clock, and who may log in."""
+
+from __future__ import annotations
+
+from ..model import ASK, Rule
+
+RULES = (
+    Rule(
+        "persist.write",
+        ASK,
+        "changes what runs at login or by itself, or who may log in",
+        uses=("$writers >@startup|hook", "ssh-copy-id !-n", "ssh-import-id|ssh-import-id-gh +"),
+        match=(
+            "cp x ~/.bashrc",
+            "tee -a ~/.ssh/authorized_keys",
+            "cp evil .git/hooks/post-checkout",
+            "ln -sf /tmp/x /etc/systemd/system/x.service",
+            "ssh-copy-id root@h",
+        ),
+        spare=("cp ~/.bashrc x", "tee notes", "cat ~/.bashrc", "cp a.sh scripts/"),
+    ),
+    Rule(
+        "redirect.startup",
+        ASK,
+        "redirects output to a file that runs at login or by itself, or that says who may log in",
+        match=("echo x >> ~/.bashrc", "cat k >> ~/.ssh/authorized_keys", "echo x > .git/hooks/pre-commit"),
+        spare=("echo x >> notes", "cat ~/.bashrc > copy"),
+    ),
+    Rule(
+        "sched.cron",
+        ASK,
+        "changes jobs that run by a clock",
+        uses=(
+            "crontab -r|-e|-i",
+            "crontab !-l|-V|-T +",
+            "atrm|anacrontab +",
+            "at -r|-d|-f|-c !-l",
+            "batch|at !-l|-V|-c +",
+            "fcrontab -r|-e|-n",
+            "incrontab -r|-e|--remove|--edit",
+            "systemd-run --on-calendar|--on-active|--on-boot|--on-startup|--on-unit-active|--timer-property",
+            "schtasks|schtasks.exe /create|/delete|/change|/run|/Create|/Delete|/end",
+            "Register-ScheduledTask|Unregister-ScheduledTask|Disable-ScheduledTask|New-ScheduledTask",
+            "jobber|supercronic|whenever delete|pause|-w|--update-crontab|-i|-c|--clear-crontab",
+        ),
+        match=("crontab -r", "crontab x.txt", "atrm 3", "at -d 4", "crontab -r -u root"),
+        spare=("crontab -l", "crontab -u x -l", "atq", "at -l"),
+    ),
+)

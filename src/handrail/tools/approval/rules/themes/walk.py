@@ -1,0 +1,57 @@
+"""What the walk through a command finds by itself: what it cannot know, read or follow."""
+
+from __future__ import annotations
+
+from ..model import ASK, Rule
+
+RULES = (
+    Rule(
+        "dynamic.command",
+        ASK,
+        "which program runs is not known before it runs",
+        match=("$X -rf y", "$(cat cmd.txt) now"),
+        spare=("echo $X", "$EDITOR file"),
+    ),
+    Rule(
+        "dynamic.script",
+        ASK,
+        "the script that runs is not known before it runs",
+        match=("cat x | bash", 'eval "$X"'),
+        spare=('eval "$(pyenv init -)"', "bash script.sh"),
+    ),
+    Rule(
+        "parse.error",
+        ASK,
+        "the command cannot be read",
+        match=("echo 'x", "if true; then ls"),
+        spare=("echo x",),
+    ),
+    Rule(
+        "limit",
+        ASK,
+        "the command is too long, too deep or does too much to be judged",
+        match=("( " * 200 + "ls" + " )" * 200,),
+        spare=("ls", "( ( ls ) )"),
+    ),
+    Rule(
+        "text.hidden",
+        ASK,
+        "holds characters that are not shown, or that change the order of what is",
+        match=("ls \u200b # \u202e safe", "r\u200bm x"),
+        spare=("echo '\u2192 \u2190'", "rg '\u00fcn\u00efcode' src"),
+    ),
+    Rule(
+        "code.exec_computed",
+        ASK,
+        "runs code or a command that it computes",
+        match=("python3 -c 'import sys;exec(sys.stdin.read())'",),
+        spare=("python3 -c 'print(1)'",),
+    ),
+    Rule(
+        "code.unreadable",
+        ASK,
+        "holds code that cannot be read and names something dangerous",
+        match=("python3 -c 'import os; os.system('",),
+        spare=("python3 -c 'print(1)'",),
+    ),
+)

@@ -1,0 +1,184 @@
+"""The notation in which rules name uses of programs, and how such a pattern is met by a command line.
+
+    git push -f|--force|--mirror          the sub-command `push` with one of these options, in any place and spelling
+    docker volume rm|prune                sub-commands in a row, after whatever global options
+    gcloud ... delete                     up to four other words may stand between
+    gpg --export-secret-* !--help         an option that begins so; and none of those after `!`
+    kubectl get secret* -o=yaml,json*     an option with one of these values
+    rm -r|-R|--recursive @home|system     an operand that is a path of one of these classes
+    cp >@startup                          a path that the program writes to (`<@`: that it reads)
+    shred +                               at least one operand beside the words before
+    chmod {world-writable}                a condition that is written in Python (see `conditions`)
+
+Words and values may have `*` and `?`; the first word is one program or several with `|` between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from ..assessment import Reach
+from ..shell.values import Arg
+from . import conditions, targets
+from .command import Command
+
+_MOST_SKIPPED = 4
+_NOUN = re.compile(r"[A-Za-z][\w.:-]*")
+_SPECIAL = "-!@<>{+"
+_CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
+
+
+class PatternError(ValueError):
+    """A usage pattern that cannot be read; the message shows the part."""
+
+
+class Word(NamedTuple):
+    """One word in its place; an empty one stands for `...`."""
+
+    exact: frozenset[str]
+    globs: tuple[str, ...]
+
+    def matches(self, text: str) -> bool:
+        return text in self.exact or any(fnmatchcase(text, glob) for glob in self.globs)
+
+
+class Option(NamedTuple):
+    names: tuple[str, ...]
+    values: tuple[str, ...]
+
+    def matches(self, command: Command) -> bool:
+        if not self.values:
+            return command.has(self.names)
+        return any(
+            fnmatchcase(value.lower(), glob)
+            for option, value in command.values
+            if option in self.names or (option.startswith("--") and any(name.startswith(option) for name in self.names))
+            for glob in self.values
+        )
+
+
+class Places(NamedTuple):
+    of: str
+    classes: frozenset[str]
+
+    def matches(self, command: Command, rest: Sequence[Arg]) -> bool:
+        return command.any_class(self.classes, _paths(self.of, command, rest))
+
+
+class Condition(NamedTuple):
+    check: Callable[[Command, str], bool]
+    parameter: str
+
+
+Term = Option | Places | Condition
+
+
+class Usage:
+    """A usage pattern, read. `matches` gives how far the action goes, or None."""
+
+    __slots__ = ("least", "needs", "refuses", "sub_commands", "where", "words")
+
+    def __init__(self, pattern: str) -> None:
+        self.words: list[Word] = []
+        self.needs: list[Term] = []
+        self.refuses: list[Term] = []
+        self.least = 0
+        self.where = ""
+        for part in pattern.split()[1:]:
+            self._add(part)
+
+    def _add(self, part: str) -> None:
+        if part[0] == "!":
+            self.refuses.append(_term(part[1:]))
+        elif part[0] == "+" and (part[1:] or "1").isdigit():
+            self.least = int(part[1:] or 1)
+            self.where = self.where or "operands"
+        elif part[0] in _SPECIAL:
+            term = _term(part)
+            self.needs.append(term)
+            if isinstance(term, Places):
+                self.where = term.of
+        elif part == "...":
+            self.words.append(Word(frozenset(), ()))
+        else:
+            choices = part.split("|")
+            globs = tuple(choice for choice in choices if "*" in choice or "?" in choice)
+            self.words.append(Word(frozenset(choices) - set(globs), globs))
+
+    def matches(self, command: Command) -> Reach | None:
+        for term in self.needs:
+            if isinstance(term, Option) and not term.matches(command):
+                return None
+        end = _find(self.words, command) if self.words else 0
+        if end < 0:
+            return None
+        rest = command.operands[end:] if end else command.operands
+        if len(rest) < self.least or not self._terms_hold(command, rest):
+            return None
+        return command.reach(_paths(self.where, command, rest)) if self.where else Reach.NOWHERE
+
+    def _terms_hold(self, command: Command, rest: Sequence[Arg]) -> bool:
+        return all(isinstance(term, Option) or _holds(term, command, rest) for term in self.needs) and not any(
+            _holds(term, command, rest) for term in self.refuses
+        )
+
+
+def programs(pattern: str) -> list[str]:
+    """The programs that a pattern is about."""
+    return pattern.split(None, 1)[0].split("|")
+
+
+def _holds(term: Term, command: Command, rest: Sequence[Arg]) -> bool:
+    if isinstance(term, Option):
+        return term.matches(command)
+    if isinstance(term, Places):
+        return term.matches(command, rest)
+    return bool(term.check(command, term.parameter))
+
+
+def _term(part: str) -> Term:
+    sign = part[:2] if part[:2] in _CLASS_TERMS else part[0]
+    if sign in _CLASS_TERMS:
+        return Places(_CLASS_TERMS[sign], frozenset(part[len(sign) :].split("|")))
+    if sign == "{" and part.endswith("}"):
+        name, _, parameter = part[1:-1].partition(":")
+        if name not in conditions.CONDITIONS:
+            raise PatternError(f"unknown condition {part!r}; known: {', '.join(sorted(conditions.CONDITIONS))}")
+        return Condition(conditions.CONDITIONS[name], parameter)
+    if sign == "-":
+        names, _, values = part.partition("=")
+        return Option(tuple(names.split("|")), tuple(values.lower().split(",")) if values else ())
+    raise PatternError(f"cannot read {part!r} in a usage pattern")
+
+
+def _paths(of: str, command: Command, rest: Sequence[Arg]) -> Sequence[Arg]:
+    if of == "writes":
+        return targets.written(command)
+    return targets.read(command) if of == "reads" else rest
+
+
+def _find(words: Sequence[Word], command: Command, word: int = 0, at: int = 0) -> int:
+    """Where the operands go on after the words, or -1."""
+    operands = command.operands
+    if word == len(words):
+        return at
+    if not words[word].exact and not words[word].globs:
+        return _find_later(words, command, word + 1, at)
+    if at >= len(operands):
+        return -1
+    end = _find(words, command, word + 1, at + 1) if words[word].matches(operands[at]) else -1
+    return end if end >= 0 or at not in command.maybe else _find(words, command, word, at + 1)
+
+
+def _find_later(words: Sequence[Word], command: Command, word: int, at: int) -> int:
+    operands = command.operands
+    for start in range(at, min(at + _MOST_SKIPPED, len(operands)) + 1):
+        end = _find(words, command, word, start)
+        if end >= 0:
+            return end
+        if start < len(operands) and not _NOUN.fullmatch(operands[start]) and start not in command.maybe:
+            break
+    return -1

@@ -1,0 +1,130 @@
+"""What the user configured about approvals, as it is now: a change of the file counts from the next action on.
+
+A file that cannot be read any more allows nothing, and an answer 'always' is written to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ...config import Config, load_config
+from ...errors import ConfigError
+from ...inside import is_inside
+from ...workers import pool
+from .policy import Policy, read_policy, strictest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ...protocols import Answer
+    from .grants import Kind
+
+log = logging.getLogger(__name__)
+
+
+class Settings:
+    """Of a configuration that is given, or else of the file at `path`, which is read anew when it changes.
+
+    `yolo`: nobody is asked. In an agent's own shell nothing that allows holds, whatever the settings there say.
+    """
+
+    def __init__(self, config: Config | None = None, *, path: Path | None = None, yolo: bool = False) -> None:
+        self.config = config or Config()
+        self._path, self._yolo = path, yolo
+        self._policy: Policy | None = None
+        self._problem: ConfigError | None = None
+        self._stamp = self._look()
+        if path is not None:
+            self._reload(self._stamp)
+
+    def policy(self) -> Policy:
+        """Raises ConfigError when the settings cannot be used."""
+        stamp = self._look()
+        if stamp != self._stamp:
+            self._reload(stamp)
+        if self._problem is not None:
+            raise self._problem
+        if self._policy is None:
+            policy = read_policy(self.config, yolo=self._yolo)
+            self._policy = strictest(policy) if self.is_inside else policy
+        return self._policy
+
+    @cached_property
+    def is_inside(self) -> bool:
+        """Whether this process is itself something that an agent runs: then nobody here can say yes."""
+        return is_inside()
+
+    def lift_asking(self) -> None:
+        """Ask nobody from now on: `--yolo`."""
+        self._yolo, self._policy = True, None
+
+    @property
+    def timeout(self) -> float:
+        return self.config.approvals.timeout
+
+    def task_limits(self, answer: Answer) -> tuple[float, int]:
+        """Seconds and uses that a yes for the task holds."""
+        settings = self.config.approvals
+        seconds = settings.task_minutes * 60 if answer.seconds is None else answer.seconds
+        return seconds, settings.task_uses if answer.uses is None else answer.uses
+
+    async def allow_always(self, kinds: Sequence[Kind]) -> bool:
+        """Write the kinds to `command_allowlist`. False when there is no file to write to, or it cannot be written."""
+        if self._path is None:
+            return False
+        writing = asyncio.wrap_future(pool.submit(add_to_allowlist, self._path, [str(kind) for kind in kinds]))
+        try:
+            await asyncio.shield(writing)
+        except ConfigError as error:
+            log.warning("'always' holds for this session only: %s", error)
+            return False
+        return True
+
+    def _look(self) -> tuple[int, ...]:
+        if self._path is None:
+            return ()
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return ()
+        return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    def _reload(self, stamp: tuple[int, ...]) -> None:
+        self._stamp, self._policy, self._problem = stamp, None, None
+        try:
+            self.config = load_config(self._path)
+        except ConfigError as error:
+            self._problem = error
+
+
+def add_to_allowlist(path: Path, keys: Sequence[str]) -> None:
+    """Keeps the file's comments; safe beside other writers. Raises ConfigError."""
+    from ...config import ConfigFile
+
+    def change(settings: dict[str, Any]) -> None:
+        listed = settings.setdefault("command_allowlist", [])
+        listed += [key for key in dict.fromkeys(keys) if key not in listed]
+
+    ConfigFile(path).update(change)
+
+
+def remove_from_allowlist(path: Path, key: str) -> bool:
+    """False when the key is not in it. Raises ConfigError."""
+    from ...config import ConfigFile
+
+    found = False
+
+    def change(settings: dict[str, Any]) -> None:
+        nonlocal found
+        listed = settings.get("command_allowlist", [])
+        found = key in listed
+        if found:
+            listed.remove(key)
+
+    ConfigFile(path).update(change)
+    return found
