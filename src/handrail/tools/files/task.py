@@ -65,7 +65,19 @@ def write_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
     """What a gate is told of files that will be written or removed: where they really are."""
     files = files_of(context)
     resolved = [files.resolve(path) for path in paths]
-    return [Action(ActionKind.FILE_WRITE, files.host_path(path) or path) for path in resolved]
+    if context.environments is None:
+        return [Action(ActionKind.FILE_WRITE, files.host_path(path) or path) for path in resolved]
+    environment = context.environments.of(context.task_id)
+    return [
+        Action(
+            ActionKind.FILE_WRITE,
+            files.host_path(path) or path,
+            environment=environment.name,
+            isolated=environment.isolated,
+            reaches_host=environment.reaches_host,
+        )
+        for path in resolved
+    ]
 
 
 def everything(context: ToolContext | None) -> str:
