@@ -44,10 +44,11 @@ class Engine:
             raise NoSuchContainer(name)
         return dict(found)
 
-    async def find(self, labels: Mapping[str, str]) -> list[dict[str, Any]]:
-        """What `inspect` says of those that run, newest first."""
+    async def find(self, labels: Mapping[str, str], *, stopped: bool = False) -> list[dict[str, Any]]:
+        """What `inspect` says of those that run, newest first; and of those that do not."""
         filters = _pairs("--filter=label", {OWNER: self.owner, **labels}, separate=False)
-        names = (await self.call("ps", "--quiet", "--no-trunc", *filters)).split()
+        which = ["--all"] if stopped else []
+        names = (await self.call("ps", "--quiet", "--no-trunc", *which, *filters)).split()
         return list(json.loads(await self.call("container", "inspect", *names))) if names else []
 
     async def remove(self, *names: str) -> None:

@@ -7,6 +7,7 @@ create, find, use and end sandboxes is not there (404).
 
 from __future__ import annotations
 
+import datetime
 import json
 import sys
 import uuid
@@ -22,6 +23,7 @@ from .daytona_pty import Terminals
 from .daytona_sessions import Sessions
 
 _LABEL = "daytona.label."
+_LIMITS = "daytona.limits"
 _HOME = "/root"
 _TIMED_OUT = 137
 # One answer in JSON for a question about files. Errors have their name.
@@ -61,6 +63,7 @@ class Api:
             web.delete("/api/sandbox/{id}", self._delete),
             web.post("/api/sandbox/{id}/start", self._start),
             web.post("/api/sandbox/{id}/stop", self._stop),
+            web.post("/api/sandbox/{id}/last-activity", self._note_activity),
             web.get("/api/sandbox/{id}/toolbox-proxy-url", self._toolbox_url),
         ]
 
@@ -69,6 +72,10 @@ class Api:
         wanted = await request.json()
         identifier = str(uuid.uuid4())
         labels = {_LABEL + key: value for key, value in (wanted.get("labels") or {}).items()}
+        labels[_LIMITS] = json.dumps({name: wanted.get(name) for name in ("autoStopInterval", "autoDeleteInterval")})
+        if wanted.get("ttlMinutes"):
+            end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=wanted["ttlMinutes"])
+            labels[_LIMITS] = json.dumps({**json.loads(labels[_LIMITS]), "autoDestroyAt": end.isoformat()})
         env = wanted.get("env") or {}
         options = ["--workdir", _HOME, *(["--memory", f"{wanted['memory']}g"] if wanted.get("memory") else [])]
         await self._engine.create(identifier, image.NAME, labels=labels, env=env, options=options)
@@ -76,7 +83,7 @@ class Api:
 
     async def _list(self, request: web.Request) -> web.Response:
         labels = json.loads(request.query.get("labels") or "{}")
-        found = await self._engine.find({_LABEL + key: value for key, value in labels.items()})
+        found = await self._engine.find({_LABEL + key: value for key, value in labels.items()}, stopped=True)
         return web.json_response({"items": [self._describe(one) for one in found], "nextCursor": None})
 
     async def _get(self, request: web.Request) -> web.Response:
@@ -93,7 +100,14 @@ class Api:
 
     async def _stop(self, request: web.Request) -> web.Response:
         await self._engine.call("stop", "--time", "1", request.match_info["id"])
-        return web.json_response(await self._described(request.match_info["id"]))
+        description = await self._described(request.match_info["id"])
+        if description["autoDeleteInterval"] == 0:  # what Daytona calls ephemeral
+            await self._engine.remove(request.match_info["id"])
+        return web.json_response(description)
+
+    async def _note_activity(self, request: web.Request) -> web.Response:
+        await self._engine.inspect(request.match_info["id"])
+        return web.Response(status=201)
 
     async def _toolbox_url(self, request: web.Request) -> web.Response:
         return web.json_response({"url": self._toolbox})
@@ -126,6 +140,7 @@ class Api:
             "state": "started" if inspected["State"]["Running"] else "stopped",
             "createdAt": inspected["Created"],
             "toolboxProxyUrl": self._toolbox,
+            **json.loads(inspected["Config"]["Labels"][_LIMITS]),
         }
 
 

@@ -14,7 +14,7 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from google.protobuf.empty_pb2 import Empty
@@ -32,6 +32,7 @@ _TAG = "modal.tag."
 _APP = "modal.app"
 _NAME = "modal.name"
 _LONGEST_POLL_SECONDS = 50.0
+_IDLE_LOOK_SECONDS = 0.1
 _FILE_TOOL = "/__modal/.bin/modal-sandbox-fs-tools"
 # Modal puts a program of its own into every sandbox for `Sandbox.filesystem`; this one knows the half of it.
 _FILE_TOOL_DOUBLE = """
@@ -67,6 +68,7 @@ class Sandboxes:
         self.engine = engine
         self.url = url
         self.processes: dict[str, Process] = {}
+        self.sandbox_of: dict[str, str] = {}  # by exec
         self._ends: set[asyncio.Task[None]] = set()
 
     def access(self) -> api.CommandRouterAccess:
@@ -79,7 +81,25 @@ class Sandboxes:
             await asyncio.sleep(seconds)
             await self.engine.remove(name)
 
-        task = asyncio.create_task(end())
+        self._do(end())
+
+    def end_when_idle(self, name: str, seconds: int) -> None:
+        """It is idle when no exec runs in it."""
+
+        async def end() -> None:
+            busy_at = time.monotonic()
+            while time.monotonic() < busy_at + seconds:
+                await asyncio.sleep(_IDLE_LOOK_SECONDS)
+                if any(
+                    self.processes[one].exit_code is None for one, inside in self.sandbox_of.items() if inside == name
+                ):
+                    busy_at = time.monotonic()
+            await self.engine.remove(name)
+
+        self._do(end())
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._ends.add(task)
         task.add_done_callback(self._ends.discard)
 
@@ -147,6 +167,8 @@ class ControlPlane(ModalClientBase):
         )
         if definition.timeout_secs:
             self._sandboxes.end_after(name, definition.timeout_secs)
+        if definition.idle_timeout_secs:
+            self._sandboxes.end_when_idle(name, definition.idle_timeout_secs)
         return api.SandboxCreateV2Response(
             sandbox_id=name, task_id=_task_of(name), command_router_access=self._sandboxes.access()
         )
@@ -203,6 +225,11 @@ class ControlPlane(ModalClientBase):
         return api.SandboxGetFromNameResponse(sandbox_id=found[0]["Name"].lstrip("/"))
 
     @_unary
+    async def SandboxGetFromName(self, request: Any) -> api.SandboxGetFromNameResponse:
+        """The SDK asks for one of the older kind last; there are none."""
+        raise GRPCError(Status.NOT_FOUND, f"no sandbox {request.sandbox_name}")
+
+    @_unary
     async def SandboxTagsGetV2(self, request: Any) -> api.SandboxTagsGetResponse:
         return api.SandboxTagsGetResponse(tags=_tags(await self._engine.inspect(request.sandbox_id)))
 
@@ -242,6 +269,7 @@ class CommandRouter(TaskCommandRouterBase):
         if request.stderr_config == router.TASK_EXEC_STDERR_CONFIG_DEVNULL:
             process.discard(process.stderr)
         self._sandboxes.processes[request.exec_id] = process
+        self._sandboxes.sandbox_of[request.exec_id] = name
         return router.TaskExecStartResponse()
 
     async def TaskExecStdioRead(self, stream: Stream[Any, Any]) -> None:

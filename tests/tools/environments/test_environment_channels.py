@@ -90,8 +90,8 @@ def test_a_long_command_without_output_is_kept_by_signs_of_life(there: There) ->
 
 @pytest.mark.parametrize("state", ["idle", "running"])
 def test_a_client_that_is_silent_is_taken_for_gone(there: There, state: str) -> None:
-    there.execute("setsid -f sleep 1000 >/dev/null 2>&1", timeout=PATIENCE_SECONDS)
-    [left] = [pid for pid in proc.tree(os.getpid()) if proc.command_line(pid) == "sleep 1000"]
+    left = int(text(there.execute("sleep 1000 >/dev/null 2>&1 & echo $!", timeout=PATIENCE_SECONDS)))
+    assert is_running(left)
     assert isinstance(there._link, Session)
     heart.remove(there._link._confirm)
     if state == "running":

@@ -157,9 +157,9 @@ class CloudEnvironment(LiveEnvironment):
         return None
 
     @classmethod
-    def prune(cls, dry_run: bool) -> list[str]:
+    def prune(cls, dry_run: bool, settings: Mapping[str, Any] | None = None) -> list[str]:
         """End the sandboxes of this machine's processes that have ended. None are ours where no one lets us in."""
-        environment = cls(cls.settings_type(), task_id="")
+        environment = cls.from_settings(settings or {}, task_id="")
         try:
             with environment._borrowed(ASK_SECONDS) as ask:
                 found: list[str] = ask(lambda cloud: _prune(cloud, dry_run=dry_run))
@@ -174,10 +174,14 @@ class CloudEnvironment(LiveEnvironment):
             self._loop = self._cloud = self._sandbox = None
             self._sandbox_process = os.getpid()
         settings = self._settings
-        with self._translated():
-            self._open()
-            self._ensure_sandbox()
-            return Session(self, env=dict(settings.env), cwd=settings.cwd, state=state, must_have_cwd=True)
+        try:
+            with self._translated():
+                self._open()
+                self._ensure_sandbox()
+                return Session(self, env=dict(settings.env), cwd=settings.cwd, state=state, must_have_cwd=True)
+        finally:
+            if self._sandbox is None:
+                self._release()
 
     def open(self) -> Channel:
         """A `channel.Way`: start a Python in the sandbox."""
@@ -226,9 +230,9 @@ class CloudEnvironment(LiveEnvironment):
 
     def _disconnected(self) -> None:
         loop, cloud, sandbox = self._loop, self._cloud, self._sandbox
-        self._loop = self._cloud = self._sandbox = None
         if loop is None or self._sandbox_process != os.getpid():
             return
+        self._sandbox = None
         try:
             if cloud is not None and sandbox is not None:
                 leave = cloud.leave(sandbox, is_busy=self._is_busy) if self.persistent else cloud.end(sandbox.id)
@@ -238,14 +242,17 @@ class CloudEnvironment(LiveEnvironment):
                 "the sandbox %s could not be ended, and ends by itself later: %s", sandbox and sandbox.id, error
             )
         finally:
-            self._shut(loop, cloud)
+            self._release()
 
-    @staticmethod
-    def _shut(loop: SdkLoop, cloud: Cloud | None) -> None:
-        if cloud is not None:
-            with contextlib.suppress(Exception):  # the same; nothing of it is needed any more
-                loop.run(cloud.close(), ASK_SECONDS)
-        sdk_loops.give_back(loop)
+    def _release(self) -> None:
+        """The SDK and its loop; they are there again when they are needed."""
+        loop, cloud = self._loop, self._cloud
+        self._loop = self._cloud = None
+        if loop is not None:
+            if cloud is not None:
+                with contextlib.suppress(Exception):  # the same; nothing of it is needed any more
+                    loop.run(cloud.close(), ASK_SECONDS)
+            sdk_loops.give_back(loop)
 
     @contextlib.contextmanager
     def _borrowed(self, seconds: float) -> Iterator[Callable[[Callable[[Cloud], Any]], Any]]:
@@ -258,9 +265,7 @@ class CloudEnvironment(LiveEnvironment):
                 assert cloud is not None
                 yield lambda question: loop.run(question(cloud), seconds)
             finally:
-                if self._loop is not None:
-                    self._shut(self._loop, self._cloud)
-                    self._loop = self._cloud = None
+                self._release()
 
     def _import(self) -> None:
         try:

@@ -105,7 +105,7 @@ class ModalCloud:
         try:
             return ModalSandbox(await modal.Sandbox.from_name.aio(self._settings.app, _name(labels)))
         except modal.exception.NotFoundError:
-            return None
+            return None  # or its time was over
 
     async def leave(self, sandbox: Sandbox, *, is_busy: bool) -> None:
         """It goes on, for its idle time."""
@@ -122,7 +122,11 @@ class ModalCloud:
     async def all(self) -> AsyncIterator[Found]:
         import modal
 
-        async for sandbox in modal.Sandbox.list.aio(tags={LABEL: "1"}):
+        try:
+            app = await modal.App.lookup.aio(self._settings.app)
+        except modal.exception.NotFoundError:
+            return
+        async for sandbox in modal.Sandbox.list.aio(app_id=app.app_id, tags={LABEL: "1"}):
             labels = await sandbox.get_tags.aio()
             if KEPT not in labels:
                 yield Found(sandbox.object_id, labels)

@@ -137,7 +137,7 @@ class StreamChannel:
     async def _wait(self) -> None:
         try:
             why = await self._stream.wait()
-        except Exception as error:  # noqa: BLE001  the same
+        except Exception as error:  # noqa: BLE001  an SDK raises anything
             why = str(error)
         self._lose(f"the connection to {self.where} ended: {why}")
 

@@ -16,9 +16,8 @@ _KILL_SECONDS = 2.0
 
 def default_folder() -> str:
     """Where a machine on which nothing of ours is installed keeps them: of this user alone, and gone after a restart."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    folder = runtime if os.path.isdir(runtime) and os.access(runtime, os.W_OK) else "/tmp"
-    return os.path.join(folder, f"handrail-{os.getuid()}")
+    # Not XDG_RUNTIME_DIR: it is removed with the user's last login, and a process may have to be found after that.
+    return f"/tmp/handrail-{os.getuid()}"
 
 
 def own_folder(folder: str) -> str:
