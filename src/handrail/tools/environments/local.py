@@ -14,7 +14,7 @@ from .live import LiveEnvironment
 
 if TYPE_CHECKING:
     from ...protocols import Files
-    from .sandbox import BubblewrapPolicy
+    from .sandbox import SandboxPolicy
 
 
 class LocalEnvironment(LiveEnvironment):
@@ -35,7 +35,7 @@ class LocalEnvironment(LiveEnvironment):
         env: Mapping[str, str | None] | None = None,
         allowed_secrets: Collection[str] = (),
         login: bool = False,
-        sandbox: BubblewrapPolicy | None = None,
+        sandbox: SandboxPolicy | None = None,
         roots: Sequence[str] = (),
         processes_dir: str | None = None,
     ) -> None:
@@ -44,7 +44,7 @@ class LocalEnvironment(LiveEnvironment):
         self._env, self._allowed, self._login = dict(env or {}), tuple(allowed_secrets), login
         self._sandbox, self._roots, self._processes_dir = sandbox, tuple(roots), processes_dir
         if sandbox is not None:
-            self.isolated, self.persistent = True, False
+            self.isolated, self.persistent = sandbox.isolates, False
         self._files, self._files_cwd = LocalFiles(self._first_cwd, self._roots), self._first_cwd
 
     @property
