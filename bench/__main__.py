@@ -1,4 +1,4 @@
-"""`python -m bench`: print the table. With --check, fail when a figure is missed."""
+"""`python -m bench [TABLE...]`: print the tables. With --check, fail when a figure is missed."""
 
 from __future__ import annotations
 
@@ -12,39 +12,42 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
+import bench
+
 from .harness import Figure
 
 _COLUMNS = "{:<48} {:>12} {:>12} {:>7} {:>6}  {}"
-
-
-def _figures() -> Iterator[Figure]:
-    """Of every module here that has some."""
-    import bench
-
-    for found in pkgutil.iter_modules(bench.__path__):
-        if found.name != "__main__":
-            module = import_module(f"bench.{found.name}")
-            yield from getattr(module, "figures", tuple)()
+_NO_TABLES = ("__main__", "harness", "samples")
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         os.environ["HANDRAIL_HOME"] = home
-        print(_COLUMNS.format("what", "handrail", "floor", "ratio", "limit", "peers (ratio)"))
-        rows = []
-        for figure in _figures():
-            rows.append(figure)
-            limit = "" if figure.limit is None else f"{figure.limit:g}"
-            mark = "" if figure.held else "  MISSED"
-            cells = (figure.what, figure.ours, figure.floor, f"{figure.ratio:.2f}", limit, figure.peers + mark)
-            print(_COLUMNS.format(*cells), flush=True)
-    missed = [figure.what.strip() for figure in rows if not figure.held]
+        tables = [found.name for found in pkgutil.iter_modules(bench.__path__) if found.name not in _NO_TABLES]
+        named = [name for name in tables if name in sys.argv[1:]]
+        missed = [figure for name in named or tables for figure in _table(name) if not figure.held]
+    if missed:
+        print(f"missed: {'; '.join(figure.what.strip() for figure in missed)}", file=sys.stderr)
+    return 1 if missed and "--check" in sys.argv[1:] else 0
+
+
+def _table(name: str) -> list[Figure]:
+    """The figures of one module here that has some."""
+    figures: Iterator[Figure] = getattr(import_module(f"bench.{name}"), "figures", lambda: iter(()))()
+    rows: list[Figure] = []
+    for figure in figures:
+        if not rows:
+            print(_COLUMNS.format(name, "handrail", "floor", "ratio", "limit", "peers (ratio)"))
+        rows.append(figure)
+        limit = "" if figure.limit is None else f"{figure.limit:g}"
+        mark = "" if figure.held else "  MISSED"
+        cells = (figure.what, figure.ours, figure.floor, f"{figure.ratio:.2f}", limit, figure.peers + mark)
+        print(_COLUMNS.format(*cells), flush=True)
     results = Path(__file__).parent / "results"
     results.mkdir(exist_ok=True)
-    (results / "figures.json").write_text(json.dumps([asdict(figure) for figure in rows], indent=1, ensure_ascii=False))
-    if missed:
-        print(f"missed: {'; '.join(missed)}", file=sys.stderr)
-    return 1 if missed and "--check" in sys.argv[1:] else 0
+    content = json.dumps([asdict(figure) for figure in rows], indent=1, ensure_ascii=False)
+    (results / f"{name}.json").write_text(content)
+    return rows
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures of the local environment: latency, state, output, concurrency, time limits, memory."""
+"""Figures of environments: latency, state, output, concurrency, time limits, memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+from handrail.tools.environments.base import Environment
+from handrail.tools.environments.far import proc
 from handrail.tools.environments.local import LocalEnvironment
+from handrail.tools.environments.sandbox import Mechanism, SandboxPolicy
 
 from .harness import Figure, alternating, milliseconds, paired
 
@@ -22,6 +25,7 @@ _SLEEPS = 50
 _SLEEP_SECONDS = 0.2
 _LIMIT_SECONDS = 1.0
 _TASKS = 200
+_LINES_A_SECOND, _FLOOD_SECONDS = 10_000, 60
 
 
 def figures() -> Iterator[Figure]:
@@ -29,9 +33,13 @@ def figures() -> Iterator[Figure]:
         tempfile.TemporaryDirectory() as folder,
         LocalEnvironment(folder, processes_dir=f"{folder}/processes") as local,
     ):
-        yield echo(local)
+        yield echo("`echo hi`, to a one-shot bash -c", lambda: _echo(local), limit=0.3)
         yield state_pair(local)
+        for name, there in elsewhere(folder).items():
+            with there:
+                yield echo_elsewhere(name, there, local)
         yield from big_output(local)
+        yield flood(local)
         yield time_limit(local)
         yield background(local)
     with tempfile.TemporaryDirectory() as folder:
@@ -39,10 +47,19 @@ def figures() -> Iterator[Figure]:
         yield from many(folder)
 
 
-def echo(local: LocalEnvironment) -> Figure:
+def elsewhere(folder: str) -> dict[str, LocalEnvironment]:
+    """Environments whose commands go over a channel, by how they are called in the table."""
+    return {
+        one.value: LocalEnvironment(folder, sandbox=SandboxPolicy(network=True, mechanism=one)) for one in Mechanism
+    }
+
+
+def echo(what: str, run: Callable[[], bytes], *, limit: float) -> Figure:
+    """`run` runs the command in any way, and gives what it printed."""
+
     def ours(count: int) -> None:
         for _ in range(count):
-            assert local.execute("echo hi", timeout=60).output.head == b"hi\n"
+            assert run() == b"hi\n"
 
     def floor(count: int) -> None:
         for _ in range(count):
@@ -50,7 +67,25 @@ def echo(local: LocalEnvironment) -> Figure:
 
     mine, base, ratio = paired(ours, floor)
     peers = "hermes 6.5, SWE-ReX 51, stateless ones 0.7-1.6"
-    return Figure("`echo hi`, to a one-shot bash -c", milliseconds(mine), milliseconds(base), ratio, 0.3, peers)
+    return Figure(what, milliseconds(mine), milliseconds(base), ratio, limit, peers)
+
+
+def echo_elsewhere(name: str, there: Environment, local: Environment) -> Figure:
+    def ours(count: int) -> None:
+        for _ in range(count):
+            assert _echo(there) == b"hi\n"
+
+    def floor(count: int) -> None:
+        for _ in range(count):
+            assert _echo(local) == b"hi\n"
+
+    mine, base, ratio = paired(ours, floor)
+    peers = "one docker exec 45, ssh 16, apptainer exec 40"
+    return Figure(f"  the same in {name}, to the local one", milliseconds(mine), milliseconds(base), ratio, 3, peers)
+
+
+def _echo(environment: Environment) -> bytes:
+    return environment.execute("echo hi", timeout=60).output.head
 
 
 def state_pair(local: LocalEnvironment) -> Figure:
@@ -124,6 +159,30 @@ def big_output(local: LocalEnvironment) -> Iterator[Figure]:
     yield Figure("  memory that it takes, of 10 MB", f"{grown:.1f} MB", "10 MB", grown / 10, 1)
 
 
+def flood(local: LocalEnvironment) -> Figure:
+    """Whoever is asked to keep up with a talkative program loses nothing, and does not fall behind."""
+    burst = _LINES_A_SECOND // 100
+    # Bursts are due at fixed times, so that one that comes late is made up for.
+    command = (
+        f"for ((due = ${{EPOCHREALTIME/./}}, n = 0; n < {_LINES_A_SECOND * _FLOOD_SECONDS}; n += {burst})); do "
+        f"printf 'line %s\\n' {{1..{burst}}}; ((due += 10000, left = due - ${{EPOCHREALTIME/./}})); "
+        "if ((left > 0)); then printf -v pause 0.%06d $left; sleep $pause; fi; done"
+    )
+    lines = 0
+
+    def listen(piece: bytes) -> None:
+        nonlocal lines
+        lines += piece.count(b"\n")
+
+    before, start = _peak_kilobytes(), time.perf_counter()
+    assert local.execute(command, timeout=4 * _FLOOD_SECONDS, on_output=listen).exit_code == 0
+    elapsed = time.perf_counter() - start
+    assert lines == _LINES_A_SECOND * _FLOOD_SECONDS, f"{lines} lines came"
+    assert _peak_kilobytes() - before < 10 << 10
+    what = f"{_LINES_A_SECOND:,} lines a second for {_FLOOD_SECONDS} s; 0 lost"
+    return Figure(what, f"{elapsed:.1f} s", f"{_FLOOD_SECONDS} s", elapsed / _FLOOD_SECONDS, 1.1)
+
+
 def time_limit(local: LocalEnvironment) -> Figure:
     stubborn = "bash -c 'trap \"\" TERM; (setsid sleep 4242 &) ; sleep 4243' & sleep 4244"
     overshoots = []
@@ -131,7 +190,7 @@ def time_limit(local: LocalEnvironment) -> Figure:
         start = time.perf_counter()
         assert local.execute(command, timeout=_LIMIT_SECONDS).timed_out
         overshoots.append(time.perf_counter() - start - _LIMIT_SECONDS)
-        assert subprocess.run(["pgrep", "-f", "sleep 424[1-4]"], capture_output=True, check=False).returncode == 1
+        assert not [pid for pid in proc.tree(os.getpid()) if proc.command_line(pid).startswith("sleep 424")]
     worst = max(overshoots)
     peers = "hermes 1.4 s; SWE-ReX leaves 1-2 alive"
     return Figure("a limit of 1 s: overshoot, of 80 ms; 0 alive", milliseconds(worst), "80 ms", worst / 0.08, 1, peers)
@@ -156,10 +215,9 @@ def background(local: LocalEnvironment) -> Figure:
             process.send_signal(signal.SIGKILL)
         return elapsed
 
-    mine, _, _ = alternating(ours, floor, rounds=15)
-    return Figure(
-        "background: start to first output, of 5 ms", milliseconds(mine), "5 ms", mine / 0.005, 1, "hermes 146 ms"
-    )
+    mine, base, ratio = alternating(ours, floor, rounds=15)
+    what = "background: start to first output, to a bare bash"
+    return Figure(what, milliseconds(mine), milliseconds(base), ratio, 5 / 1.5, "hermes 97")
 
 
 def concurrent(folder: str) -> Figure:
@@ -188,6 +246,7 @@ def concurrent(folder: str) -> Figure:
 def many(folder: str) -> Iterator[Figure]:
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(8))
+        base = min(_open_bashes() for _ in range(3))
         start = time.perf_counter()
         tasks = [LocalEnvironment(folder) for _ in range(_TASKS)]
         for task in tasks:
@@ -195,9 +254,26 @@ def many(folder: str) -> Iterator[Figure]:
         for answer in pool.map(lambda task: task.execute("echo hi", timeout=60), tasks):
             assert answer.output.head == b"hi\n"
         elapsed = time.perf_counter() - start
-        yield Figure(f"{_TASKS} tasks open and answering, of 1.5 s", milliseconds(elapsed), "1.5 s", elapsed / 1.5, 1)
+        what = f"{_TASKS} tasks open and answering, to bare bashes"
+        # 1.5 s on a machine where the bare ones take a third of a second.
+        yield Figure(what, milliseconds(elapsed), milliseconds(base), elapsed / base, 1.5 / 0.33)
         each = _memory_below(os.getpid()) / _TASKS
         yield Figure("  memory of each, of 3 MB", f"{each / 1024:.2f} MB", "3 MB", each / 1024 / 3, 1)
+
+
+def _open_bashes() -> float:
+    """Seconds until as many bare shells live side by side and have answered."""
+    start = time.perf_counter()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    shells = [subprocess.Popen(["bash", "--norc"], bufsize=0, **pipes) for _ in range(_TASKS)]  # type: ignore[call-overload]
+    for shell in shells:
+        shell.stdin.write(b"echo hi\n")
+    for shell in shells:
+        assert shell.stdout.readline() == b"hi\n"
+    elapsed = time.perf_counter() - start
+    for shell in shells:
+        shell.communicate()
+    return elapsed
 
 
 def _peak_kilobytes() -> int:
@@ -207,10 +283,8 @@ def _peak_kilobytes() -> int:
 
 def _memory_below(root: int) -> int:
     """Proportional memory of all descendants, in kilobytes."""
-    from handrail.tools.environments.far.proc import tree
-
     total = 0
-    for pid in tree(root):
+    for pid in proc.tree(root):
         with open(f"/proc/{pid}/smaps_rollup") as file:
             total += next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
     return total

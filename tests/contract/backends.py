@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from handrail.testing.environment_conformance import Conformance
 from handrail.tools.environments.far import proc
 from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.sandbox import BubblewrapPolicy
+from handrail.tools.environments.sandbox import Mechanism, SandboxPolicy
 
 
 class Backend(NamedTuple):
@@ -30,8 +30,16 @@ def local(folder: Path, service: None) -> Conformance:
 
 
 def bubblewrap(folder: Path, service: None) -> Conformance:
+    return sandboxed(folder, Mechanism.BUBBLEWRAP)
+
+
+def landlock(folder: Path, service: None) -> Conformance:
+    return sandboxed(folder, Mechanism.LANDLOCK)
+
+
+def sandboxed(folder: Path, mechanism: Mechanism) -> Conformance:
     def make() -> LocalEnvironment:
-        return LocalEnvironment(str(folder), sandbox=BubblewrapPolicy())
+        return LocalEnvironment(str(folder), sandbox=SandboxPolicy(mechanism=mechanism))
 
     return Conformance(make, break_connection=kill_sandbox)
 
@@ -40,6 +48,7 @@ def bubblewrap(folder: Path, service: None) -> Conformance:
 BACKENDS = {
     "local": Backend(local),
     "local-bubblewrap": Backend(bubblewrap),
+    "local-landlock": Backend(landlock),
 }
 
 

@@ -17,6 +17,7 @@ EXAMPLES = {
     "hooks.py": "secrets stay unread",
     "agent_loop.py": "['a.txt', 'b.txt', 'c.txt']",
     "hermes_style_tool.py": "WEATHER_API_KEY is not set",
+    "own_backend.py": "it conforms",
 }
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 

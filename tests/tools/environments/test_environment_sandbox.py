@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from handrail.tools.environments import landlock
 from handrail.tools.environments.errors import EnvironmentStartError, SandboxUnavailable
 from handrail.tools.environments.far import proc
 from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.sandbox import BubblewrapPolicy
+from handrail.tools.environments.sandbox import SandboxPolicy
 
 from ...support import wait_until
 from .conftest import PATIENCE_SECONDS, is_running, text
@@ -35,7 +36,7 @@ def _run(environment: LocalEnvironment, command: str) -> str:
 
 
 def test_only_the_work_tree_can_be_written_to(work: Path, home_of_secrets: Path) -> None:
-    with LocalEnvironment(str(work), sandbox=BubblewrapPolicy()) as local:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as local:
         assert local.isolated
         assert local.reaches_host
         assert not local.persistent
@@ -52,7 +53,7 @@ def test_the_temporary_folder_is_its_own(tmp_path: Path) -> None:
     work = Path("/var/tmp") / f"handrail-work-{os.getpid()}"
     work.mkdir()
     try:
-        with LocalEnvironment(str(work), sandbox=BubblewrapPolicy()) as local:
+        with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as local:
             assert _run(local, f"ls {mark} 2>&1 | wc -l; touch /tmp/inside && ls /tmp/inside") == "1\n/tmp/inside\n"
             assert local.execute(f"test -e {mark}", timeout=PATIENCE_SECONDS).exit_code == 1
         assert not Path("/tmp/inside").exists()
@@ -63,7 +64,7 @@ def test_the_temporary_folder_is_its_own(tmp_path: Path) -> None:
 
 def test_keys_and_passwords_in_the_home_are_not_there(work: Path, home_of_secrets: Path) -> None:
     with LocalEnvironment(
-        str(work), sandbox=BubblewrapPolicy(writable=(str(work), str(home_of_secrets / "notes")))
+        str(work), sandbox=SandboxPolicy(writable=(str(work), str(home_of_secrets / "notes")))
     ) as local:
         found = _run(
             local,
@@ -74,7 +75,7 @@ def test_keys_and_passwords_in_the_home_are_not_there(work: Path, home_of_secret
 
 def test_the_runtimes_own_files_are_not_there(work: Path, home: Path) -> None:
     (home / "config.yaml").write_text("command_allowlist: []")
-    with LocalEnvironment(str(work), sandbox=BubblewrapPolicy()) as local:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as local:
         assert local.execute(f"cat {home}/config.yaml", timeout=PATIENCE_SECONDS).exit_code == 1
         local.execute(f"echo bad >{home}/config.yaml", timeout=PATIENCE_SECONDS)
     assert (home / "config.yaml").read_text() == "command_allowlist: []"
@@ -82,14 +83,14 @@ def test_the_runtimes_own_files_are_not_there(work: Path, home: Path) -> None:
 
 @pytest.mark.parametrize("network", [False, True])
 def test_the_network_is_off_unless_it_is_allowed(work: Path, network: bool) -> None:
-    with LocalEnvironment(str(work), sandbox=BubblewrapPolicy(network=network)) as local:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy(network=network)) as local:
         own = int(_run(local, "readlink /proc/self/ns/net | tr -dc 0-9"))
     assert (own == os.stat("/proc/self/ns/net").st_ino) is network
 
 
 def test_it_sees_and_reaches_no_process_outside(work: Path) -> None:
     outside = subprocess.Popen(["sleep", "1000"])
-    with LocalEnvironment(str(work), sandbox=BubblewrapPolicy()) as local:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as local:
         assert _run(local, "pgrep -f '^sleep 1000$' | wc -l") == "0\n"
     assert outside.poll() is None
     outside.kill()
@@ -97,7 +98,7 @@ def test_it_sees_and_reaches_no_process_outside(work: Path) -> None:
 
 
 def test_it_has_the_state_of_a_shell_and_all_else(work: Path) -> None:
-    with LocalEnvironment(str(work), sandbox=BubblewrapPolicy()) as local:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as local:
         local.execute("V=1; f() { echo F; }", timeout=PATIENCE_SECONDS)
         assert local.execute("sleep 1000", timeout=0.2).timed_out
         assert _run(local, "echo $V; f") == "1\nF\n"
@@ -111,21 +112,22 @@ def test_it_has_the_state_of_a_shell_and_all_else(work: Path) -> None:
 
 
 def test_a_process_cannot_be_started_to_outlive_it(work: Path) -> None:
-    local = LocalEnvironment(str(work), sandbox=BubblewrapPolicy())
+    local = LocalEnvironment(str(work), sandbox=SandboxPolicy())
     with local, pytest.raises(EnvironmentStartError, match="cannot outlive"):
         local.background("sleep 1000", survives=True)
 
 
 def test_the_runtimes_secrets_are_not_in_it(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing")
-    with LocalEnvironment(str(work), sandbox=BubblewrapPolicy()) as local:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy()) as local:
         assert _run(local, "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -c OPENAI") == "0\n"
 
 
-def test_without_bubblewrap_nothing_runs(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bubblewrap_and_landlock_nothing_runs(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(landlock, "abi", lambda: 0)
     with pytest.raises(SandboxUnavailable, match="install the package bubblewrap"):
-        LocalEnvironment(str(work), sandbox=BubblewrapPolicy()).execute(f"touch {work}/ran")
+        LocalEnvironment(str(work), sandbox=SandboxPolicy()).execute(f"touch {work}/ran")
     assert list(work.iterdir()) == []
 
 
@@ -133,9 +135,9 @@ def test_it_ends_when_the_runtime_is_killed_and_not_when_a_thread_ends(work: Pat
     code = """
 import os, sys, threading
 from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.sandbox import BubblewrapPolicy
+from handrail.tools.environments.sandbox import SandboxPolicy
 from handrail.tools.environments.far import proc
-local = LocalEnvironment(sys.argv[1], sandbox=BubblewrapPolicy())
+local = LocalEnvironment(sys.argv[1], sandbox=SandboxPolicy())
 thread = threading.Thread(target=local.start)
 thread.start()
 thread.join()

@@ -17,7 +17,7 @@ from .remote_files import RemoteFiles
 if TYPE_CHECKING:
     from ...protocols import Files
     from .far.wire import Packet
-    from .sandbox import BubblewrapPolicy
+    from .sandbox import SandboxPolicy
 
 
 class LocalEnvironment(LiveEnvironment):
@@ -39,7 +39,7 @@ class LocalEnvironment(LiveEnvironment):
         env: Mapping[str, str | None] | None = None,
         allowed_secrets: Collection[str] = (),
         login: bool = False,
-        sandbox: BubblewrapPolicy | None = None,
+        sandbox: SandboxPolicy | None = None,
         roots: Sequence[str] = (),
         processes_dir: str | None = None,
         file_limits: tuple[int, int] = (DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES),
@@ -49,7 +49,7 @@ class LocalEnvironment(LiveEnvironment):
         self._env, self._allowed, self._login = dict(env or {}), tuple(allowed_secrets), login
         self._sandbox, self._roots, self._processes_dir = sandbox, tuple(roots), processes_dir
         if sandbox is not None:
-            self.isolated, self.persistent = True, False
+            self.isolated, self.persistent = sandbox.isolates, False
         self._file_limits = file_limits
         self._files: LocalFiles | None = None
         self._files_cwd = ""

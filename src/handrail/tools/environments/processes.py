@@ -32,13 +32,17 @@ class JobProcess:
         self.survives: bool = known["survives"]
 
     def poll(self) -> ProcessStatus:
+        return self._look()[0]
+
+    def _look(self) -> tuple[ProcessStatus, bool]:
+        """How it is, and whether anything that it started still runs."""
         try:
             status, _ = self._call("job_poll", id=self.id)
         except FileNotFoundError:
             raise NoSuchProcess(
                 f"there is no background process {self.id} any more; list those that are known"
             ) from None
-        return ProcessStatus(ProcessState(status["state"]), status["code"], status["ended_at"])
+        return ProcessStatus(ProcessState(status["state"]), status["code"], status["ended_at"]), status["is_minded"]
 
     def read(self, offset: int = 0, *, max_bytes: int = 1 << 16, timeout: float = 0.0) -> LogPiece:
         for _ in _looks(timeout, None):
@@ -67,7 +71,11 @@ class JobProcess:
 
     def kill(self, *, grace: float = 2.0) -> ProcessStatus:
         self._call("job_ask", id=self.id, what="kill", grace=grace)
-        return self.wait(grace + _KILL_SECONDS)
+        for _ in _looks(grace + _KILL_SECONDS, None):
+            status, is_minded = self._look()
+            if not is_minded:
+                break
+        return status
 
     def write(self, data: bytes) -> None:
         answer, _ = self._call("job_write", data, id=self.id)

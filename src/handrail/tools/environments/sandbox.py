@@ -1,14 +1,22 @@
-"""Run local commands under bubblewrap: a read-only system, a writable work tree, a private /tmp, and no network."""
+"""Run local commands in a sandbox: a read-only system, a writable work tree, a temporary folder of its own, and no network.
+
+Bubblewrap does it where it is installed. Landlock, a part of the kernel, stands in where it is not: it holds files and TCP (see
+`landlock.py` for what it leaves open), so that an environment under it does not count as isolated. Without either nothing runs.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from ...config.paths import config_path, state_dir
+from . import landlock
 from .errors import SandboxUnavailable
 from .link import Link
 from .session import Session, Transport
@@ -31,17 +39,54 @@ DEFAULT_HIDDEN = (
     "~/.mozilla",
     "~/.config/google-chrome",
 )
+# Where a sandbox has its own, or none.
+_SHARED = ("/tmp", "/var/tmp", "/dev/shm")
+
+
+class Mechanism(Enum):
+    BUBBLEWRAP = "bubblewrap"
+    LANDLOCK = "landlock"
 
 
 @dataclass(frozen=True, slots=True)
-class BubblewrapPolicy:
-    """What a sandboxed command may reach. The working directory is writable unless `writable` says otherwise."""
+class SandboxPolicy:
+    """What a sandboxed command may reach. The working directory is writable unless `writable` says otherwise.
+
+    `mechanism` is the best that is there unless one is given.
+    """
 
     writable: tuple[str, ...] | None = None
     network: bool = False
     hidden: tuple[str, ...] = DEFAULT_HIDDEN
+    mechanism: Mechanism | None = None
+
+    @property
+    def isolates(self) -> bool:
+        """Whether commands reach no process of this machine."""
+        return self._chosen() is Mechanism.BUBBLEWRAP
 
     def connect(self, *, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
+        if self._chosen() is Mechanism.LANDLOCK:
+            return self._by_landlock(cwd, env, state)
+        return self._by_bubblewrap(cwd, env, state)
+
+    def _chosen(self) -> Mechanism:
+        if self.mechanism is not None:
+            return self.mechanism
+        has_landlock = landlock.abi() >= landlock.OLDEST_ABI
+        return Mechanism.LANDLOCK if shutil.which("bwrap") is None and has_landlock else Mechanism.BUBBLEWRAP
+
+    def _writable(self, cwd: str) -> list[str]:
+        return [os.path.realpath(place) for place in ((cwd,) if self.writable is None else self.writable)]
+
+    def _hidden(self) -> list[str]:
+        """Also what this runtime knows and decides by: that is nothing for the commands that it runs."""
+        own = (str(config_path().parent), str(state_dir()))
+        return [os.path.realpath(os.path.expanduser(place)) for place in (*self.hidden, *own)]
+
+    # Bubblewrap
+
+    def _by_bubblewrap(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         program = shutil.which("bwrap")
         if program is None:
             raise SandboxUnavailable(
@@ -61,8 +106,7 @@ class BubblewrapPolicy:
         # Not --die-with-parent, which would mean the thread that started it. It ends with its stdin, and all in it.
         words = ["--unshare-all", "--new-session", "--ro-bind", "/", "/"]
         words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/dev/shm"]
-        for place in (*self.hidden, *_own_folders()):
-            path = os.path.realpath(os.path.expanduser(place))
+        for path in self._hidden():
             if os.path.isdir(path):
                 words += ["--tmpfs", path]
             elif os.path.exists(path):
@@ -70,12 +114,35 @@ class BubblewrapPolicy:
         if self.network:
             # Names are looked up by files that are often links into /run.
             words += ["--share-net", "--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]
-        for place in (cwd,) if self.writable is None else self.writable:
-            path = os.path.realpath(place)
+        for path in self._writable(cwd):
             words += ["--bind", path, path]
         return [*words, "--chdir", cwd]
 
+    # Landlock
 
-def _own_folders() -> tuple[str, ...]:
-    """What this runtime knows and decides by is nothing for the commands that it runs."""
-    return str(config_path().parent), str(state_dir())
+    def _by_landlock(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
+        needed = landlock.OLDEST_ABI if self.network else landlock.OLDEST_NETWORK_ABI
+        if landlock.abi() < needed:
+            raise SandboxUnavailable(
+                "a sandbox was asked for, bubblewrap (bwrap) is not installed, and the Landlock of this kernel is too old "
+                f"(version {landlock.abi()}, and {needed} is needed{'' if self.network else ' to cut the network'}); "
+                "install the package bubblewrap, or turn the sandbox off. Nothing was run without it"
+            )
+        temporary = tempfile.mkdtemp(prefix="handrail-")
+        policy = {
+            "writable": [*self._writable(cwd), temporary],
+            "hidden": [*self._hidden(), *_SHARED],
+            "network": self.network,
+            "temporary": temporary,
+        }
+        transport = Transport(
+            argv=lambda words: [sys.executable, "-I", "-S", landlock.__file__, json.dumps(policy), *words],
+            where="the sandbox",
+            python=sys.executable,
+            env={**env, "TMPDIR": temporary, "TMP": temporary, "TEMP": temporary},
+        )
+        try:
+            return Session(transport, env={}, cwd=cwd, jobs_root=f"{temporary}/processes", state=state)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise

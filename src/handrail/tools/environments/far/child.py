@@ -6,6 +6,7 @@ whatever it does first, as it has to copy the memory that it writes to.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shlex
@@ -50,32 +51,40 @@ class Child(NamedTuple):
 
 
 def prepare(job: Packet, state: bytes, text: int) -> Child:
-    """`text` is a memory file with the command."""
+    """`text` is a memory file with the command. Raises OSError, and has opened nothing then."""
     job["cwd"] = _directory(job["cwd"], job["shell_cwd"])
     folder = job["folder"]
     os.makedirs(folder, mode=0o700)
-    control = _open_control(folder)
-    status = jobstatus.create(folder)
-    extra = "".join(f"\ncommand declare -x {name}={shlex.quote(value)}" for name, value in job["extra_env"].items())
-    files = (wire.memory_file("restore", state + os.fsencode(extra) + b"\n"), os.dup(text))
-    actions: list[Any]
-    theirs: tuple[int, ...]
-    if job["pty"] is not None:
-        ours_in, terminal = os.openpty()
-        ours_out = os.dup(ours_in)
-        resize(ours_in, *job["pty"])
-        # The first terminal that a session leader opens becomes its own.
-        actions = [(os.POSIX_SPAWN_OPEN, fd, os.ttyname(terminal), os.O_RDWR, 0) for fd in (0, 1, 2)]
-        theirs = (terminal,)
-    else:
-        read, ours_in = os.pipe()
-        ours_out, write = os.pipe()
-        actions = [(os.POSIX_SPAWN_DUP2, end, fd) for end, fd in ((read, 0), (write, 1), (write, 2))]
-        theirs = (read, write)
-    os.set_blocking(ours_in, False)
-    os.set_blocking(ours_out, False)
-    # The parent of the new bash is the minder, which has them under the same numbers.
-    words = line.job(*(f"/proc/$PPID/fd/{fd}" for fd in files))
+    with contextlib.ExitStack() as undo:
+
+        def kept(fd: int) -> int:
+            undo.callback(os.close, fd)
+            return fd
+
+        control = undo.enter_context(_open_control(folder))
+        status = kept(jobstatus.create(folder))
+        extra = "".join(f"\ncommand declare -x {name}={shlex.quote(value)}" for name, value in job["extra_env"].items())
+        restore = state + os.fsencode(extra) + b"\n"
+        files = (kept(wire.memory_file("restore", restore)), kept(os.dup(text)))
+        actions: list[Any]
+        theirs: tuple[int, ...]
+        if job["pty"] is not None:
+            ours_in, terminal = map(kept, os.openpty())
+            ours_out = kept(os.dup(ours_in))
+            resize(ours_in, *job["pty"])
+            # The first terminal that a session leader opens becomes its own.
+            actions = [(os.POSIX_SPAWN_OPEN, fd, os.ttyname(terminal), os.O_RDWR, 0) for fd in (0, 1, 2)]
+            theirs = (terminal,)
+        else:
+            read, ours_in = map(kept, os.pipe())
+            ours_out, write = map(kept, os.pipe())
+            actions = [(os.POSIX_SPAWN_DUP2, end, fd) for end, fd in ((read, 0), (write, 1), (write, 2))]
+            theirs = (read, write)
+        os.set_blocking(ours_in, False)
+        os.set_blocking(ours_out, False)
+        # The parent of the new bash is the minder, which has them under the same numbers.
+        words = line.job(*(f"/proc/$PPID/fd/{fd}" for fd in files))
+        undo.pop_all()
     return Child(job, control, status, ours_in, ours_out, theirs, files, words, actions)
 
 

@@ -30,13 +30,16 @@ def own_folder(folder: str) -> str:
 
 
 def poll(folder: str) -> Packet:
-    """Its status, with `state`: running, ended, or lost (its minder was killed, or the machine restarted)."""
+    """Its status, with `state`: running, ended, or lost (its minder was killed, or the machine restarted).
+
+    `is_minded` is true until all that it started has ended too.
+    """
     status = jobstatus.read(folder)
     is_minded = status.get("boot") == proc.boot_id() and proc.is_alive(status["minder"], status["minder_start"])
     if status.get("code") is None and is_minded:
-        return {**status, "state": "running"}
+        return {**status, "state": "running", "is_minded": True}
     status = jobstatus.read(folder)  # it may have ended between the two looks
-    return {**status, "state": "lost" if status.get("code") is None else "ended"}
+    return {**status, "state": "lost" if status.get("code") is None else "ended", "is_minded": is_minded}
 
 
 def log(folder: str, offset: int, max_bytes: int) -> LogPiece:

@@ -11,24 +11,30 @@ import json
 import os
 import time
 
-from .wire import Packet
+from .wire import Packet, write_all
 
 _KNOWN_BYTES, _END_BYTES = 8192, 128
 _NAME = "status"
 
 
 def create(folder: str) -> int:
-    return os.open(os.path.join(folder, _NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """The file, with all the room that it will take. Raises OSError when there is none: nothing has been started then."""
+    fd = os.open(os.path.join(folder, _NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(fd, b" " * (_KNOWN_BYTES + _END_BYTES))
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def begin(fd: int, known: Packet) -> None:
-    content = json.dumps(known).encode().ljust(_KNOWN_BYTES)
-    os.pwrite(fd, content[:_KNOWN_BYTES].ljust(_KNOWN_BYTES + _END_BYTES), 0)
+    os.pwrite(fd, json.dumps(known).encode()[:_KNOWN_BYTES], 0)
 
 
 def end(fd: int, code: int) -> None:
     content = json.dumps({"code": code, "ended_at": time.time()}).encode()
-    os.pwrite(fd, content.ljust(_END_BYTES), _KNOWN_BYTES)
+    os.pwrite(fd, content, _KNOWN_BYTES)
 
 
 def read(folder: str) -> Packet:

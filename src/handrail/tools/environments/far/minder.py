@@ -33,15 +33,19 @@ _COMMAND_SHOWN = 300
 def start_minder(job: Packet, state: bytes, *, answer: int, text: int) -> tuple[int, int] | None:
     """Fork one: its pid and start. It answers on `answer` itself; None when it could not be forked, which is answered too."""
     with socket.socket(fileno=os.dup(answer)) as asker:
+        child = None
         try:
             child = prepare(job, state, text)
+            pid = bash.fork()
         except OSError as error:
-            wire.send(asker, {"error": error.errno or errno.EIO, "reason": str(error)})
+            _refuse(asker, error)
             return None
-        pid = bash.fork()
-        if pid == 0:
-            _become_minder(child, asker)
-        child.close()
+        else:
+            if pid == 0:
+                _become_minder(child, asker)
+        finally:
+            if child is not None:
+                child.close()
     stat = proc.stat_of(pid)
     return pid, stat.start if stat is not None else 0
 
@@ -52,13 +56,18 @@ def _become_minder(child: Child, asker: socket.socket) -> None:
         try:
             minder = Minder(child, child.spawn())
         except OSError as error:
-            wire.send(asker, {"error": error.errno or errno.EIO, "reason": str(error)})
+            _refuse(asker, error)
             return
         wire.send(asker, minder.status)
         # Bash takes longer to start than the rest of this, of which nobody has to wait for the end.
         minder.run()
     finally:
         os._exit(0)
+
+
+def _refuse(asker: socket.socket, error: OSError) -> None:
+    with contextlib.suppress(OSError):  # whoever asked has gone
+        wire.send(asker, {"error": error.errno or errno.EIO, "reason": error.strerror or str(error)})
 
 
 class Minder:
