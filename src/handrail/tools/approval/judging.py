@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...protocols import Action, ActionKind
@@ -70,8 +70,10 @@ class Judge:
     def _command(self, action: Action, _: str) -> Judged:
         assessment = self._assess(action.text, action.cwd)
         findings = assessment.findings
-        if not action.isolated and (ours := self._own.in_command(action.text)) is not None:
-            findings = (ours, *findings)
+        if not action.isolated and (usual := self._own.in_usual_place(action)) is not None:
+            whole = (0, len(action.text))
+            ours = [found for found in self._assess(usual, action.cwd).findings if found.rule.startswith("own.")]
+            findings = (*(replace(found, span=whole) for found in ours), *findings)
         return Judged(action, findings, tuple([segment.argv for segment in assessment.segments]))
 
     def _code(self, action: Action, _: str) -> Judged:
@@ -147,7 +149,7 @@ def builtin_assess(command: str, cwd: str) -> Assessment:
     """The judge that comes with Handrail."""
     from .detect import assess
 
-    return assess(command, cwd=cwd or os.getcwd())
+    return assess(command, cwd=cwd or None)
 
 
 def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Finding:
@@ -156,4 +158,4 @@ def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Findin
     span = (max(0, start - shift), min(length, end - shift)) if exact else (0, length)
     if span[0] >= span[1]:
         span = (0, length)
-    return Finding(finding.rule, finding.severity, finding.why, span, finding.argv, finding.reach)
+    return replace(finding, span=span)

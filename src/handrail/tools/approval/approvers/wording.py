@@ -72,7 +72,8 @@ def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[
 
 
 def _wrapped(text: str, width: int, *, indent: str, first: str | None = None) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=indent if first is None else first, subsequent_indent=indent)
+    begin = indent if first is None else first
+    return textwrap.wrap(text, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _piece(piece: Piece, *, on: bool) -> str:
