@@ -15,7 +15,7 @@ HERE = "local"
 # The scope of a grant that ends with its process; others have names that a later process can use again.
 PROCESS_SCOPE = "process:"
 # What these find can be anything at all, the next time: a yes to one says nothing of another.
-_ANYTHING = ("dynamic.", "rce.", "parse.", "limit", "text.", "input.", "code.")
+_ANYTHING = ("dynamic.", "rce.", "parse.", "limit", "text.", "input.", "code.", "judge.")
 _FAR = {
     Reach.NOWHERE: "",
     Reach.TEMP: "in folders for temporary files",
@@ -67,7 +67,7 @@ def can_be_anything(rule: str) -> bool:
 
 def kind_of(rule: str, reach: Reach, *, cwd: str, environment: str) -> Kind:
     root = posixpath.normpath(cwd) if reach is Reach.PROJECT and cwd else ""
-    if reach is Reach.PROJECT and root in ("", "/", "."):
+    if reach is Reach.PROJECT and not root.strip("/."):
         return Kind(rule, Reach.UNKNOWN, "", environment)  # a project that is everything is no bound
     return Kind(rule, reach, root, environment)
 
