@@ -16,6 +16,7 @@ from typing import Any
 from ...async_bridge import run_async
 from ...plugins.hooks import hookimpl
 from ...plugins.manager import HookManager
+from ...protocols import Decision
 from ...runtime.concurrency import Batches
 from ...runtime.definitions import Definitions
 from ...runtime.dispatch import Runtime
@@ -27,6 +28,7 @@ from ...tools.registry import registry as builtin
 from ...toolsets import Toolsets
 from ...types import JsonDict, Unavailable
 from . import project
+from .approval import PlayedPerson, add_shell
 
 SLOW_READ_SECONDS = 0.15
 # The modules are imported by name, without a scan, which would leave its notes in the user's cache.
@@ -75,7 +77,12 @@ class Stage:
         hooks = HookManager()
         hooks.register(self.stopwatch)
         runtime = Runtime(
-            self.registry, hooks=hooks, results=MemoryResultStore(), files=self.files, gate=ApprovalGate()
+            self.registry,
+            hooks=hooks,
+            results=MemoryResultStore(),
+            files=self.files,
+            gate=ApprovalGate(),
+            approver=PlayedPerson([Decision.DENY, Decision.ONCE]),
         )
         self._batches = Batches(runtime)
         self._agent = FakeAgent()
@@ -107,6 +114,7 @@ def _registry(folder: Path) -> ToolRegistry:
         if entry is not None:
             properties = {name: value for name, value in entry._asdict().items() if name != "contract"}
             private.register(schema=entry.schema, **properties)
+    add_shell(private, folder)
     summary = {"type": "boolean", "default": False, "description": "Only say how many are wrong."}
     private.register(
         name="run_check",
