@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from handrail.cli.demo.scenes import SCENES
+from handrail.cli.demo.program import SCENES
 
 from ..support import takes_less_than
 from .conftest import Cli
@@ -28,6 +28,11 @@ SHOWN = [
     "What things cost, in cents.",
     "running, waits for input",
     "8910",
+    "rm -rf build shop",
+    "once, task, session, always, deny? deny",
+    "once, task, session, always, deny? once",
+    "denied: Not run: it needs approval",
+    "No answer of a person and no setting allows it.",
     "unavailable: deploy is unavailable: there is no SHOP_TOKEN",
     "☑ Fix the bug and check again",
     "handrail call read_file path=README.md",

@@ -262,7 +262,7 @@ class Config:
     command_allowlist: tuple[str, ...] = _option(
         (),
         "Kinds of action that need no asking, because someone answered 'always': a rule and how far it reaches, such as "
-        "delete.recursive@project:/srv/app.",
+        "fs.rm.recursive@project:/srv/app.",
     )
 
 

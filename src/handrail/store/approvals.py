@@ -10,7 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import RequestNotFound, StoreError
+from ..errors import Denied, RequestNotFound, StoreError
+from ..inside import is_inside
 from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from .database import Database
 from .decisions import DecisionLog
@@ -99,7 +100,12 @@ class ApprovalStore:
         return StoredRequest(request, State.PENDING, now, None, None, is_waiting=True)
 
     def answer(self, request_id: str, answer: Answer) -> StoredRequest | None:
-        """Answer a request. None: it holds. Else what had happened before: this answer came too late and changes nothing."""
+        """Answer a request. None: it holds. Else what had happened before: this answer came too late and changes nothing.
+
+        Raises Denied for a yes that comes from what an agent runs.
+        """
+        if answer.decision.allows and is_inside():
+            raise Denied("an agent cannot answer requests; this process was started by one of its tools")
         now = time.time()
         with self.database.transaction() as connection:
             _expire(connection, now)

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..protocols import Action, ApprovalRequest, Decision
+from ..protocols import Action, ApprovalRequest, Decision, Reply
 
 if TYPE_CHECKING:
     from ..types import ToolContext
 
 
 class RecordingApprover:
-    """Gives the decisions in turn, and denies when they are used up. `requests` has what it was asked."""
+    """Gives the decisions in turn, and denies when they are used up. `requests` has what it was asked.
 
-    def __init__(self, decisions: Iterable[Decision] = ()) -> None:
+    A decision may be an `Answer`, with who gave it and how long it holds, or None, which passes the question on.
+    """
+
+    def __init__(self, decisions: Iterable[Reply] = ()) -> None:
         self._decisions = list(decisions)
         self.requests: list[ApprovalRequest] = []
 
-    def decide(self, request: ApprovalRequest) -> Decision:
+    def decide(self, request: ApprovalRequest) -> Reply:
         self.requests.append(request)
         return self._decisions.pop(0) if self._decisions else Decision.DENY
 

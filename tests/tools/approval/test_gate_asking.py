@@ -90,7 +90,7 @@ class TestWhatLasts:
         text = path.read_text()
         assert "# mine" in text
         assert "git.push@nowhere  # kept" in text
-        assert '- "delete.recursive@project:/srv/app"' in text
+        assert '- "fs.rm.recursive@project:/srv/app"' in text
         assert review(gate(path=path), "rm -rf dist") == "allowed"
 
     def test_always_counts_for_the_session_when_the_file_cannot_be_written(
@@ -300,10 +300,10 @@ class TestShown:
             "local",
         )
         (concern,) = request.concerns
-        assert concern.rule == "delete.recursive"
+        assert concern.rule == "fs.rm.recursive"
         assert concern.why
-        assert concern.key == "delete.recursive@project:/srv/app"
-        assert concern.covers == "delete.recursive below /srv/app"
+        assert concern.key == "fs.rm.recursive@project:/srv/app"
+        assert concern.covers == "fs.rm.recursive below /srv/app"
         assert request.offers == tuple(Decision)
         assert request.id
 

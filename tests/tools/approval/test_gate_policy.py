@@ -13,7 +13,7 @@ from tests.support import error_in
 
 from .gate_support import FORBIDDEN, HARMLESS, IN_HOME, IN_PROJECT, REMOTE, UNKNOWN, command, gate, review, shell
 
-DELETES_HERE = "delete.recursive@project:/srv/app"
+DELETES_HERE = "fs.rm.recursive@project:/srv/app"
 
 
 def test_what_is_harmless_passes_and_nobody_is_asked() -> None:
@@ -89,10 +89,10 @@ def test_what_is_allowed_here_is_not_allowed_on_another_machine() -> None:
     [
         "*",
         "*@home",
-        "delete.recursive",
-        "delete.recursive@everywhere",
+        "fs.rm.recursive",
+        "fs.rm.recursive@everywhere",
         "@home",
-        "delete.recursive@unknown",
+        "fs.rm.recursive@unknown",
         "x@home:/a",
     ],
 )

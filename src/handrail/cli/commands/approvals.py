@@ -112,7 +112,7 @@ def revoke(
     \b
     Examples:
       handrail approvals revoke 4
-      handrail approvals revoke delete.recursive@project:/srv/app
+      handrail approvals revoke fs.rm.recursive@project:/srv/app
     """
     from ...config import config_path
     from ...tools.approval.settings import remove_from_allowlist

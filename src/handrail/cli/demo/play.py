@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from ...testing import ScriptedModel
-from .scenes import SCENES, TASK
+from .program import SCENES
+from .scenes import TASK
 from .show import Show
 from .stage import Stage, stage
 

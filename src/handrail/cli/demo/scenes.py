@@ -1,9 +1,9 @@
-"""What the scripted model says and does, scene by scene. A scene is a function; its place in `SCENES` is when it plays."""
+"""What the scripted model says and does, scene by scene. A scene is a function; its place in `program` is when it plays."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,20 +173,6 @@ def the_end() -> Scene:
         ],
     )
 
-
-SCENES: tuple[Callable[[], Scene], ...] = (
-    a_plan,
-    reading_together,
-    a_long_result,
-    an_unknown_tool,
-    a_bad_argument,
-    a_patch,
-    a_shell_that_stays,
-    a_server_in_the_background,
-    a_program_that_asks,
-    an_unavailable_tool,
-    the_end,
-)
 
 Messages = Sequence[Mapping[str, Any]]
 

@@ -20,6 +20,7 @@ from ...config import Config
 from ...config.schema import TerminalConfig
 from ...plugins.hooks import hookimpl
 from ...plugins.manager import HookManager
+from ...protocols import Decision
 from ...runtime.concurrency import Batches
 from ...runtime.definitions import Definitions
 from ...runtime.dispatch import Runtime
@@ -36,6 +37,7 @@ from ...tools.registry import registry as builtin
 from ...toolsets import Toolsets
 from ...types import JsonDict, Unavailable
 from . import FOLDER_PREFIX, project
+from .approval import PlayedPerson, add_shell
 
 if TYPE_CHECKING:
     from ...protocols import Files
@@ -99,6 +101,7 @@ class Stage:
             environments=self._environments,
             processes=self._processes,
             gate=ApprovalGate(),
+            approver=PlayedPerson([Decision.DENY, Decision.ONCE]),
         )
         self._batches = Batches(runtime)
         self._agent = FakeAgent()
@@ -166,6 +169,7 @@ def _registry(folder: Path) -> ToolRegistry:
             properties = {**entry._asdict(), "check_fn": None}
             del properties["contract"]
             private.register(schema=entry.schema, **properties)
+    add_shell(private, folder)
     summary = {"type": "boolean", "default": False, "description": "Only say how many are wrong."}
     private.register(
         name="run_check",

@@ -14,6 +14,8 @@ from .assessment import Reach
 HERE = "local"
 # The scope of a grant that ends with its process; others have names that a later process can use again.
 PROCESS_SCOPE = "process:"
+# What these find can be anything at all, the next time: a yes to one says nothing of another.
+_ANYTHING = ("dynamic.", "rce.", "parse.", "limit", "text.", "input.", "code.", "judge.")
 _FAR = {
     Reach.NOWHERE: "",
     Reach.TEMP: "in folders for temporary files",
@@ -42,14 +44,14 @@ class Kind(NamedTuple):
         """Whether yes to this is yes to the other."""
         if (self.rule, self.reach, self.environment) != (other.rule, other.reach, other.environment):
             return False
-        if self.reach is Reach.UNKNOWN:
-            return False  # nobody knows what that would be
+        if not self.can_last:
+            return False
         return not self.root or other.root == self.root or other.root.startswith(self.root.rstrip("/") + "/")
 
     @property
     def can_last(self) -> bool:
         """Whether more can be said than yes to this once."""
-        return self.reach is not Reach.UNKNOWN
+        return self.reach is not Reach.UNKNOWN and not can_be_anything(self.rule)
 
     def described(self) -> str:
         """For people: what a yes for longer covers."""
@@ -58,9 +60,14 @@ class Kind(NamedTuple):
         return " ".join(filter(None, [self.rule, far, where]))
 
 
+def can_be_anything(rule: str) -> bool:
+    """Whether what the rule finds has no bounds that could be told."""
+    return rule.startswith(_ANYTHING)
+
+
 def kind_of(rule: str, reach: Reach, *, cwd: str, environment: str) -> Kind:
     root = posixpath.normpath(cwd) if reach is Reach.PROJECT and cwd else ""
-    if reach is Reach.PROJECT and root in ("", "/", "."):
+    if reach is Reach.PROJECT and not root.strip("/."):
         return Kind(rule, Reach.UNKNOWN, "", environment)  # a project that is everything is no bound
     return Kind(rule, reach, root, environment)
 
@@ -70,7 +77,7 @@ def parse_kind(text: str) -> Kind:
     where, slash, rest = text.partition("/") if "/" in text.partition("@")[0] else ("", "", text)
     rule, at, far = rest.partition("@")
     name, _, root = far.partition(":")
-    example = "such as delete.recursive@project:/srv/app"
+    example = "such as fs.rm.recursive@project:/srv/app"
     if not at or not name:
         raise ValueError(f"{text!r} does not say how far it reaches; write rule@reach, {example}")
     if not rule.strip("*.? ") or "*" in rule:
@@ -78,6 +85,8 @@ def parse_kind(text: str) -> Kind:
     reaches = {reach.name.lower(): reach for reach in Reach if reach is not Reach.UNKNOWN}
     if name not in reaches:
         raise ValueError(f"{text!r}: {name!r} is no reach; known: {', '.join(reaches)}")
+    if can_be_anything(rule):
+        raise ValueError(f"{text!r}: {rule} can be anything, and is asked about each time")
     if root and (reaches[name] is not Reach.PROJECT or not root.startswith("/")):
         raise ValueError(f"{text!r}: only `project` has a folder, and that is an absolute path, {example}")
     if slash and not where:

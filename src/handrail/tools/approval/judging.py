@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import os
+import logging
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...protocols import Action, ActionKind
 from .assessment import Assessment, Finding, Reach, Severity
+from .grants import can_be_anything
 from .typed import read_typed
 
 if TYPE_CHECKING:
     from .own import Own
+
+log = logging.getLogger(__name__)
 
 # The command, the directory where it would run.
 Assess = Callable[[str, str], Assessment]
@@ -68,11 +72,21 @@ class Judge:
         return judged
 
     def _command(self, action: Action, _: str) -> Judged:
-        assessment = self._assess(action.text, action.cwd)
+        assessment = self._assessed(action.text, action.cwd)
         findings = assessment.findings
-        if not action.isolated and (ours := self._own.in_command(action.text)) is not None:
-            findings = (ours, *findings)
+        if not action.isolated and (usual := self._own.in_usual_place(action)) is not None:
+            whole = (0, len(action.text))
+            ours = [found for found in self._assessed(usual, action.cwd).findings if found.rule.startswith("own.")]
+            findings = (*(replace(found, span=whole) for found in ours), *findings)
         return Judged(action, findings, tuple([segment.argv for segment in assessment.segments]))
+
+    def _assessed(self, text: str, cwd: str) -> Assessment:
+        try:
+            return self._assess(text, cwd)
+        except Exception as error:  # noqa: BLE001  what could not be judged is asked about, whatever went wrong
+            log.warning("a command could not be judged: %s: %s", type(error).__name__, error)
+            why = "it could not be judged"
+            return Assessment(text, (Finding("judge.failed", Severity.ASK, why, (0, len(text)), (), Reach.UNKNOWN),))
 
     def _code(self, action: Action, _: str) -> Judged:
         """Code is judged as the command that would run it."""
@@ -99,7 +113,7 @@ class Judge:
         judged = self._command(action._replace(text=reading.text), "")
         findings: Iterable[Finding] = judged.findings
         if not reading.is_shell:  # words to a program that may be anything: only what is clearly a command counts
-            findings = [finding for finding in findings if finding.reach is not Reach.UNKNOWN and finding.argv]
+            findings = [finding for finding in findings if finding.argv and not can_be_anything(finding.rule)]
         moved = tuple(_within(finding, -reading.start, len(action.text), exact=True) for finding in findings)
         return Judged(action, moved, judged.command_lines)
 
@@ -147,7 +161,7 @@ def builtin_assess(command: str, cwd: str) -> Assessment:
     """The judge that comes with Handrail."""
     from .detect import assess
 
-    return assess(command, cwd=cwd or os.getcwd())
+    return assess(command, cwd=cwd or None)
 
 
 def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Finding:
@@ -156,4 +170,4 @@ def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Findin
     span = (max(0, start - shift), min(length, end - shift)) if exact else (0, length)
     if span[0] >= span[1]:
         span = (0, length)
-    return Finding(finding.rule, finding.severity, finding.why, span, finding.argv, finding.reach)
+    return replace(finding, span=span)

@@ -11,6 +11,7 @@ from .assessment import Finding, Reach, Severity
 
 _WHY_OWN = "these are Handrail's own files: an agent cannot change the rules that it is held to"
 _WHY_CODE = "this is Handrail's own program: a change of it changes the gate"
+_USUAL = "~/.config/handrail"
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
@@ -19,7 +20,8 @@ class Own:
 
     def __init__(self, folders: Iterable[str | os.PathLike[str]]) -> None:
         named = {os.path.abspath(folder) for folder in folders}
-        self._folders = sorted({*named, *map(os.path.realpath, named)})
+        self._folders = sorted({*named, *map(os.path.realpath, named)}, key=len, reverse=True)
+        self._named = [*self._folders, "${HANDRAIL_HOME}", "$HANDRAIL_HOME"]
 
     def of_file(self, action: Action) -> Finding | None:
         """What is to be said of writing this path, wherever a link leads."""
@@ -32,14 +34,15 @@ class Own:
             return Finding("own.program", Severity.ASK, _WHY_CODE, span, (), Reach.SYSTEM)
         return None
 
-    def in_command(self, command: str) -> Finding | None:
-        """A command that names one of the folders, or the variable that says where they are. The rules know the usual
-        places in every spelling; this is for a home that was put elsewhere."""
-        for name in (*self._folders, "HANDRAIL_HOME"):
-            start = command.find(name)
-            if start >= 0:
-                return Finding("own.files", Severity.BLOCK, _WHY_OWN, (start, start + len(name)), (), Reach.HOME)
-        return None
+    def in_usual_place(self, action: Action) -> str | None:
+        """A command that names one of the folders, as if they were where they are for most: the rules know that place in
+        every spelling. None when it names none."""
+        command = action.text
+        for name in self._named:
+            command = command.replace(name, _USUAL)
+        if any(_is_in(action.cwd, folder) for folder in self._folders):
+            command = f"cd {_USUAL}; {command}"
+        return None if command is action.text or command == action.text else command
 
 
 def own_folders() -> list[Path]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from ...errors import ConfigError
 from .assessment import Finding, Reach, Severity
 from .entries import Entry, allow_entries, deny_entries
-from .grants import Kind, kind_of, parse_kind
+from .grants import Kind, can_be_anything, kind_of, parse_kind
 
 if TYPE_CHECKING:
     from ...config import Config
@@ -135,7 +135,7 @@ def can_reach(finding: Finding, judged: Judged) -> bool:
     action = judged.action
     if not action.isolated or judged.is_remote(finding):
         return True
-    return action.reaches_host and finding.reach in _MOUNTED
+    return action.reaches_host and (finding.reach in _MOUNTED or can_be_anything(finding.rule))
 
 
 def _checked(key: str, read: Callable[[], T]) -> T:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ...safe_text import secret_places
+from ...safe_text import secret_places, secret_values
 
 Span = tuple[int, int]
 
@@ -17,14 +17,39 @@ _NAME = r"[\w-]*(?:api[_-]?key|access[_-]?key|private[_-]?key|token|secret|passw
 # NAME=value, --name=value, --name value, "name": "value"; -u user:password; and mysql's -ppassword.
 _NAMED = (
     rf"(?i)(?:\b{_NAME}=|--{_NAME}[= ]|[\"']{_NAME}[\"']\s*:\s*)[\"']?([^\s\"']+)"
-    r"|(?:\s-u|--user)[= ]?[\"']?[^\s:\"'/]+:([^\s\"'@]+)"
-    r"|\b(?:mysql\w*|mariadb\w*)\b[^|;&\n]*?\s-p([^\s\"']+)"
+    r"|(?: -u|--user)[= ]?[\"']?[^\s:\"'/]+:([^\s\"'@]+)"
+    r"|\b(?:mysql\w*|mariadb\w*)\b[^|;&\n]*? -p([^\s\"']+)"
+)
+# One of these is in every text in which a pattern, here or in `safe_text`, can find something.
+_HINTS = (
+    *("key", "token", "secret", "passw", "passphrase", "credential", "bearer", "basic", "://", " -u", " -p", "--user"),
+    *(
+        "sk-",
+        "pk-",
+        "rk-",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "xox",
+        "hf_",
+        "akia",
+        "aiza",
+    ),
+    *("eyj", "-----begin"),
 )
 _RUNS = re.compile(r"[$`;|&<>(){}\\]")
 
 
 def secret_spans(text: str, values: tuple[str, ...] | None = None) -> list[Span]:
     """The secrets in a text, in order, none inside another. `values`: of this process, where they are known already."""
+    values = secret_values() if values is None else values
+    lowered = text.lower()
+    if not any(hint in lowered for hint in _HINTS) and not any(value in text for value in values):
+        return []  # most commands hold nothing like a secret, and are not to wait for the patterns
     found: list[Span] = []
     for start, end in sorted({*_named(text), *secret_places(text, values)}):
         if _RUNS.search(text, start, end) or end <= start:
@@ -62,7 +87,5 @@ def _moved(place: int, secrets: list[Span], *, end: bool = False) -> int:
 
 
 def _named(text: str) -> Iterator[Span]:
-    if not re.search(r"(?i)key|token|secret|passw|passphrase|credential|\s-u|--user|\s-p", text):
-        return
     for match in re.finditer(_NAMED, text):
         yield match.span(match.lastindex or 0)

@@ -18,10 +18,10 @@ _SHELLS = frozenset(
     "sh bash zsh dash ksh fish ash mksh rbash busybox ssh su sudo doas tmux screen script docker podman kubectl nsenter chroot "
     "machinectl toolbox unshare env nohup setsid".split()
 )
-_RUNS_LINE = re.compile(r"[\r\n\x0f]")  # Ctrl-O runs the line too
+_RUNS_LINE = re.compile(r"[\r\n]")
 _FORGETS_LINE = re.compile(r"^.*[\x03\x15]", re.DOTALL)  # Ctrl-C, Ctrl-U
 _KEYS = re.compile(
-    r"[\x00-\x02\x05-\x0b\x0e-\x14\x16-\x1f\x7f]"
+    r"[\x00-\x02\x05-\x09\x0b\x0e-\x14\x16-\x1f\x7f]"
 )  # but Ctrl-C, Ctrl-D, Ctrl-L, Ctrl-U and ends of lines
 _CONTINUED = re.compile(r"\\[\r\n]+\Z")
 

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
+from ...inside import MARKER
 from ...safe_text import mask_secrets
 
 # Wider than what is masked in messages: a command that needs one of these can be given it by name.
@@ -21,8 +22,11 @@ _LOGIN_SECONDS = 10
 
 
 def clean_environment(allowed: Collection[str] = ()) -> dict[str, str]:
-    """This process's variables but its secrets, by name or by value. `allowed` are names that pass all the same."""
-    return dict(_clean(tuple(os.environ.items()), tuple(allowed)))
+    """This process's variables but its secrets, by name or by value. `allowed` are names that pass all the same.
+
+    A marker is added that says whose shell it is: what runs there cannot answer for the person.
+    """
+    return {**_clean(tuple(os.environ.items()), tuple(allowed)), MARKER: "1"}
 
 
 def login_environment(allowed: Collection[str] = ()) -> dict[str, str]:

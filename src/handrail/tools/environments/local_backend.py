@@ -14,7 +14,7 @@ from ...types import Unavailable
 if TYPE_CHECKING:
     from ...protocols import Files
     from .local import LocalEnvironment
-    from .sandbox import BubblewrapPolicy
+    from .sandbox import SandboxPolicy
 
 _SETTINGS: dict[str, type] = {
     "sandbox": bool,  # hold commands: the system cannot be changed, the network is off
@@ -88,11 +88,11 @@ def _file_limits(settings: Mapping[str, Any]) -> tuple[int, int]:
     return settings.get("max_read_bytes", DEFAULT_MAX_BYTES), settings.get("max_write_bytes", DEFAULT_MAX_BYTES)
 
 
-def _policy(settings: Mapping[str, Any]) -> BubblewrapPolicy:
-    from .sandbox import BubblewrapPolicy
+def _policy(settings: Mapping[str, Any]) -> SandboxPolicy:
+    from .sandbox import SandboxPolicy
 
     writable = settings.get("writable")
-    return BubblewrapPolicy(
+    return SandboxPolicy(
         writable=None if writable is None else tuple(map(os.path.expanduser, writable)),
         network=settings.get("network", False),
     )

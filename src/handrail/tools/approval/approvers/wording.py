@@ -68,11 +68,13 @@ def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[
     if left:
         no_answer = f"No answer within {_duration(left)} is a no."
         here = f" Also: handrail approvals answer {request.id}" if request.id else ""
-        yield _paint(f"  {no_answer}{here}", "dim", on=painted)
+        for line in _wrapped(no_answer + here, width, indent="  "):
+            yield _paint(line, "dim", on=painted)
 
 
 def _wrapped(text: str, width: int, *, indent: str, first: str | None = None) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=indent if first is None else first, subsequent_indent=indent)
+    begin = indent if first is None else first
+    return textwrap.wrap(text, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _piece(piece: Piece, *, on: bool) -> str:
