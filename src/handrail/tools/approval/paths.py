@@ -7,6 +7,7 @@ A path is normalised to one of three forms: absolute, `~` for the user's home an
 from __future__ import annotations
 
 import functools
+import os
 import posixpath
 import re
 from collections.abc import Iterable
@@ -141,7 +142,7 @@ def classes(path: str, cwd: str = ".", project: str = "") -> Classes:
     """Every class of one path argument."""
     if len(path) >= _LONGEST:
         return frozenset(("unknown", "outside") if path[:1] in ("/", "~") else ("project",))
-    return _classes(str(path), cwd, project)
+    return _classes(str(path), cwd, project, _own_folders())
 
 
 def reach(path: str, cwd: str = ".", project: str = "") -> Reach:
@@ -149,6 +150,8 @@ def reach(path: str, cwd: str = ".", project: str = "") -> Reach:
     kinds = classes(path, cwd, project)
     if "unknown" in kinds:
         return Reach.UNKNOWN
+    if _HARMLESS_DEVICE.match(path):
+        return Reach.NOWHERE
     if kinds & {"root", "system", "system-root", "device", "kernel", "config"}:
         return Reach.SYSTEM
     if kinds & {"home", "home-root"}:
@@ -162,11 +165,24 @@ def widest(paths: Iterable[str], cwd: str = ".", project: str = "") -> Reach:
     return max((reach(path, cwd, project) for path in paths), default=Reach.NOWHERE)
 
 
+def _own_folders() -> tuple[str, ...]:
+    """Where Handrail keeps its settings and its state, when the environment moves them."""
+    home = os.environ.get("HANDRAIL_HOME")
+    folders = (home,) if home else ()
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        if base := os.environ.get(variable):
+            folders = (*folders, f"{base.rstrip('/')}/handrail")
+    return folders
+
+
 @functools.lru_cache(8192)
-def _classes(path: str, cwd: str, project: str) -> Classes:
+def _classes(path: str, cwd: str, project: str, own: tuple[str, ...]) -> Classes:
     if path.startswith(UNKNOWN):
         return frozenset(("unknown", *_by_name(path)))
+    absolute = normalise(path, cwd)
     path = normalise(path, cwd, project)
+    if any(f"{absolute if absolute[0] in '/~' else f'{project}/{path}'}/".startswith(f"{folder.rstrip('/')}/") for folder in own):
+        return frozenset(("own", "home"))
     if path.startswith(UNKNOWN):
         return frozenset(("unknown", *_by_name(path)))
     home = _HOME.match(path)
@@ -234,7 +250,7 @@ def _protected(as_home: str, path: str) -> set[str]:
     public = as_home.endswith((".pub", "known_hosts", ".ssh/config", "authorized_keys"))
     if not public and could_be(as_home, tuple(_CREDENTIALS)):
         found.add("credential")
-    if path.startswith(tuple(_STARTUP_DIRS)) or could_be(as_home, tuple(_STARTUP)):
+    if path.startswith(tuple(_STARTUP_DIRS)) or could_be(as_home, tuple(_STARTUP)) or f"{as_home}/*" in _STARTUP:
         found.add("startup")
     if could_be(as_home, tuple(_HISTORY)):
         found.add("history")

@@ -23,6 +23,7 @@ THEMES = (
     "packages", "own", "walk", "tail",
 )  # fmt: skip
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
+_HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
 _TAIL = "tail.destructive"
 _ON_WRITE = (
     ("device", "redirect.device"),
@@ -129,6 +130,13 @@ def on_write(target: str, cwd: str = ".", project: str = "") -> list[Match]:
     for kind, rule_id in _ON_WRITE:
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
+    return []
+
+
+def on_assign(name: str, value: str) -> list[Match]:
+    """What is dangerous in giving this value to a variable of the shell."""
+    if name in _HISTORY_VARIABLES and value in ("", "0", "/dev/null"):
+        return [Match(rule("history.variable"))]
     return []
 
 

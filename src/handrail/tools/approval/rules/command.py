@@ -14,6 +14,7 @@ _NOT_DRY = frozenset(("none", "false", "0", "no", "off"))
 _DRY_RUN = frozenset(
     "--dry-run --dryrun --dry --simulate --just-print --what-if --whatif --noop --no-act --no-op --recon --print-only".split()
 )
+_INIT_SCRIPTS = ("/etc/init.d/", "/etc/rc.d/", "/usr/local/etc/rc.d/")
 _HELP_WORDS = frozenset(("help", "--help", "-help", "--usage", "-?", "/?", "-WhatIf"))
 
 
@@ -38,10 +39,12 @@ class Command:
         files: Callable[[str], Value | None] | None = None,
         argv0: str = "",
     ) -> None:
+        self.argv0 = argv0 or name
+        if self.argv0.startswith(_INIT_SCRIPTS):
+            name, args = "service", [Arg(name), *args]  # the same as `service NAME ACTION`
         self.program = name
         self.name = canonical(name)
         self.args = args
-        self.argv0 = argv0 or name
         self.cwd = cwd
         self.project = project
         self.stdin = stdin

@@ -25,6 +25,8 @@ _KEY_OPTIONS = frozenset(
     "-i -F -e -E -K -b -c -o -O -S --cert --key --cacert --capath --output --netrc-file --config --identity --output-document --ca-certificate "
     "--certificate --private-key --cookie-jar --password-file --ssh-key --key-file --exclude --exclude-from --kubeconfig --env-file -out -CAfile -P -J".split()
 )
+_SENT_BY = {"curl": frozenset(("-F",)), "wget": frozenset(("-i",)), "http": frozenset(("-F",))}
+_UPLOADERS = frozenset(("curl", "wget", "netcat", "http", "socat"))
 _ONLY_BY_STDIN = frozenset("ssh sftp openssl gh glab git logger ping".split())
 _HOST_PATHS = re.compile(
     r"/|/(?:etc|root|proc|sys|home|dev|boot|usr|var|bin|sbin|lib)/?|/var/run/docker\.sock|/run/docker\.sock|/run/containerd/?.*|/var/lib/docker/?|/var/run/?|/run/?|~|/home/[^/]+/?|"
@@ -50,13 +52,6 @@ def untrusted_index(command: Command, _: str) -> bool:
 def downloaded(command: Command, _: str) -> bool:
     """An operand is a file that this very command fetched."""
     return any((content := command.file(operand)) is not None and Taint.NETWORK in content.taints for operand in command.operands)
-
-
-def runs_download(command: Command, _: str) -> bool:
-    if "/" not in command.argv0:
-        return False
-    content = command.file(command.argv0)
-    return content is not None and Taint.NETWORK in content.taints
 
 
 def netcat_runs(command: Command, _: str) -> bool:
@@ -122,11 +117,12 @@ def _credential_is_header(command: Command) -> bool:
 
 def _sent(command: Command) -> Iterator[Arg]:
     args = command.args
+    keys = _KEY_OPTIONS - _SENT_BY.get(command.name, frozenset())
     for place, arg in enumerate(args):
         before = args[place - 1] if place else ""
-        if before in _KEY_OPTIONS or (arg[:1] == "-" and "=" not in arg and "@" not in arg):
+        if before in keys or (arg[:1] == "-" and "=" not in arg and "@" not in arg):
             continue
-        if arg.partition("=")[0] in _KEY_OPTIONS:
+        if arg.partition("=")[0] in keys:
             continue
         yield from (Arg(piece) for piece in re.split(r"[@=<;,]", arg) if piece) if re.search(r"[@=<]", arg) else (arg,)
 
@@ -135,7 +131,8 @@ def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
     for piece in sent:
         if piece.startswith(("http:", "https:", "-")) or len(piece) > 400 or piece.endswith(".pub"):
             continue
-        if not command.classes(piece).isdisjoint(_SECRET_CLASSES):
+        kinds = command.classes(piece)
+        if not kinds.isdisjoint(_SECRET_CLASSES) or piece in ("/etc/passwd", "/etc/group") or (command.name in _UPLOADERS and "config" in kinds):
             return True
     return False
 
@@ -166,7 +163,6 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "url": url,
     "untrusted-index": untrusted_index,
     "downloaded": downloaded,
-    "runs-download": runs_download,
     "netcat-runs": netcat_runs,
     "method": method,
     "deleting-url": deleting_url,

@@ -129,6 +129,8 @@ _VALUES = {
     "mkfs": "!t type",
     "mongorestore": "=h d c u p uri host port db collection archive username password nsInclude nsFrom nsTo",
     "mongosh": "=u p host port username password authenticationDatabase eval file",
+    "mount": "!o t L U O options types",
+    "nsenter": "t S G target",
     "mv": "!t S target-directory suffix",
     "mvn": "f P s D pl file activate-profiles settings projects",
     "mysql": "!u h P D e S user host port database execute socket defaults-file defaults-extra-file default-character-set ssl-ca "
@@ -177,6 +179,7 @@ _VALUES = {
     "touch": "!d r t date reference time",
     "truncate": "!s r o size reference",
     "ufw": "!",
+    "umount": "!t O types test-opts",
     "unzip": "!d P x",
     "useradd": "b c d e f g G k K p s u R groups gid home-dir shell comment password uid expiredate inactive",
     "usermod": "c d e f g G l p s u R groups gid home shell login comment password uid expiredate",

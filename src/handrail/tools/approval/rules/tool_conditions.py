@@ -99,15 +99,6 @@ def ansible_changes(command: Command, _: str) -> bool:
     )
 
 
-def init_script(command: Command, _: str) -> bool:
-    """A script of /etc/init.d and the like, with an action that changes the service."""
-    if not command.argv0.startswith(("/etc/init.d/", "/etc/rc.d/", "/usr/local/etc/rc.d/", "/etc/rc.d/init.d/", "init.d/")):
-        return False
-    return bool(command.operands) and command.operands[0] in (
-        "stop", "restart", "reload", "force-reload", "force-stop", "condrestart", "try-restart", "start", "disable", "onestop", "graceful", "kill", "zap",
-    )  # fmt: skip
-
-
 def shell_operand(command: Command, _: str) -> bool:
     return any(operand.rsplit("/", 1)[-1] in ("sh", "bash", "zsh", "dash", "ksh", "fish", "su") for operand in command.operands)
 
@@ -168,7 +159,6 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "bus": bus,
     "framework-db": framework_db,
     "ansible-changes": ansible_changes,
-    "init-script": init_script,
     "shell-operand": shell_operand,
     "whole-tree": whole_tree,
     "staged-only": staged_only,

@@ -4,10 +4,11 @@
     docker volume rm|prune                sub-commands in a row, after whatever global options
     gcloud ... delete                     up to four other words may stand between
     gpg --export-secret-* !--help         an option that begins so; and none of those after `!`
-    kubectl get secret* -o=yaml,json*     an option with one of these values
+    kubectl get secret* -o=yaml,json*     an option with one of these values (`-o=x|--output=x` for both of its names)
     rm -r|-R|--recursive @home|system     an operand that is a path of one of these classes
     cp >@startup                          a path that the program writes to (`<@`: that it reads)
-    shred +                               at least one operand beside the words before
+    dropdb +                              at least one operand beside the words before (`+2`: two)
+    shred @*                              the same, and the operands are paths: they say how far the action goes
     chmod {world-writable}                a condition that is written in Python (see `conditions`)
 
 Words and values may have `*` and `?`; the first word is one program or several with `|` between.
@@ -28,6 +29,7 @@ from .command import Command
 _MOST_SKIPPED = 4
 _NOUN = re.compile(r"[A-Za-z][\w.:-]*")
 _SPECIAL = "-!@<>{+"
+_ANYWHERE = frozenset("*")
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
 
 
@@ -47,16 +49,15 @@ class Word(NamedTuple):
 
 class Option(NamedTuple):
     names: tuple[str, ...]
-    values: tuple[str, ...]
+    valued: tuple[tuple[str, tuple[str, ...]], ...]
 
     def matches(self, command: Command) -> bool:
-        if not self.values:
-            return command.has(self.names)
+        if self.names and command.has(self.names):
+            return True
         return any(
-            fnmatchcase(value.lower(), glob)
+            (option == name or (len(option) > 3 and name.startswith(option))) and any(fnmatchcase(value.lower(), glob) for glob in globs)
+            for name, globs in self.valued
             for option, value in command.values
-            if option in self.names or (option.startswith("--") and any(name.startswith(option) for name in self.names))
-            for glob in self.values
         )
 
 
@@ -65,7 +66,8 @@ class Places(NamedTuple):
     classes: frozenset[str]
 
     def matches(self, command: Command, rest: Sequence[Arg]) -> bool:
-        return command.any_class(self.classes, _paths(self.of, command, rest))
+        paths = _paths(self.of, command, rest)
+        return command.any_class(self.classes, paths) if self.classes != _ANYWHERE else bool(paths)
 
 
 class Condition(NamedTuple):
@@ -95,7 +97,6 @@ class Usage:
             self.refuses.append(_term(part[1:]))
         elif part[0] == "+" and (part[1:] or "1").isdigit():
             self.least = int(part[1:] or 1)
-            self.where = self.where or "operands"
         elif part[0] in _SPECIAL:
             term = _term(part)
             self.needs.append(term)
@@ -149,8 +150,9 @@ def _term(part: str) -> Term:
             raise PatternError(f"unknown condition {part!r}; known: {', '.join(sorted(conditions.CONDITIONS))}")
         return Condition(conditions.CONDITIONS[name], parameter)
     if sign == "-":
-        names, _, values = part.partition("=")
-        return Option(tuple(names.split("|")), tuple(values.lower().split(",")) if values else ())
+        choices = [choice.partition("=") for choice in part.split("|")]
+        valued = [(name, tuple(values.lower().split(","))) for name, equals, values in choices if equals]
+        return Option(tuple(name for name, equals, _ in choices if not equals), tuple(valued))
     raise PatternError(f"cannot read {part!r} in a usage pattern")
 
 

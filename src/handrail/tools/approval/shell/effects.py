@@ -30,7 +30,7 @@ _READERS = frozenset(
     "csplit ul cp".split()
 )
 _SECRET_STORES = frozenset("pass op vault security secret-tool bw gopass lpass keepassxc-cli".split())
-_LISTERS = frozenset("ls find ps fd fdfind locate plocate git docker kubectl pgrep lsof".split())
+_LISTERS = frozenset("ls find ps fd fdfind locate plocate git docker podman kubectl oc helm pgrep pidof lsof atq virsh aws gcloud az gh".split())
 _ARCHIVERS = frozenset(("tar", "zip", "cpio", "7z", "rsync"))
 _COPIERS = frozenset(("cp", "mv", "ln", "install", "gcp", "rsync"))
 
@@ -69,11 +69,11 @@ def _read_taints(walk: Running, arg: Arg) -> set[Taint]:
 def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:
     if name in ("env", "printenv", "set", "export", "declare"):
         return not arguments
-    if name in _SECRET_STORES:
+    if name in _SECRET_STORES or name == "history":
         return True
     if name in _ARCHIVERS:
         roots = [arg for arg in arguments if arg[:1] in ("~", "/")]
-        return any(not walk.classes(arg).isdisjoint(("home-root", "root")) for arg in roots)
+        return any(not walk.classes(arg).isdisjoint(("home-root", "root", "system-root")) for arg in roots)
     if name in ("find", "fd", "fdfind", "locate"):
         return any("credential-name" in walk.classes(arg) for arg in arguments if arg[:1] != "-")
     return False

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from ..rules import Command as Line
+from ..rules import on_assign
 from . import effects, emulate
 from .builtins import BUILTINS
 from .compound_walk import CompoundWalk
@@ -50,6 +51,7 @@ class Running(CompoundWalk):
     def _only_assignments(self, node: Simple) -> Value:
         for assignment in node.assignments:
             self.make_assignment(assignment)
+            self._show_assignment(assignment.name)
             if assignment.name in self.exported:
                 self.on_assign(assignment.name, self.state.variables.get(assignment.name))
         reads, outputs = self.redirects(node.redirects, None)
@@ -74,6 +76,7 @@ class Running(CompoundWalk):
 
     def on_assign(self, name: str, value: Stored | None) -> None:
         """A variable that programs will see: some of them make programs run or load something."""
+        self._show_assignment(name)
         if isinstance(value, Array) or value is None or not value.text:
             return
         if name in COMMAND_VARIABLES:
@@ -81,6 +84,11 @@ class Running(CompoundWalk):
                 self.run_text(value, None, name)
         elif name in INJECTING_VARIABLES:
             self.report("env.inject", [name, value.text])
+
+    def _show_assignment(self, name: str) -> None:
+        value = self.state.variables.get(name)
+        if isinstance(value, Value) and (matches := on_assign(name, value.text)):
+            self.judgement.add(matches, [name, value.text], self.span([]))
 
     # Command lines
 

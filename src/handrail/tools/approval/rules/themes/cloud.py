@@ -123,7 +123,7 @@ RULES = (
             "terraform|terragrunt|terramate|atlantis destroy|taint|untaint|force-unlock|import|refresh",
             "terraform|terragrunt state rm|push|mv|replace-provider",
             "terraform|terragrunt workspace delete",
-            "terraform|terragrunt apply -destroy|-auto-approve|-replace|-lock=false",
+            "terraform|terragrunt apply -destroy|-auto-approve|-replace",
             "terragrunt run-all|run|stack|destroy-all|apply-all destroy|apply",
             "terragrunt destroy-all|apply-all|destroy",
             "terragrunt run -- destroy",

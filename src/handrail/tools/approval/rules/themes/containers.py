@@ -22,7 +22,7 @@ RULES = (
             "docker buildx|builder prune|rm|stop|du",
             "docker-machine|docker-slim|boot2docker rm|kill|stop|restart|delete|regenerate-certs|destroy|down",
             "podman-remote|lazydocker rm|kill|rmi",
-            "ctr|nerdctl ... delete|rm|remove|kill|del",
+            "ctr ... delete|rm|remove|kill|del",
             "crictl rm|rmi|rmp|stop|stopp",
             "buildah rm|rmi|prune",
             "skopeo|regctl|reg|crane|oras ... delete|rm|remove",

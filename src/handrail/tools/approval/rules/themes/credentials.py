@@ -93,7 +93,7 @@ RULES = (
             "docker secret inspect",
             "docker login -p|--password",
             "kubectl get|describe secret|secrets|secret/*|secrets/* -o|--output",
-            "kubectl get secret|secrets|secret/* -o=yaml,json*,go-template*,template*,custom*",
+            "kubectl get secret|secrets|secret/* -o=yaml,json*,go-template*,template*,custom*|--output=yaml,json*,go-template*,template*,custom*",
             "kubectl config view --raw|--flatten",
             "kubectl create|serviceaccounts token",
             "kubectl get-token",

@@ -29,11 +29,4 @@ RULES = (
         match=("tee ~/.config/handrail/config.yaml", "rm -rf ~/.local/state/handrail", "echo x > ~/.config/handrail/config.yaml", "sqlite3 ~/.local/state/handrail/handrail.db 'select 1'"),
         spare=("cat ~/.config/handrail/config.yaml", "ls ~/.config/handrail", "tee config.yaml"),
     ),
-    Rule(
-        "own.environment",
-        BLOCK,
-        "changes settings of Handrail through its environment",
-        match=("HANDRAIL_HOME=/tmp/x handrail run", "export HANDRAIL_APPROVAL_MODE=off"),
-        spare=("FOO=1 ls", "echo $HANDRAIL_HOME"),
-    ),
 )

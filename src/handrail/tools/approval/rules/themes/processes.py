@@ -24,7 +24,7 @@ RULES = (
         "proc.kill_force",
         ASK,
         "kills processes by force, or ones that the command does not name",
-        uses=("kill {kills-hard}", "skill|snice -9|-KILL|-u|-t|-STOP +", "slay|slayer +", "tskill|taskkill +", "taskkill /F|/f|/IM|/im|/PID|/T", "Stop-Process|spps|kill.exe +", "procs --kill", "fkill|killport|kill-port|npx-kill-port +", "npx kill-port|fkill|fkill-cli +"),
+        uses=("kill {kills-hard}", "skill|snice -9|-KILL|-u|-t|-STOP +", "slay|slayer +", "tskill|taskkill +", "taskkill /F|/f|/IM|/im|/PID|/T", "Stop-Process|spps +", "procs --kill", "fkill|killport|kill-port|npx-kill-port +", "npx kill-port|fkill|fkill-cli +"),
         match=("kill -9 123", "kill $(pgrep x)", "taskkill /F /IM x.exe"),
         spare=("kill -0 123", "kill -l", "kill %1"),
     ),

@@ -100,15 +100,7 @@ RULES = (
             "sendxmpp|ejabberdctl|prosodyctl stop|restart|delete_*|unregister|deluser|kick*",
             "stop|restart +",
         ),
-        match=("service nginx restart", "sv stop x", "nginx -s stop", "rc-service nginx stop", "supervisorctl stop all", "launchctl unload x.plist", "pm2 delete all", "chkconfig sshd off", "apachectl -k graceful-stop", "svc -d /service/x"),
-        spare=("service --status-all", "service nginx status", "nginx -t", "pm2 list", "apachectl configtest", "supervisorctl status", "launchctl list", "brew services list", "sv status x", "rc-service sshd status"),
-    ),
-    Rule(
-        "service.script",
-        ASK,
-        "stops or restarts a service through its script",
-        uses=("* {init-script}",),
-        match=("/etc/init.d/nginx stop", "/etc/rc.d/mysqld restart"),
-        spare=("/etc/init.d/nginx status", "cat /etc/init.d/nginx"),
+        match=("service nginx restart", "/etc/init.d/nginx stop", "sv stop x", "nginx -s stop", "rc-service nginx stop", "supervisorctl stop all", "launchctl unload x.plist", "pm2 delete all", "chkconfig sshd off", "apachectl -k graceful-stop", "svc -d /service/x"),
+        spare=("service --status-all", "/etc/init.d/nginx status", "service nginx status", "nginx -t", "pm2 list", "apachectl configtest", "supervisorctl status", "launchctl list", "brew services list", "sv status x", "rc-service sshd status"),
     ),
 )

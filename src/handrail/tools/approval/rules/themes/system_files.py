@@ -40,7 +40,7 @@ RULES = (
             "dpkg-reconfigure|dpkg-divert|dpkg-statoverride --add|--remove|-f|--frontend",
             "dpkg-reconfigure +",
             "locale-gen|ldconfig|depmod|mandb|updatedb -f|-C",
-            "chattr +2",
+            "chattr +",
             "lchattr +2",
             "authselect|authconfig|pam-auth-update select|--enable*|--disable*|--remove|--package|--force|--update|enable-feature|disable-feature|apply-changes",
             "update-ca-certificates|update-ca-trust|trust --fresh|anchor|extract",
@@ -77,7 +77,7 @@ RULES = (
         "redirect.config",
         ASK,
         "redirects output to a file of the system",
-        match=("echo x > /etc/hosts", "cat evil >> /etc/sudoers", "echo 0 > /proc/sys/kernel/randomize_va_space"),
+        match=("echo x > /etc/hosts", "cat evil >> /etc/hosts", "echo 0 > /proc/sys/kernel/randomize_va_space"),
         spare=("echo x > a.txt", "cat /etc/hosts > x", "echo x > /tmp/etc"),
     ),
 )
