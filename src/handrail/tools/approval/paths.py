@@ -165,8 +165,9 @@ def widest(paths: Iterable[str], cwd: str = ".", project: str = "") -> Reach:
     return max((reach(path, cwd, project) for path in paths), default=Reach.NOWHERE)
 
 
+@functools.cache
 def _own_folders() -> tuple[str, ...]:
-    """Where Handrail keeps its settings and its state, when the environment moves them."""
+    """Where Handrail keeps its settings and its state, when the environment moves them: it is read once a process."""
     home = os.environ.get("HANDRAIL_HOME")
     folders = (home,) if home else ()
     for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
@@ -291,4 +292,5 @@ def could_be(path: str, patterns: tuple[str, ...]) -> bool:
         return True
     if not _WILD.search(path) or len(re.sub(r"\[[^]]*\]|[*?]", "", posixpath.basename(path))) < 2:
         return False
-    return any(fnmatchcase(pattern.replace("*", "x"), path) for pattern in patterns)
+    depth = path.count("/")
+    return any(fnmatchcase(pattern.replace("*", "x"), path) for pattern in patterns if pattern.count("/") == depth)

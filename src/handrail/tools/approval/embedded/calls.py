@@ -60,13 +60,14 @@ _EVAL = "eval Function vm.runInNewContext vm.runInThisContext assert create_func
 _SQL = "query exec execute do prepare executeSql run all multi_query mysqli_query pg_query mysql_query raw $queryRawUnsafe $executeRawUnsafe $executeRaw db.exec exec_query".split()
 _MONGO = "dropDatabase dropCollection deleteMany drop flushall flushAll flushdb flushDb flushAllSync".split()
 _KILL = "kill process.kill Process.kill posix_kill".split()
+_MAPS_UNLINK = re.compile(r"array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)")
 _CHAIN = re.compile(r"\.|->|::|\?\.")
 
 
 def judge(host: Host, text: str) -> None:
     language = host.language
-    if language == "osascript":
-        _apple(host, text)
+    if language in ("osascript", "tcl"):
+        _apple(host, text) if language == "osascript" else _tcl(host, text)
         return
     if _NETWORK.search(text) and _SHELL_PATH.search(text):
         host.find("rce.reverse_shell")
@@ -76,6 +77,8 @@ def judge(host: Host, text: str) -> None:
         host.find("proc.fork_bomb")
     if _ENVIRONMENT.search(text) and _SENDS.search(text):
         host.find("exfil.send")
+    if _MAPS_UNLINK.search(text):
+        host.find("code.delete")
     for place, token in enumerate(found):
         if token.kind == "command":
             host.shell(_interpolated(token.text))
@@ -270,6 +273,16 @@ def _from_base64(text: str) -> str | None:
     except (binascii.Error, UnicodeDecodeError):
         return None
     return decoded if decoded.isprintable() else None
+
+
+def _tcl(host: Host, text: str) -> None:
+    """Tcl and expect: `exec rm x`, `spawn ssh h`; the words are the command's own."""
+    for match in re.finditer(r"(?:^|[;\n{\[])\s*(?:exec|spawn|open\s+[\"{]\|)\s*(?:-\w+\s+)*([^;\n\]}]+)", text):
+        host.shell(match[1].strip().strip('"'))
+    for match in re.finditer(r"\bfile\s+delete\s+(?:-force\s+)?(?:--\s+)?(\S+)", text):
+        host.delete(match[1], tree=True)
+    for match in re.finditer(r"\bopen\s+(\S+)\s+[wa]", text):
+        host.write(match[1])
 
 
 def _apple(host: Host, text: str) -> None:

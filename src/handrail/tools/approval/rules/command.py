@@ -25,7 +25,7 @@ class Command:
     """
 
     __slots__ = (
-        "args", "argv0", "cwd", "files", "letters", "maybe", "name", "operands", "program", "project", "stdin", "values", "words",
+        "_met", "args", "argv0", "cwd", "files", "letters", "maybe", "name", "operands", "program", "project", "stdin", "values", "words",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +52,7 @@ class Command:
         self.letters: set[str] = set()
         self.words: set[str] = set()
         self.values: list[tuple[str, Arg]] = []
+        self._met: dict[object, paths.Classes] = {}
         self.maybe: set[int] = set()
         """Places of operands that may be values of options that no table lists; rules read them both ways."""
         self.operands: list[Arg] = []
@@ -137,6 +138,13 @@ class Command:
 
     def classes(self, path: str) -> paths.Classes:
         return paths.classes(path, self.cwd, self.project)
+
+    def met(self, of: Callable[[Command], Iterable[str]]) -> paths.Classes:
+        """Every class of the paths that `of` finds in this command: many rules ask for the same ones."""
+        found = self._met.get(of)
+        if found is None:
+            found = self._met[of] = frozenset().union(*(self.classes(path) for path in of(self)))
+        return found
 
     def any_class(self, wanted: Iterable[str], operands: Iterable[str]) -> bool:
         return any(not self.classes(operand).isdisjoint(wanted) for operand in operands)

@@ -164,6 +164,7 @@ _VALUES = {
     "sed": "!e f l s expression file line-length",
     "sftp": "!i F P o c l S J B b D",
     "shred": "!n s iterations size random-source",
+    "split": "!a b C l n t",
     "sqlcmd": "!S U P d Q q i o s h v",
     "sqlite3": "-cmd separator init newline nullvalue vfs",
     "ssh": "!i F p l o c b e m D I J L O Q R S W w E B",

@@ -192,7 +192,7 @@ _READS: dict[str, Callable[[Command], Paths]] = {
     **dict.fromkeys(
         "cat tac head tail less more nl od xxd hexdump hd strings base64 base32 basenc bat cut sort uniq rev fold fmt pr column paste view most "
         "zcat bzcat xzcat gzip bzip2 xz zstd split diff cmp comm iconv uuencode pbcopy xclip wl-copy vim nano emacs code open xdg-open source . mapfile "
-        "expand unexpand ul look shuf tsort join colordiff delta glow mdcat lolcat pygmentize highlight ccat age ssh-keygen bcat dog peco fzf sum cksum jwt "
+        "expand unexpand ul look shuf tsort join colordiff delta glow mdcat lolcat pygmentize highlight ccat age bcat dog peco fzf sum cksum jwt "
         "enca file-roller install-info soelim troff nroff cksfv mail mailx mutt sendmail msmtp zip 7z rar ar cpio pax croc wormhole "
         "magic-wormhole ffsend transfer pastebinit nc netcat unshadow john hashcat sqlite3 keytool qrencode zbarimg step readarray".split(),
         _all,

@@ -16,6 +16,7 @@ Words and values may have `*` and `?`; the first word is one program or several 
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -30,6 +31,11 @@ _MOST_SKIPPED = 4
 _NOUN = re.compile(r"[A-Za-z][\w.:-]*")
 _SPECIAL = "-!@<>{+"
 _ANYWHERE = frozenset("*")
+_FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
+    "operands": operator.attrgetter("operands"),
+    "writes": targets.written,
+    "reads": targets.read,
+}
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
 
 
@@ -66,8 +72,11 @@ class Places(NamedTuple):
     classes: frozenset[str]
 
     def matches(self, command: Command, rest: Sequence[Arg]) -> bool:
-        paths = _paths(self.of, command, rest)
-        return command.any_class(self.classes, paths) if self.classes != _ANYWHERE else bool(paths)
+        if self.classes == _ANYWHERE:
+            return bool(_paths(self.of, command, rest))
+        if rest is command.operands or self.of != "operands":
+            return not command.met(_FINDERS[self.of]).isdisjoint(self.classes)
+        return command.any_class(self.classes, rest)
 
 
 class Condition(NamedTuple):
@@ -157,9 +166,7 @@ def _term(part: str) -> Term:
 
 
 def _paths(of: str, command: Command, rest: Sequence[Arg]) -> Sequence[Arg]:
-    if of == "writes":
-        return targets.written(command)
-    return targets.read(command) if of == "reads" else rest
+    return rest if of == "operands" else _FINDERS[of](command)
 
 
 def _find(words: Sequence[Word], command: Command, word: int = 0, at: int = 0) -> int:
