@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .rules import Rulebook
 
 MAX_CHARS = 2_000_000
-_HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def assess(command: str, *, cwd: str | None = None, rulebook: Rulebook | None = None) -> Assessment:
@@ -43,17 +43,17 @@ def _judged(command: str, cwd: str | None, rulebook: Rulebook | None) -> Judgeme
     judgement = Judgement(rulebook or builtin(), cwd or "")
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
-        judgement.report("limit", ["the command is too long"], whole)
+        judgement.report("limit.exceeded", ["the command is too long"], whole)
         return judgement
-    if hidden := _HIDDEN.search(command):
-        judgement.report("text.hidden", [f"U+{ord(hidden.group()):04X}"], hidden.span())
+    if turning := _TURNING.search(command):
+        judgement.report("text.hidden", [f"U+{ord(turning.group()):04X}"], turning.span())
     try:
         script, text_map = parse(command.replace(UNKNOWN, "?"))
         walk = Running(judgement, State("."))
         with walk.inside(walk.frame.inside(None, whole, text_map) if text_map else walk.frame):
             walk.script(script, None)
     except (Limit, TooLarge) as error:
-        judgement.report("limit", [str(error)], whole)
+        judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:
         judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))
     return judgement
