@@ -40,7 +40,7 @@ def judge(host: Host, text: str) -> None:
         return
     nodes = list(ast.walk(tree))
     if len(nodes) > _MOST_NODES or host.depth > MAX_DEPTH:
-        host.find("limit")
+        host.find("limit.exceeded")
         return
     _Reader(host, text, nodes).read()
 

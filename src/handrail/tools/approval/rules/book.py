@@ -24,6 +24,7 @@ THEMES = (
 )  # fmt: skip
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
 _HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
+_MOST_KEPT = 4096
 _TAIL = "tail.destructive"
 _ON_WRITE = (
     ("device", "redirect.device"),
@@ -45,7 +46,7 @@ class Rulebook:
         self.rules: dict[str, Rule] = {}
         self._by_program: dict[str, list[tuple[Rule, str]]] = {}
         self._by_glob: list[tuple[str, Rule, str]] = []
-        self._compiled: dict[str, list[tuple[Rule, Usage]]] = {}
+        self._compiled: dict[str, _Uses] = {}
         for rule in rules:
             if rule.id in self.rules:
                 raise RuleError(f"two rules have the id {rule.id!r}")
@@ -65,7 +66,7 @@ class Rulebook:
     def findings(self, command: Command) -> list[Match]:
         """Every rule that the command line meets, the gravest first; one use of a rule is enough."""
         found: dict[str, Match] = {}
-        for rule, usage in self._uses(command.name):
+        for rule, usage in self._uses(command.name).of(command):
             if rule.id in found and usage.where == "":
                 continue
             reach = usage.matches(command)
@@ -79,21 +80,49 @@ class Rulebook:
 
     def knows(self, name: str) -> bool:
         """Whether there are rules about this program."""
-        return bool(self._uses(canonical(name)))
+        return canonical(name) in self._by_program
 
     def names(self) -> Iterator[str]:
         """Every program that a rule names, for judging names that are partly unknown."""
         yield from self._by_program
 
-    def _uses(self, name: str) -> Sequence[tuple[Rule, Usage]]:
+    def _uses(self, name: str) -> _Uses:
         uses = self._compiled.get(name)
         if uses is None:
             named = list(self._by_program.get(name, ()))
             named += [(rule, use) for glob, rule, use in self._by_glob if fnmatchcase(name, glob)]
-            uses = [(rule, _read(use)) for rule, use in named]
-            if len(self._compiled) < 4096:
+            uses = _Uses([(rule, _read(use)) for rule, use in named])
+            if len(self._compiled) < _MOST_KEPT:
                 self._compiled[name] = uses
         return uses
+
+
+class _Uses:
+    """The uses of one program; those that begin with a sub-command are found by it."""
+
+    __slots__ = ("_always", "_by_word")
+
+    def __init__(self, uses: Sequence[tuple[Rule, Usage]]) -> None:
+        self._always: list[tuple[Rule, Usage]] = []
+        self._by_word: dict[str, list[tuple[Rule, Usage]]] = {}
+        for use in uses:
+            words = use[1].words
+            if not words or words[0].globs or not words[0].exact:
+                self._always.append(use)
+                continue
+            for word in words[0].exact:
+                self._by_word.setdefault(word, []).append(use)
+
+    def of(self, command: Command) -> Sequence[tuple[Rule, Usage]]:
+        """Those that this command line can meet."""
+        if not self._by_word:
+            return self._always
+        found: list[tuple[Rule, Usage]] = []
+        for place, operand in enumerate(command.operands):
+            found += self._by_word.get(operand, ())
+            if place not in command.maybe:
+                break
+        return self._always + found if found else self._always
 
 
 @functools.cache

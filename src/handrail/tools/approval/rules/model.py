@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..assessment import Reach, Severity
 
 BLOCK, ASK, NOTE = Severity.BLOCK, Severity.ASK, Severity.NOTE
-_ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)+")
 
 
 class Effect(enum.StrEnum):

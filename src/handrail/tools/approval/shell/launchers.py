@@ -154,6 +154,10 @@ def _su(walk: Running, call: Call) -> Value | None:
         call.args, "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
     )
     args = list(call.args)
+    if args[start : start + 1] == ["-"]:  # a login shell
+        start += 1
+        _, more = skip_options(args[start:], "cgGsuwT", "command group supp-group shell user session-command")
+        options += more
     if start < len(args):  # options may follow the user
         _, more = skip_options(args[start + 1 :], "cgGsuwT", "command group supp-group shell user session-command")
         options += more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 
 from ..rules import Command as Line
@@ -166,9 +167,7 @@ class Running(CompoundWalk):
             if name == UNKNOWN and not name.quoted and len(argv) > 1:
                 self.run(argv[1:], stdin, declared=declared)  # it may be empty
             return unknown(name.taints)
-        outs = [
-            self.run([name.like(candidate), *argv[1:]], stdin, declared=declared) for candidate in map(_plain, names)
-        ]
+        outs = [self.run([_named(name, candidate), *argv[1:]], stdin, declared=declared) for candidate in names]
         return either(outs) or EMPTY
 
     def _alias_or_function(self, argv: Sequence[Arg], stdin: Value | None) -> Value | None:
@@ -264,6 +263,8 @@ class Running(CompoundWalk):
             self.state.cwd = cwd
 
 
-def _plain(name: str) -> str:
+def _named(name: Arg, candidate: str) -> Arg:
     """A name without what made it uncertain."""
-    return name.replace("*", "_").replace("?", "_").replace("[", "_").replace(UNKNOWN, "_")
+    made = name.like("[" if candidate == "[" else re.sub(f"[*?[{UNKNOWN}]", "_", candidate))
+    made.glob = False
+    return made

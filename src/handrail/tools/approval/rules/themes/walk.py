@@ -27,7 +27,7 @@ RULES = (
         spare=("echo x",),
     ),
     Rule(
-        "limit",
+        "limit.exceeded",
         ASK,
         "the command is too long, too deep or does too much to be judged",
         match=("( " * 200 + "ls" + " )" * 200,),
