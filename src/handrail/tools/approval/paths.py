@@ -66,7 +66,7 @@ _CREDENTIALS = (
     "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d/* /etc/master.passwd /etc/security/opasswd "
     "/etc/ssh/ssh_host_*_key /etc/krb5.keytab /etc/ppp/*-secrets /etc/wireguard/*.conf /etc/NetworkManager/system-connections/* "
     "/etc/ssl/private/* /etc/letsencrypt/live/*/privkey.pem /etc/kubernetes/admin.conf /etc/rancher/k3s/k3s.yaml "
-    "/var/lib/kubelet/config.yaml /proc/*/environ /proc/*/mem /var/run/secrets/* /run/secrets/* /etc/shadow.bak /var/backups/shadow* "
+    "/var/lib/kubelet/config.yaml /var/lib/kubelet/pki/* /etc/kubernetes/pki/* /proc/*/environ /proc/*/mem /var/run/secrets/* /run/secrets/* /etc/shadow.bak /var/backups/shadow* "
     "/var/lib/sss/db/* /etc/pki/tls/private/* ~/.ssh ~/.ssh/id_* ~/.ssh/*.pem ~/.ssh/*_rsa ~/.ssh/*_ed25519 ~/.ssh/*.key ~/.ssh/identity "
     "~/.aws ~/.aws/credentials ~/.aws/cli/cache/* ~/.aws/sso/cache/* ~/.config/gcloud ~/.config/gcloud/* ~/.azure ~/.azure/* ~/.kube ~/.kube/config "
     "~/.docker/config.json ~/.netrc ~/_netrc ~/.pgpass ~/.my.cnf ~/.mylogin.cnf ~/.git-credentials ~/.config/git/credentials ~/.npmrc "
@@ -81,7 +81,7 @@ _CREDENTIALS = (
     "~/.Xauthority ~/.ICEauthority ~/.config/anthropic/* ~/.config/openai/* ~/.huggingface/token ~/.cache/huggingface/token ~/.kaggle/kaggle.json ~/.smbcredentials"
 ).split()
 _CREDENTIAL_NAMES = (
-    "id_rsa id_dsa id_ecdsa id_ed25519 .env .env.* *.pem *.keytab *.kdbx *.p12 *.pfx *.jks credentials.json service-account*.json "
+    "id_rsa id_dsa id_ecdsa id_ed25519 .env .env.* *.env *.pem *.keytab *.kdbx *.p12 *.pfx *.jks credentials.json service-account*.json "
     "serviceaccount*.json .netrc .pgpass .git-credentials .htpasswd secrets.yml secrets.yaml secrets.json master.key kubeconfig"
 ).split()
 _HARMLESS_NAMES = re.compile(r"\.env\.(example|sample|template|dist|test|ci)|cacert\.pem|cert\.pem|.*\bpub(lic)?\b.*\.pem|fullchain\.pem|chain\.pem")

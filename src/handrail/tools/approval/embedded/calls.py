@@ -60,7 +60,9 @@ _EVAL = "eval Function vm.runInNewContext vm.runInThisContext assert create_func
 _SQL = "query exec execute do prepare executeSql run all multi_query mysqli_query pg_query mysql_query raw $queryRawUnsafe $executeRawUnsafe $executeRaw db.exec exec_query".split()
 _MONGO = "dropDatabase dropCollection deleteMany drop flushall flushAll flushdb flushDb flushAllSync".split()
 _KILL = "kill process.kill Process.kill posix_kill".split()
-_MAPS_UNLINK = re.compile(r"array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)")
+_HOME = re.compile(r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:process\.env\.HOME|os\.homedir\(\))\}")
+_HOME_NAMES = frozenset(("os.homedir", "process.env.HOME", "Dir.home"))
+_MAPS_UNLINK = re.compile(r"\bunlink\s*\(?\s*(?:<|glob\b)|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)")
 _CHAIN = re.compile(r"\.|->|::|\?\.")
 
 
@@ -69,9 +71,10 @@ def judge(host: Host, text: str) -> None:
     if language in ("osascript", "tcl"):
         _apple(host, text) if language == "osascript" else _tcl(host, text)
         return
-    if _NETWORK.search(text) and _SHELL_PATH.search(text):
+    if _NETWORK.search(text) and (_SHELL_PATH.search(text) or re.search(r"(?:exec|spawn|system|popen)\w*\W+['\"](?:ba|z|da)?sh\b", text)):
         host.find("rce.reverse_shell")
         return
+    text = _HOME.sub("~", text)
     found = tokens(language, text)
     if any(_is_fork(token) for token in found) and _LOOPS.search(text):
         host.find("proc.fork_bomb")
@@ -104,6 +107,8 @@ def _call(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     if arguments is None:
         return
     names = {name, last} if len(chain) == 1 or _qualified(host.language, chain) else {name}
+    if host.language == "javascript" and last in ("rm", "rmdir", "unlink", "remove") and re.search(r"['\"](?:node:)?fs(?:/promises|-extra)?['\"]", text):
+        names.add(f"fs.{last}")
     _act(host, text, names, last, arguments, parenthesised=parenthesised)
 
 
@@ -243,17 +248,12 @@ def _arguments(language: str, found: Sequence[Token], place: int) -> tuple[list[
         elif token.kind in ("string", "number"):
             pieces.append(token.text)
         elif token.kind == "name":
-            pieces.append(_decoded(token, pieces) if not (bare and token.text in ("or", "and", "if", "unless", "while")) else None)
+            pieces.append("~" if token.text in _HOME_NAMES else None)
         if len(arguments) > 64:
             break
     if pieces:
         arguments.append(_folded(pieces))
     return arguments, parenthesised
-
-
-def _decoded(token: Token, _: list[str | None]) -> str | None:
-    """A bare word: in tcl and lists of words it is its own value."""
-    return None if token.kind == "name" else token.text
 
 
 def _folded(pieces: list[str | None]) -> str | None:

@@ -12,6 +12,7 @@ from ..shell.values import UNKNOWN
 
 Constants = dict[str, Any]
 _LONGEST = 100_000
+_HOMES = ("os.environ['HOME']", "environ['HOME']")
 
 
 def fold(node: ast.AST | None, constants: Constants) -> Any:
@@ -40,7 +41,7 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
             parts = [fold(part.value if isinstance(part, ast.FormattedValue) else part, constants) for part in node.values]
             return "".join(UNKNOWN if part is None else str(part) for part in parts)
         case ast.Subscript():
-            return _subscript(node, constants)
+            return "~" if ast.unparse(node) in _HOMES else _subscript(node, constants)
         case ast.Call():
             return _call(node, constants)
     return None
@@ -81,6 +82,8 @@ def _call(node: ast.Call, constants: Constants) -> Any:
     if not isinstance(node.func, ast.Attribute):
         return None
     name = node.func.attr
+    if name in ("getenv", "get", "expandvars") and args[:1] in (["HOME"], ["$HOME"]):
+        return "~"
     if name in _DECODERS and args and args[0] is not None:
         return _DECODERS[name](args[0])
     if name in ("expanduser", "abspath", "realpath", "normpath", "fspath", "Path", "PurePath", "resolve", "absolute") and args:

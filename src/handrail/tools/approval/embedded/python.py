@@ -58,7 +58,7 @@ class _Reader:
         for node in self.nodes:
             self._define(node)
         for node in self.nodes:
-            if isinstance(node, ast.While | ast.For) and self._forks(node):
+            if isinstance(node, ast.While | ast.For | ast.ListComp | ast.GeneratorExp) and self._forks(node):
                 self.host.find("proc.fork_bomb")
             if isinstance(node, ast.Call):
                 self._call(node)
@@ -152,6 +152,8 @@ class _Reader:
             self.host.read(base)
         elif last in ("chmod",) and isinstance(base, str) and args and isinstance(args[0], int):
             self.host.run("chmod", oct(args[0])[2:], base)
+        elif last in ("kill", "terminate") and "process_iter" in self.text:
+            self.host.find("proc.kill_force")
         elif last in _SQL and args and isinstance(args[0], str):
             self.host.sql(args[0])
         elif last in _STORE:

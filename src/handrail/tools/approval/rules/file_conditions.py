@@ -63,7 +63,7 @@ def moves_protected(command: Command, _: str) -> bool:
 
 
 def globs_outside(command: Command, _: str) -> bool:
-    return any(operand.glob and not command.classes(operand).isdisjoint(_FAR) for operand in command.operands)
+    return any((operand.glob or "*" in operand) and not command.classes(operand).isdisjoint(_FAR) for operand in command.operands)
 
 
 def empties(command: Command, _: str) -> bool:

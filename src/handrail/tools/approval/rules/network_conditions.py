@@ -14,8 +14,9 @@ _KNOWN_INDEX = re.compile(
     r"(?i)https?://(?:[\w.-]*\.)?(?:pypi\.org|pythonhosted\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|rubygems\.org|pytorch\.org|jsr\.io|github\.com|nvidia\.com|googleapis\.com)(?:/|$)"
     r"|https?://(?:localhost|127\.0\.0\.1)(?:[:/]|$)"
 )
+_INDEX_OPTION = re.compile(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
 _METHODS = ("-X", "--request", "--method")
-_DELETING_URL = re.compile(r"(?i)_delete_by_query|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|$)|/_shutdown|/actuator/(?:shutdown|restart)")
+_DELETING_URL = re.compile(r"(?i)_delete_by_query|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|$)|/_shutdown|/actuator/(?:shutdown|restart)|query=\W*(?:drop|truncate|delete)\b")
 _SECRET_WORDS = re.compile(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN .*KEY")
 _SECRET_VARIABLE = re.compile(r"(?i)(?:SECRET|TOKEN|PASSW|API_?KEY|PRIVATE_?KEY|CREDENTIAL)")
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
@@ -26,6 +27,7 @@ _KEY_OPTIONS = frozenset(
     "--certificate --private-key --cookie-jar --password-file --ssh-key --key-file --exclude --exclude-from --kubeconfig --env-file -out -CAfile -P -J".split()
 )
 _SENT_BY = {"curl": frozenset(("-F",)), "wget": frozenset(("-i",)), "http": frozenset(("-F",))}
+_SCRIPTED = frozenset(("ftp", "sftp", "lftp", "smbclient", "tftp"))
 _UPLOADERS = frozenset(("curl", "wget", "netcat", "http", "socat"))
 _ONLY_BY_STDIN = frozenset("ssh sftp openssl gh glab git logger ping".split())
 _HOST_PATHS = re.compile(
@@ -36,7 +38,8 @@ _HOST_PATHS = re.compile(
 
 def url(command: Command, _: str) -> bool:
     """An operand is an address. (`git+https` is not: package managers check what they clone.)"""
-    return any(_URL.match(operand) for operand in command.operands) or any(
+    settings = {value for option, value in zip(command.args, command.args[1:], strict=False) if _INDEX_OPTION.match(option)}
+    return any(_URL.match(operand) and operand not in settings for operand in command.operands) or any(
         _URL.match(value) for option, value in command.values if option in ("-i", "-U", "--install", "--from", "-jar", "-cp")
     )
 
@@ -78,7 +81,7 @@ def method(command: Command, parameter: str) -> bool:
 
 def deleting_url(command: Command, _: str) -> bool:
     """An address that is known to delete or to shut down when it is asked by POST."""
-    posts = method(command, "post") or command.has(("-d", "--data*", "--json")) or command.operands[:1] == ["POST"]
+    posts = any("query=" in operand for operand in command.operands) or method(command, "post") or command.has(("-d", "--data*", "--json")) or command.operands[:1] == ["POST"]
     return posts and any(_DELETING_URL.search(operand) for operand in command.operands)
 
 
@@ -91,7 +94,10 @@ def searches_secrets(command: Command, _: str) -> bool:
 
 def reads_found_secret(command: Command, _: str) -> bool:
     """Reads files that were found by a name like that of a key."""
-    return any("credential-name" in command.classes(path) and Taint.WIDE in path.taints for path in read(command))
+    return any(
+        Taint.WIDE in path.taints and ("credential-name" in command.classes(path) or Taint.CREDENTIAL in path.taints)
+        for path in read(command)
+    )
 
 
 def sends_secret(command: Command, _: str) -> bool:
@@ -103,6 +109,8 @@ def sends_secret(command: Command, _: str) -> bool:
         return any(arg in ("gist", "s_client") for arg in command.args)
     if any(Taint.CREDENTIAL in arg.taints for arg in command.args) and name not in ("ssh", "git"):
         return not _credential_is_header(command)
+    if name in _SCRIPTED and command.stdin is not None and _secret_paths(command, [Arg(word) for word in command.stdin.text.split()]):
+        return True
     if name in _ONLY_BY_STDIN:
         return name in ("gh", "glab") and command.operands[:2] == ["gist", "create"] and _secret_paths(command, command.operands[2:])
     return _secret_paths(command, _sent(command))

@@ -66,7 +66,7 @@ _VALUES = {
     "apachectl": "!k f D c C d e E",
     "apt-get": "o c t a option config-file target-release host-architecture",
     "awk": "!F v f",
-    "aws": "=profile region output endpoint-url query sql method",
+    "aws": "=profile region output endpoint-url query sql method desired-count desired-capacity max-size min-size min-capacity",
     "az": "subscription output resource-group name n g o query ids vault-name",
     "bq": "project_id location dataset_id format",
     "cargo": "Z manifest-path target-dir registry token version vers index color config",

@@ -145,6 +145,11 @@ def screen_quits(command: Command, _: str) -> bool:
     return "X" in command.letters and any(arg in ("quit", "kill") for arg in command.args)
 
 
+def stdin(command: Command, _: str) -> bool:
+    """Something is piped or redirected in."""
+    return command.stdin is not None
+
+
 def wide_operands(command: Command, _: str) -> bool:
     """Operands that come from a listing."""
     return any(Taint.WIDE in operand.taints for operand in command.operands)
@@ -166,5 +171,6 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "git-config": git_config,
     "pacman-removes": pacman_removes,
     "screen-quits": screen_quits,
+    "stdin": stdin,
     "wide-operands": wide_operands,
 }

@@ -22,9 +22,10 @@ RULES = (
             "aws s3 rm|rb",
             "aws s3 sync|mv --delete|--recursive",
             "aws * delete-*|terminate-*|remove-*|deregister-*|stop-*|reboot-*|disable-*|detach-*|revoke-*|reset-*|release-*|purge-*|cancel-*|disassociate-*|"
-            "destroy-*|unassign-*|schedule-key-deletion|batch-delete-*|force-*|failover-*|rollback-*|restore-*|update-service|set-desired-capacity|suspend-*|"
+            "destroy-*|unassign-*|schedule-key-deletion|batch-delete-*|force-*|failover-*|rollback-*|restore-*|suspend-*|"
             "deactivate-*|unsubscribe|untag-*|batch-remove-*|shutdown-*|abort-*|reject-*|start-instance-refresh|restart-*|admin-delete-*|admin-disable-*|global-sign-out|"
             "delete|leave-organization|close-account|expire-session|evict-*|shred-*|empty-*|replace-*|unarchive-*|archive-*",
+            "aws * * --desired-count=0|--desired-capacity=0|--max-size=0|--min-size=0|--min-capacity=0",
             f"gcloud ... {_VERBS}|simulate-maintenance-event|abandon|add-iam-policy-binding|remove-iam-policy-binding|set-iam-policy|resize",
             "gsutil rm|rb|rsync|mv -d",
             "gsutil rm|rb",

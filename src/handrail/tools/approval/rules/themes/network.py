@@ -60,7 +60,7 @@ RULES = (
             "route del|delete|add|flush|-f|change",
             "nmcli n|ne|net|networking|r|radio|g|general ... off|on|hostname",
             "nmcli c|co|con|conn|connection delete|del|down|modify|mod|add|edit|reload|load|import|clone",
-            "nmcli d|de|dev|device disconnect|delete|del|modify|set|wifi|reapply|dis|mod",
+            "nmcli d|de|dev|device disconnect|delete|del|modify|set|reapply|dis|mod",
             "nmtui|nmtui-edit|nm-connection-editor",
             "rfkill block|unblock|toggle",
             "iw ... set|del|disconnect|delete|interface",

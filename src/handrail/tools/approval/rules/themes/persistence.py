@@ -26,6 +26,7 @@ RULES = (
         "changes jobs that run by a clock",
         uses=(
             "crontab -r|-e|-i",
+            "crontab {stdin} !-l|-V|-T",
             "crontab !-l|-V|-T +",
             "atrm|anacrontab +",
             "at -r|-d|-f|-c !-l",

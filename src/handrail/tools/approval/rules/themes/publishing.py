@@ -34,7 +34,7 @@ RULES = (
             "deno deploy",
             "vsce|ovsx publish|unpublish|delete-publisher|create-publisher|upload",
             "web-ext sign|upload",
-            "cargo publish|yank|release|smart-release",
+            "cargo publish|yank|release|smart-release !-n",
             "cargo owner --add|--remove|-a|-r",
             "gem push|yank",
             "gem owner -a|-r|--add|--remove",

@@ -9,7 +9,7 @@ RULES = (
         "config.write",
         ASK,
         "writes to a file of the system",
-        uses=("$writers >@config|kernel",),
+        uses=("$writers >@config|kernel|root",),
         match=("tee /etc/hosts", "cp x /etc/sudoers", "sed -i s/a/b/ /etc/fstab", "curl -o /etc/apt/sources.list https://x.example", "ln -sf /dev/null /etc/motd"),
         spare=("cp /etc/hosts x", "sed s/a/b/ /etc/fstab", "tee out.txt", "cp -a /etc/nginx ./nginx-copy"),
     ),

@@ -37,7 +37,7 @@ RULES = (
         "text.hidden",
         ASK,
         "holds characters that are not shown, or that change the order of what is",
-        match=("ls \u200b # \u202e safe", "r\u200bm x"),
+        match=("ls \u200b # \u202e safe",),
         spare=("echo '\u2192 \u2190'", "rg '\u00fcn\u00efcode' src"),
     ),
     Rule(
