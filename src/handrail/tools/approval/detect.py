@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .assessment import Assessment, Verdict
+from .shell.frames import Frame
 from .shell.judgement import Judgement, Limit
 from .shell.parser import parse
 from .shell.running import Running
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from .rules import Rulebook
 
 MAX_CHARS = 2_000_000
+_LONG = 4_000
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
@@ -48,12 +53,26 @@ def _judged(command: str, cwd: str | None, rulebook: Rulebook | None) -> Judgeme
     if turning := _TURNING.search(command):
         judgement.report("text.hidden", [f"U+{ord(turning.group()):04X}"], turning.span())
     try:
-        script, text_map = parse(command.replace(UNKNOWN, "?"))
-        walk = Running(judgement, State("."))
-        with walk.inside(walk.frame.inside(None, whole, text_map) if text_map else walk.frame):
+        with _uncollected(len(command)):
+            script, text_map = parse(command.replace(UNKNOWN, "?"))
+            walk = Running(judgement, State("."))
+            walk.frame = Frame(text_map=text_map)
             walk.script(script, None)
     except (Limit, TooLarge) as error:
         judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:
         judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))
     return judgement
+
+
+@contextlib.contextmanager
+def _uncollected(size: int) -> Iterator[None]:
+    """A long command makes many objects and no garbage: the collector would look at all of them again and again."""
+    if size < _LONG or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

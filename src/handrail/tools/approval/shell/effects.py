@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .initialisers import prints_initialisation
 from .shell_state import SECRET_CLASSES
-from .values import Arg, Taint, Value, unknown
+from .values import Arg, Taint, Taints, Value, unknown
 from .wrappers import skip_options
 
 if TYPE_CHECKING:
@@ -30,7 +30,12 @@ _READERS = frozenset(
     "csplit ul cp".split()
 )
 _SECRET_STORES = frozenset("pass op vault security secret-tool bw gopass lpass keepassxc-cli".split())
-_LISTERS = frozenset("ls find ps fd fdfind locate plocate git docker podman kubectl oc helm pgrep pidof lsof atq virsh aws gcloud az gh".split())
+_LISTERS = frozenset(
+    "ls find ps fd fdfind locate plocate git docker podman kubectl oc helm pgrep pidof lsof atq virsh aws "
+    "gcloud az gh".split()
+)
+_NOTHING: Taints = frozenset()
+_SECRET: Taints = frozenset((Taint.CREDENTIAL,))
 _ARCHIVERS = frozenset(("tar", "zip", "cpio", "7z", "rsync"))
 _COPIERS = frozenset(("cp", "mv", "ln", "install", "gcp", "rsync"))
 
@@ -56,14 +61,13 @@ def unknown_output(walk: Running, call: Call) -> Value:
     return unknown(taints)
 
 
-def _read_taints(walk: Running, arg: Arg) -> set[Taint]:
+def _read_taints(walk: Running, arg: Arg) -> Taints:
+    if not arg or arg[0] == "-":
+        return _NOTHING
     known = walk.known_file(arg)
     if known is not None:
-        return set(known.taints)
-    path = arg.removeprefix("if=")
-    if path[:1] == "-" or not path or walk.classes(path).isdisjoint(SECRET_CLASSES):
-        return set()
-    return {Taint.CREDENTIAL}
+        return known.taints
+    return _NOTHING if walk.classes(arg.removeprefix("if=")).isdisjoint(SECRET_CLASSES) else _SECRET
 
 
 def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:

@@ -215,7 +215,7 @@ class Running(CompoundWalk):
     def _in_search_path(self, name: str) -> str:
         """Where a program is found, if a directory of PATH got it from this command."""
         search = self.state.variables.get("PATH")
-        if not isinstance(search, Value):
+        if search is self.state.first_path or not isinstance(search, Value):
             return ""
         for directory in search.text.split(":")[:32]:
             if self.known_file(f"{directory or '.'}/{name}") is not None:

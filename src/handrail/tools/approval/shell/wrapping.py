@@ -37,7 +37,7 @@ def wrap(walk: Running, call: Call) -> Value | None:
         return EMPTY
     if wrapper.raises and not rest and not given.isdisjoint(("-s", "-i", "--shell", "--login")):
         walk.report("privilege.root_shell", call.argv)
-    if not rest:
+    if not rest and not (name == "env" and {"-S", "--split-string"} & given):
         return effects.unknown_output(walk, call)
     return _run_inside(walk, call, wrapper, options, rest)
 
