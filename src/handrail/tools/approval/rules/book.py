@@ -15,7 +15,7 @@ from .options import canonical
 from .store_conditions import SQL_CLIENTS
 from .tail import destructive
 from .targets import READERS, WRITERS
-from .usage import Usage, programs
+from .usage import SPARED, Usage, programs
 
 THEMES = (
     "deletes", "disks", "system_files", "permissions", "users", "services", "power", "processes", "remote_code", "persistence",
@@ -66,15 +66,18 @@ class Rulebook:
     def findings(self, command: Command) -> list[Match]:
         """Every rule that the command line meets, the gravest first; one use of a rule is enough."""
         found: dict[str, Match] = {}
+        spared = False
         for rule, usage in self._uses(command.name).of(command):
             if rule.id in found and usage.where == "":
                 continue
             reach = usage.matches(command)
-            if reach is None or command.only_talks(grave=rule.severity is Severity.BLOCK):
+            if reach is SPARED:
+                spared = True
+            if not isinstance(reach, Reach) or command.only_talks(grave=rule.severity is Severity.BLOCK):
                 continue
             if rule.id not in found or found[rule.id].reach < reach:
                 found[rule.id] = Match(rule, reach)
-        if not found and command.name not in self._by_program and destructive(command) and not command.only_talks(grave=False):
+        if not found and not spared and destructive(command) and not command.only_talks(grave=False):
             return [Match(self.rules[_TAIL])] if _TAIL in self.rules else []
         return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
 

@@ -16,6 +16,7 @@ Words and values may have `*` and `?`; the first word is one program or several 
 
 from __future__ import annotations
 
+import enum
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -37,6 +38,13 @@ _FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
     "reads": targets.read,
 }
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
+
+
+class Spared(enum.Enum):
+    SPARED = "spared"
+
+
+SPARED = Spared.SPARED
 
 
 class PatternError(ValueError):
@@ -118,7 +126,8 @@ class Usage:
             globs = tuple(choice for choice in choices if "*" in choice or "?" in choice)
             self.words.append(Word(frozenset(choices) - set(globs), globs))
 
-    def matches(self, command: Command) -> Reach | None:
+    def matches(self, command: Command) -> Reach | Spared | None:
+        """How far the action goes; SPARED when only what stands after `!` made it harmless; None when it is not met."""
         for term in self.needs:
             if isinstance(term, Option) and not term.matches(command):
                 return None
@@ -126,14 +135,14 @@ class Usage:
         if end < 0:
             return None
         rest = command.operands[end:] if end else command.operands
-        if len(rest) < self.least or not self._terms_hold(command, rest):
+        if len(rest) < self.least or not self._needs_hold(command, rest):
             return None
+        if any(_holds(term, command, rest) for term in self.refuses):
+            return SPARED
         return command.reach(_paths(self.where, command, rest)) if self.where else Reach.NOWHERE
 
-    def _terms_hold(self, command: Command, rest: Sequence[Arg]) -> bool:
-        return all(isinstance(term, Option) or _holds(term, command, rest) for term in self.needs) and not any(
-            _holds(term, command, rest) for term in self.refuses
-        )
+    def _needs_hold(self, command: Command, rest: Sequence[Arg]) -> bool:
+        return all(isinstance(term, Option) or _holds(term, command, rest) for term in self.needs)
 
 
 def programs(pattern: str) -> list[str]:

@@ -73,7 +73,7 @@ RULES = (
         uses=(
             "grub-install|grub2-install|update-grub|update-grub2|grub-set-default|grub2-set-default|grub-reboot|grub2-reboot|lilo|extlinux|syslinux|refind-install|update-bootloader|zipl",
             "grub-mkconfig|grub2-mkconfig -o|--output",
-            "grub-editenv|grub2-editenv ... set|unset|create",
+            "grub-editenv|grub2-editenv * set|unset|create",
             "grubby --remove-kernel|--set-default*|--args|--remove-args|--update-kernel|--add-kernel",
             "efivar -w|--write|-a|--append|-p",
             "bootctl install|update|remove|set-default|set-oneshot|set-timeout|unlink|cleanup|reboot-to-firmware|random-seed|kernel-*",

@@ -38,7 +38,7 @@ RULES = (
             "vmrun stop|reset|deleteVM|deleteSnapshot|revertToSnapshot|suspend|pause|deleteFileInGuest|killProcessInGuest",
             "vmware-cmd|powercli|Remove-VM|Stop-VM|Restart-VM|Remove-VMSnapshot|Restore-VMSnapshot|Suspend-VM +",
             "machinectl remove|poweroff|terminate|reboot|disable|kill|set-limit|clean|stop",
-            "limactl|tart|vmtool|orbctl|utmctl|quickemu|quickget|cloud-hypervisor|firecracker|ignite|flintlock|krunvm|kcli|virter|terraform-libvirt|tmt|testcloud|nova|uvt-kvm|uvtool "
+            "limactl|tart|vmtool|orbctl|utmctl|quickemu|quickget|cloud-hypervisor|firecracker|flintlock|krunvm|kcli|virter|terraform-libvirt|tmt|testcloud|nova|uvt-kvm|uvtool "
             "delete|stop|kill|rm|remove|destroy|factory-reset|prune|unprotect|shutdown|suspend|reset|--delete-vm|--kill|clean",
             "quickemu --delete-vm|--delete-disk|--kill|--snapshot",
             "qemu-img resize --shrink",

@@ -71,7 +71,7 @@ RULES = (
             "wg-quick down|up|save|strip",
             "tc qdisc|filter|class|action|chain del|delete|add|replace|change|flush|d",
             "ethtool -s|-K|-G|-A|-r|-C|-L|-E|-f|-t|-p|-N|-U|-X|--reset|--flash|--change|--set-*|--offload",
-            "brctl delbr|addbr|delif|addif|stp|setfd",
+            "brctl del|delbr|addbr|delif|addif|stp|setfd",
             "bridge link|fdb|vlan|mdb set|del|delete|add",
             "ovs-vsctl|ovs-ofctl|ovs-dpctl|ovn-nbctl|ovn-sbctl del-*|emer-reset|set-controller|del-*|destroy|clear|remove|add-*|set",
             "arp -d|-s|-i",

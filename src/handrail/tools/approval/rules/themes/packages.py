@@ -26,7 +26,7 @@ RULES = (
             "apk del",
             "emerge -C|--unmerge|-c|--depclean|--prune|-P !-p|--pretend",
             "equo|sbopkg|slackpkg|removepkg|slapt-get|upgradepkg|installpkg|swupd|eopkg|cards|prt-get|cave|urpme|rpm-ostree remove|rm|erase|uninstall|unmerge|bundle-remove|rmf|autoremove|clean-system",
-            "removepkg|urpme|pkg_delete|pkgrm|pkg_deinstall|xbps-remove|opkg-remove|lpm +",
+            "removepkg|urpme|pkg_delete|pkgrm|pkg_deinstall|xbps-remove|opkg-remove",
             "xbps-remove -R|-o|-O|-F",
             "dnf history undo|rollback|redo",
             "dnf module|group|groups remove|disable|reset|erase",

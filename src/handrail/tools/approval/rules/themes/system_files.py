@@ -32,6 +32,7 @@ RULES = (
             "networksetup {any:-set*|-remove*|-delete*|-switch*}",
             "pmset -a|-b|-c|schedule|sleepnow|repeat",
             "nvram {any:*=*|-d|-c}",
+            "wine reg add|delete|import",
             "reg add|delete|import|restore|ADD|DELETE|unload",
             "bcdedit|bcdboot|bootrec {any:/set*|/delete*|/fixmbr|/fixboot|/rebuildbcd|/create|/default}",
             "dconf reset|load|write",
