@@ -27,7 +27,7 @@ DATA_PROGRAMS = frozenset(
         "bash sh zsh dash ksh fish source . eval exec command builtin sudo doas env nohup timeout time nice ionice xargs parallel watch ssh mosh su runuser chroot "
         "curl wget http aria2c httpie ping dig host nslookup whois traceroute mtr netstat ss lsof ps top htop btop pgrep pidof free uptime vmstat iostat uname id who w last groups "
         "logger write wall mail mutt sendmail msmtp tmux screen less strace ltrace gdb lldb perf valgrind objdump nm readelf ldd addr2line strip size "
-        "dpkg-query rpm apt-cache apt-file apt-mark dnf repoquery gsettings dconf xdg-mime xdg-open open xdg-settings kubectl docker aws gcloud az "
+        "dpkg-query rpm apt-cache apt-file apt-mark repoquery gsettings dconf xdg-mime xdg-open open xdg-settings kubectl docker aws gcloud az "
         "trash-list pygmentize bat ccze multitail lnav history fc bind complete compgen compopt hash umask ulimit trap times caller enable mapfile readarray "
         "ansible-doc ansible-lint ansible-inventory curl-config pkg-config autoconf automake libtool configure m4 flex bison yacc lex protoc thrift swig "
         "sqlite3 psql mysql redis-cli mongosh gnuplot octave bc units dot neato tput stty reset clear tset setterm loadkeys xmodmap setxkbmap "

@@ -22,7 +22,8 @@ _LATER = re.compile(
 )
 _COMPOUND = re.compile(
     r"(?:delete|destroy|terminate|purge|wipe|erase|remove|drop|kill|uninstall|unregister|revoke|rm|del|reset|clear|flush|stop)[-_:.][a-z0-9_.-]+|"
-    r"[a-z0-9_.-]+[-_:.](?:delete|destroy|terminate|purge|wipe|erase|remove|drop|kill|uninstall|rm|del|reset|flush|shutdown|reboot|stop|clear|prune)"
+    r"[a-z0-9_.-]+[-_:.](?:delete|destroy|terminate|purge|wipe|erase|remove|drop|kill|uninstall|rm|del|reset|flush|shutdown|reboot|stop|clear|prune)|"
+    r"(?:remove|delete|destroy|uninstall|purge|wipe|erase)[a-z]{2,}(?<![drs])|[a-z]{2,}(?:delete|remove|destroy|uninstall|(?<!p)reset|(?<!on)stop|kill)"
 )
 _OPTIONS = (
     "--delete --destroy --purge --wipe --erase --uninstall --kill --shutdown --reboot --poweroff --halt --factory-reset --nuke --terminate "
@@ -30,10 +31,10 @@ _OPTIONS = (
     "--force-delete --overwrite-all --rm --del --disable --format-disk --unpublish --publish --rollback --zap --unmount"
 ).split()
 _OPTION_SET = frozenset((*_OPTIONS, *(option[1:] for option in _OPTIONS)))
-_COMPOUND_OPTION = re.compile(r"--?(?:delete|destroy|wipe|erase|purge|uninstall|terminate|kill)-(?!on|when|after|if|time|delay|timeout|policy|filter|level)[a-z-]+")
+_COMPOUND_OPTION = re.compile(r"--del(?!i|a|t|e|u)[a-z]+|--?(?:delete|destroy|wipe|erase|purge|uninstall|terminate|kill|drop)-(?!on|when|after|if|time|delay|timeout|policy|filter|level)[a-z-]+")
 _NOUN = re.compile(r"[a-z][a-z0-9_.:/-]{0,30}")
 _NAME = re.compile(
-    r"(?:.*[-_.])?(?:delete|destroy|purge|wipe|erase|uninstall|shutdown|reboot|poweroff|killall|nuke|remove|rm|stop|kill|reset|umount|unmount|drop|rmdir|restart|disable|disconnect|poweroff)(?:[-_.](?:all|force|sh|py|data|db|disk|fs))*"
+    r".*[-_.](?:remove|delete|purge|uninstall)\w+|(?:.*[-_.])?(?:delete|destroy|purge|wipe|erase|uninstall|shutdown|reboot|poweroff|killall|nuke|remove|rm|stop|kill|reset|umount|unmount|drop|rmdir|restart|disable|disconnect|poweroff)(?:[-_.](?:all|force|sh|py|data|db|disk|fs))*"
 )
 _CMDLET = re.compile(r"(?:Remove|Stop|Clear|Disable|Uninstall|Reset|Restart|Format|Revoke|Suspend|Unregister|Unpublish)-[A-Z]\w+")
 _NEVER_BY_NAME = frozenset("rm rmdir stop kill unmount umount remove drop reset systemd-umount".split())

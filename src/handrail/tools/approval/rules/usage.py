@@ -71,7 +71,7 @@ class Option(NamedTuple):
         return any(
             (option == name or (len(option) > 3 and name.startswith(option))) and any(fnmatchcase(value.lower(), glob) for glob in globs)
             for name, globs in self.valued
-            for option, value in command.values
+            for option, value in (*command.values, *zip(command.args, command.args[1:], strict=False))
         )
 
 

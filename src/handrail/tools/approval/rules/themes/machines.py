@@ -20,6 +20,7 @@ RULES = (
             "multipass delete|purge|stop|suspend|restart|restore|unalias",
             "incus delete|stop|restart|rm|pause|kill|rebuild|restore",
             "incus image|network|storage|profile|project|snapshot|cluster|config|remote|volume ... delete|rm|remove|unset|detach|evacuate|restore|device",
+            "qmrestore|vzrestore --force",
             "qm destroy|stop|shutdown|reset|reboot|suspend|delsnapshot|rollback|unlink|disk|template|migrate|set|unlock|monitor|des*|delete",
             "pct destroy|stop|shutdown|reboot|suspend|delsnapshot|rollback|restore|unlock|set|delete",
             "pvesm remove|free|set",

@@ -56,7 +56,7 @@ RULES = (
             "ip xfrm state|policy flush|delete|deleteall",
             "ifconfig {any:down|delete|-alias|del|up|netmask|hw|promisc|destroy}",
             "ifdown|ifup|ifreload +",
-            "ifdown -a",
+            "ifdown -a|--all",
             "route del|delete|add|flush|-f|change",
             "nmcli n|ne|net|networking|r|radio|g|general ... off|on|hostname",
             "nmcli c|co|con|conn|connection delete|del|down|modify|mod|add|edit|reload|load|import|clone",

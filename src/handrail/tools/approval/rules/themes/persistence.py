@@ -31,7 +31,7 @@ RULES = (
             "atrm|anacrontab +",
             "at -r|-d|-f|-c !-l",
             "batch|at !-l|-V|-c +",
-            "fcrontab -r|-e|-n",
+            "fcrontab|scrontab -r|-e|-n",
             "incrontab -r|-e|--remove|--edit",
             "systemd-run --on-calendar|--on-active|--on-boot|--on-startup|--on-unit-active|--timer-property",
             "schtasks|schtasks.exe /create|/delete|/change|/run|/Create|/Delete|/end",
