@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def wrap(walk: Running, call: Call) -> Value | None:
     """Run what a wrapper runs."""
-    name, wrapper = call.name, WRAPPERS[call.name]
+    name = call.name
+    wrapper = WRAPPERS.get(name)
+    if wrapper is None:  # a name like it with a number, such as `command1`
+        return None
     start, options = skip_options(call.args, wrapper.letters, wrapper.words, assignments=wrapper.assignments)
     given = {option for option, _ in options}
     if not given.isdisjoint(wrapper.inert.split()):
