@@ -10,4 +10,17 @@ from .book import Rulebook, builtin, findings, on_assign, on_read, on_write, rul
 from .command import Command
 from .model import Effect, Match, Rule, RuleError
 
-__all__ = ["Command", "Effect", "Match", "Rule", "RuleError", "Rulebook", "builtin", "findings", "on_assign", "on_read", "on_write", "rule"]
+__all__ = [
+    "Command",
+    "Effect",
+    "Match",
+    "Rule",
+    "RuleError",
+    "Rulebook",
+    "builtin",
+    "findings",
+    "on_assign",
+    "on_read",
+    "on_write",
+    "rule",
+]

@@ -17,11 +17,12 @@ from .tail import destructive
 from .targets import READERS, WRITERS
 from .usage import SPARED, Usage, programs
 
-THEMES = (
-    "deletes", "disks", "system_files", "permissions", "users", "services", "power", "processes", "remote_code", "persistence",
-    "credentials", "history", "network", "kernel", "containers", "clusters", "machines", "cloud", "forges", "databases", "git", "publishing",
-    "packages", "own", "walk", "tail",
-)  # fmt: skip
+THEMES = tuple(
+    (
+        "deletes disks system_files permissions users services power processes remote_code persistence credentials history "
+        "network kernel containers clusters machines cloud forges databases git publishing packages own walk tail"
+    ).split()
+)
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
 _HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
 _MOST_KEPT = 4096

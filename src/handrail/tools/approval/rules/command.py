@@ -12,7 +12,8 @@ from .options import IGNORES_HELP, SHORT_HELP, ValueOptions, canonical, value_op
 
 _NOT_DRY = frozenset(("none", "false", "0", "no", "off"))
 _DRY_RUN = frozenset(
-    "--dry-run --dryrun --dry --simulate --just-print --what-if --whatif --noop --no-act --no-op --recon --print-only --assumeno".split()
+    "--dry-run --dryrun --dry --simulate --just-print --what-if --whatif --noop --no-act --no-op "
+    "--recon --print-only --assumeno".split()
 )
 _INIT_SCRIPTS = ("/etc/init.d/", "/etc/rc.d/", "/usr/local/etc/rc.d/")
 _HELP_WORDS = frozenset(("help", "--help", "-help", "--usage", "-?", "/?", "-WhatIf"))
@@ -24,9 +25,9 @@ class Command:
     `name` is the program's family (`podman` is read as `docker`), `operands` what is neither an option nor its value.
     """
 
-    __slots__ = (
-        "_met", "args", "argv0", "cwd", "files", "letters", "maybe", "name", "operands", "program", "project", "stdin", "values", "words",
-    )  # fmt: skip
+    __slots__ = tuple(
+        "_met args argv0 cwd files letters maybe name operands program project stdin values words".split()
+    )
 
     def __init__(
         self,
@@ -71,7 +72,11 @@ class Command:
                 operands.extend(args[index:])
                 break
             following = args[index] if index < count else None
-            took = self._long(arg, following, takes) if arg[1] == "-" or takes.wordy else self._cluster(arg, following, takes)
+            took = (
+                self._long(arg, following, takes)
+                if arg[1] == "-" or takes.wordy
+                else self._cluster(arg, following, takes)
+            )
             if took:
                 index += 1
             elif following is not None and following[:1] != "-" and not takes.flags and "=" not in arg:

@@ -47,7 +47,9 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
-            raise RuleError(f"rule {self.id!r}: an id is lower-case words with dots between, such as 'deploy.production'")
+            raise RuleError(
+                f"rule {self.id!r}: an id is lower-case words with dots between, such as 'deploy.production'"
+            )
         if not self.why:
             raise RuleError(f"rule {self.id!r}: say why it matters ('why')")
         for field in ("uses", "match", "spare"):
@@ -55,7 +57,9 @@ class Rule:
                 raise RuleError(f"rule {self.id!r}: '{field}' is a list of texts")
         if not self.match or not self.spare:
             missing = "'match'" if not self.match else "'spare'"
-            raise RuleError(f"rule {self.id!r}: give examples that it must match and that it must spare; {missing} has none")
+            raise RuleError(
+                f"rule {self.id!r}: give examples that it must match and that it must spare; {missing} has none"
+            )
 
     @property
     def theme(self) -> str:

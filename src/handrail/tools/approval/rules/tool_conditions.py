@@ -11,16 +11,26 @@ from .command import Command
 
 _WHOLE_TREE = frozenset((".", "*", ":/", "./", ":(top)", "/", "..", ":/*", ":", "'*'"))
 _RUNS_PROGRAMS = re.compile(
-    r"(?i)core\.(hookspath|sshcommand|pager|editor|fsmonitor|askpass|gitproxy|attributesfile|worktree|excludesfile)|alias\..*|credential\..*|"
-    r"include(if)?\..*|filter\..*|url\..*|safe\.directory|http\..*(proxy|sslverify|extraheader).*|gpg\..*program|diff\..*(command|external|textconv)|"
-    r"merge\..*driver|pager\..*|sequence\.editor|uploadpack\.packobjectshook|remote\..*\.(url|pushurl|uploadpack|receivepack|proxy)|protocol\..*allow|"
-    r"transfer\.fsckobjects|receive\.denynonfastforwards|receive\.denydeletes|commit\.gpgsign|init\.templatedir|submodule\..*update|browser\..*|web\.browser|man\..*\.cmd|difftool\..*|mergetool\..*cmd"
+    r"(?i)core\.(hookspath|sshcommand|pager|editor|fsmonitor|askpass|gitproxy|attributesfile|worktree|"
+    r"excludesfile)|alias\..*|credential\..*|"
+    r"include(if)?\..*|filter\..*|url\..*|safe\.directory|http\..*(proxy|sslverify|extraheader).*|"
+    r"gpg\..*program|diff\..*(command|external|textconv)|"
+    r"merge\..*driver|pager\..*|sequence\.editor|uploadpack\.packobjectshook|remote\..*\.(url|pushurl|"
+    r"uploadpack|receivepack|proxy)|protocol\..*allow|"
+    r"transfer\.fsckobjects|receive\.denynonfastforwards|receive\.denydeletes|commit\.gpgsign|"
+    r"init\.templatedir|submodule\..*update|browser\..*|web\.browser|man\..*\.cmd|difftool\..*|"
+    r"mergetool\..*cmd"
 )
 _FRAMEWORK_DB = re.compile(
-    r"db:(drop|reset|purge|schema:load|migrate:reset|migrate:redo|rollback|wipe|truncate\w*|setup|structure:load|seed:replant|drop:_unsafe|drop:all|migrate:down|forward|prepare:force)(:\w+)?|"
-    r"migrate:(fresh|reset|rollback|refresh|undo\w*|down|redo)|(seed|db:seed):undo\w*|flush|reset_db|sqlflush|sqlclear|clean_pyc|reset_schema|dropdb|drop_db|drop-db|init-db:force|"
-    r"ecto\.(drop|reset|rollback)|telescope:clear|queue:(clear|flush)|cache:clear-all|model:prune|schema:drop|schema:dump:prune|db:monitor:kill|"
-    r"doctrine:(database:drop|schema:drop|fixtures:load)|database:drop|migration:(revert|down|fresh)|delete_all|destroy_all|tmp:clear:all|createsuperuser|changepassword|remove_stale_contenttypes|clearsessions:all|"
+    r"db:(drop|reset|purge|schema:load|migrate:reset|migrate:redo|rollback|wipe|truncate\w*|setup|"
+    r"structure:load|seed:replant|drop:_unsafe|drop:all|migrate:down|forward|prepare:force)(:\w+)?|"
+    r"migrate:(fresh|reset|rollback|refresh|undo\w*|down|redo)|(seed|db:seed):undo\w*|flush|reset_db|"
+    r"sqlflush|sqlclear|clean_pyc|reset_schema|dropdb|drop_db|drop-db|init-db:force|"
+    r"ecto\.(drop|reset|rollback)|telescope:clear|queue:(clear|flush)|cache:clear-all|model:prune|"
+    r"schema:drop|schema:dump:prune|db:monitor:kill|"
+    r"doctrine:(database:drop|schema:drop|fixtures:load)|database:drop|migration:(revert|down|fresh)|"
+    r"delete_all|destroy_all|tmp:clear:all|createsuperuser|changepassword|remove_stale_contenttypes|"
+    r"clearsessions:all|"
     r"assets:clobber:all|down:force|typeorm|ef|db-drop|db_drop|downgrade|wipe"
 )
 _MIGRATION_DOWN = re.compile(r"(?i)downgrade|migrate:undo(:all)?|ef")
@@ -68,7 +78,9 @@ def text(command: Command, parameter: str) -> bool:
 def bus(command: Command, parameter: str) -> bool:
     """A method with such a name is called over D-Bus."""
     wanted = _globs(parameter)
-    return any(_one_of(word, wanted) for arg in command.args for word in (*arg.lower().split("."), arg) if _BUS.fullmatch(word))
+    return any(
+        _one_of(word, wanted) for arg in command.args for word in (*arg.lower().split("."), arg) if _BUS.fullmatch(word)
+    )
 
 
 def framework_db(command: Command, _: str) -> bool:
@@ -78,7 +90,10 @@ def framework_db(command: Command, _: str) -> bool:
             continue
         if arg in ("flush", "wipe", "ef", "typeorm", "createsuperuser", "changepassword", "downgrade"):
             before = command.args[place - 1] if place else ""
-            if not (before.endswith(("manage.py", "django-admin", "flask", "db")) or (arg == "flush" and command.name == "django-admin")):
+            if not (
+                before.endswith(("manage.py", "django-admin", "flask", "db"))
+                or (arg == "flush" and command.name == "django-admin")
+            ):
                 continue
         return True
     return False
@@ -92,15 +107,19 @@ def ansible_changes(command: Command, _: str) -> bool:
     return any(
         module.rpartition(".")[2]
         in (
-            "reboot shutdown user group service systemd file command shell raw script apt yum dnf package copy template lineinfile blockinfile cron "
-            "win_reboot win_shell win_command replace mount filesystem parted lvol authorized_key sysctl iptables ufw firewalld hostname unarchive get_url expect pip"
+            "reboot shutdown user group service systemd file command shell raw script apt yum dnf package copy "
+            "template lineinfile blockinfile cron "
+            "win_reboot win_shell win_command replace mount filesystem parted lvol authorized_key sysctl "
+            "iptables ufw firewalld hostname unarchive get_url expect pip"
         ).split()
         for module in modules
     )
 
 
 def shell_operand(command: Command, _: str) -> bool:
-    return any(operand.rsplit("/", 1)[-1] in ("sh", "bash", "zsh", "dash", "ksh", "fish", "su") for operand in command.operands)
+    return any(
+        operand.rsplit("/", 1)[-1] in ("sh", "bash", "zsh", "dash", "ksh", "fish", "su") for operand in command.operands
+    )
 
 
 def whole_tree(command: Command, _: str) -> bool:
@@ -123,7 +142,9 @@ def refspec(command: Command, _: str) -> bool:
 def git_config(command: Command, _: str) -> bool:
     """Sets, adds or removes an entry that makes git run something or go elsewhere."""
     operands = command.operands[1:]
-    reads = command.has(("--get", "--get-all", "--get-regexp", "-l", "--list", "--get-urlmatch", "--show-origin", "--name-only"))
+    reads = command.has(
+        ("--get", "--get-all", "--get-regexp", "-l", "--list", "--get-urlmatch", "--show-origin", "--name-only")
+    )
     if reads or not operands:
         return False
     if operands[0] in ("get", "list"):
@@ -136,8 +157,10 @@ def git_config(command: Command, _: str) -> bool:
 
 
 def pacman_removes(command: Command, _: str) -> bool:
-    return any(re.match(r"-R", word) for word in command.words) or "--remove" in command.words or any(
-        re.fullmatch(r"-Sc+|-Scc|-Sy{1,2}u?u{2}", word) for word in command.words
+    return (
+        any(re.match(r"-R", word) for word in command.words)
+        or "--remove" in command.words
+        or any(re.fullmatch(r"-Sc+|-Scc|-Sy{1,2}u?u{2}", word) for word in command.words)
     )
 
 

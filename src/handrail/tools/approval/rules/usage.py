@@ -69,7 +69,8 @@ class Option(NamedTuple):
         if self.names and command.has(self.names):
             return True
         return any(
-            (option == name or (len(option) > 3 and name.startswith(option))) and any(fnmatchcase(value.lower(), glob) for glob in globs)
+            (option == name or (len(option) > 3 and name.startswith(option)))
+            and any(fnmatchcase(value.lower(), glob) for glob in globs)
             for name, globs in self.valued
             for option, value in (*command.values, *zip(command.args, command.args[1:], strict=False))
         )

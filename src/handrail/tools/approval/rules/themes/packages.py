@@ -10,7 +10,8 @@ RULES = (
         ASK,
         "removes packages from the system, or replaces the whole system",
         uses=(
-            "apt-get|aptitude|nala|apt-fast remove|purge|autoremove|autopurge|dist-upgrade|full-upgrade|full-remove|downgrade !-s|--simulate|--dry-run|--just-print|--no-act|--recon",
+            "apt-get|aptitude|nala|apt-fast remove|purge|autoremove|autopurge|dist-upgrade|full-upgrade|"
+            "full-remove|downgrade !-s|--simulate|--dry-run|--just-print|--no-act|--recon",
             "apt-mark hold|unhold|auto|manual",
             "apt-key add|del|adv",
             "add-apt-repository|apt-add-repository|add-repo|ppa-purge|dnf-config-manager +",
@@ -27,12 +28,15 @@ RULES = (
             "flatpak uninstall|remove|remote-delete",
             "apk del",
             "emerge -C|--unmerge|-c|--depclean|--prune|-P !-p|--pretend",
-            "equo|sbopkg|slackpkg|removepkg|slapt-get|upgradepkg|installpkg|swupd|eopkg|cards|prt-get|cave|urpme|rpm-ostree remove|rm|erase|uninstall|unmerge|bundle-remove|rmf|autoremove|clean-system",
+            "equo|sbopkg|slackpkg|removepkg|slapt-get|upgradepkg|installpkg|swupd|eopkg|cards|prt-get|cave|"
+            "urpme|rpm-ostree remove|rm|erase|uninstall|unmerge|bundle-remove|rmf|autoremove|clean-system",
             "removepkg|urpme|pkg_delete|pkgrm|pkg_deinstall|xbps-remove|opkg-remove",
             "xbps-remove -R|-o|-O|-F",
             "dnf history undo|rollback|redo",
             "dnf module|group|groups remove|disable|reset|erase",
-            "pkg|pkgin|opkg|tlmgr|port|fink|pkgutil|xbps|nix-env|guix|ipkg|slackpkg|sorcery remove|delete|autoremove|uninstall|rm|unlink|--forget|--remove|-e|--uninstall|--delete-generations|--rollback|rar|clean",
+            "pkg|pkgin|opkg|tlmgr|port|fink|pkgutil|xbps|nix-env|guix|ipkg|slackpkg|sorcery remove|delete|"
+            "autoremove|uninstall|rm|unlink|--forget|--remove|-e|--uninstall|--delete-generations|--rollback|"
+            "rar|clean",
             "nix-env -e|--uninstall|--delete-generations|--rollback",
             "nix-collect-garbage -d|--delete-old|--delete-older-than",
             "nix store|profile|registry gc|delete|remove|wipe-history|rollback",
@@ -54,7 +58,9 @@ RULES = (
             "toolforge|spack|easybuild|eb|lmod|module uninstall|purge|gc|restore|unload",
             "spack uninstall|gc|remove|clean -a|--all|-y",
             "spack uninstall|gc",
-            "juliaup|rustup|ghcup|sdk|sdkman|asdf|mise|rtx|nvm|fnm|volta|pyenv|rbenv|nodenv|goenv|jenv|tfenv|tgenv|phpenv|phpbrew|rvm|g|n|nodebrew|conda|mamba|micromamba|pixi|uv|pipx|rye|proto|vfox|gvm|swiftenv|kerl|evm|opam|stack|cabal|"
+            "juliaup|rustup|ghcup|sdk|sdkman|asdf|mise|rtx|nvm|fnm|volta|pyenv|rbenv|nodenv|goenv|jenv|tfenv|"
+            "tgenv|phpenv|phpbrew|rvm|g|n|nodebrew|conda|mamba|micromamba|pixi|uv|pipx|rye|proto|vfox|gvm|"
+            "swiftenv|kerl|evm|opam|stack|cabal|"
             "elan|luaver|dvm|fvm|jabba|coursier|cs|krew|arkade|bin|eget|ubi|zvm|zigup|xcodes|xcversion "
             "uninstall|remove|rm|implode|purge|nuke|prune|gc|delete",
             "rustup self uninstall",
@@ -64,14 +70,43 @@ RULES = (
             "opam switch|remove|pin|repository remove|set-base",
             "opam remove|uninstall",
         ),
-        match=("apt-get purge -y x", "pacman -Rns x", "apt remove nginx", "dnf -y remove httpd", "rpm -e x", "dpkg -P x", "brew uninstall node", "conda env remove -n x", "snap remove x", "xbps-remove -R x"),
-        spare=("apt list", "dpkg -l", "apt-get install -y jq", "apt-get -s remove nginx", "pacman -Q", "brew install jq", "dnf list installed", "rpm -qa", "brew cleanup -n", "conda env list", "rustup show", "snap list", "dnf history list"),
+        match=(
+            "apt-get purge -y x",
+            "pacman -Rns x",
+            "apt remove nginx",
+            "dnf -y remove httpd",
+            "rpm -e x",
+            "dpkg -P x",
+            "brew uninstall node",
+            "conda env remove -n x",
+            "snap remove x",
+            "xbps-remove -R x",
+        ),
+        spare=(
+            "apt list",
+            "dpkg -l",
+            "apt-get install -y jq",
+            "apt-get -s remove nginx",
+            "pacman -Q",
+            "brew install jq",
+            "dnf list installed",
+            "rpm -qa",
+            "brew cleanup -n",
+            "conda env list",
+            "rustup show",
+            "snap list",
+            "dnf history list",
+        ),
     ),
     Rule(
         "pkg.project",
         NOTE,
         "removes dependencies of the project",
-        uses=("pip|npm|pnpm|yarn|bun|gem|cargo|go|composer|poetry|pdm|pipenv uninstall|remove|rm|un", "uv pip uninstall", "uv remove"),
+        uses=(
+            "pip|npm|pnpm|yarn|bun|gem|cargo|go|composer|poetry|pdm|pipenv uninstall|remove|rm|un",
+            "uv pip uninstall",
+            "uv remove",
+        ),
         match=("pip uninstall -y requests", "npm uninstall lodash"),
         spare=("pip install requests", "npm install"),
     ),

@@ -10,7 +10,13 @@ RULES = (
         ASK,
         "changes what runs at login or by itself, or who may log in",
         uses=("$writers >@startup|hook", "ssh-copy-id !-n", "ssh-import-id|ssh-import-id-gh +"),
-        match=("cp x ~/.bashrc", "tee -a ~/.ssh/authorized_keys", "cp evil .git/hooks/post-checkout", "ln -sf /tmp/x /etc/systemd/system/x.service", "ssh-copy-id root@h"),
+        match=(
+            "cp x ~/.bashrc",
+            "tee -a ~/.ssh/authorized_keys",
+            "cp evil .git/hooks/post-checkout",
+            "ln -sf /tmp/x /etc/systemd/system/x.service",
+            "ssh-copy-id root@h",
+        ),
         spare=("cp ~/.bashrc x", "tee notes", "cat ~/.bashrc", "cp a.sh scripts/"),
     ),
     Rule(
