@@ -38,7 +38,10 @@ def bash(source: str) -> Tree | None:
         return None
     printed = ran.stdout.decode("utf-8", "surrogateescape")
     # A control character is printed twice, and a coprocess with the name that it would have got.
-    return ours(printed.replace("\1\1", "\1").replace("\1\x7f", "\x7f").replace("coproc COPROC ", "coproc ")) or ()
+    tree = ours(printed.replace("\1\1", "\1").replace("\1\x7f", "\x7f").replace("coproc COPROC ", "coproc "))
+    if tree is None:
+        raise NotComparable
+    return tree
 
 
 def _bytes(source: str) -> bytes:

@@ -18,6 +18,7 @@ class Outcome(enum.StrEnum):
     SHFMT_REFUSES = "shfmt refuses it, bash reads the same as we"
     SHFMT_DIFFERS = "shfmt reads something else, bash the same as we"
     BASH_DIFFERS = "bash prints it otherwise, with the same words or as shfmt and we read it"
+    UNPRINTABLE = "what bash prints cannot be read again, shfmt reads something else or nothing"
     DIFFERENT = "neither reads the same as we"
 
 
@@ -26,15 +27,17 @@ def compare(text: str) -> Outcome:
     mine = ours(text)
     if mine is None:
         return Outcome.REFUSED
-    real = bash(text)
-    if real is None:
-        return Outcome.BASH_REFUSES
-    as_bash = _as_printed(mine) == _as_printed(real)
     try:
         other = shfmt(text)
     except NotComparable:
         other = None
-    if as_bash:
+    try:
+        real = bash(text)
+    except NotComparable:  # words that are no longer reserved behind a redirection, which is printed last
+        return Outcome.BASH_DIFFERS if mine == other else Outcome.UNPRINTABLE
+    if real is None:
+        return Outcome.BASH_REFUSES
+    if _as_printed(mine) == _as_printed(real):
         return Outcome.SHFMT_REFUSES if other is None else Outcome.SAME if mine == other else Outcome.SHFMT_DIFFERS
     # After a here-document bash prints no `;`: what can be compared then is the words.
     same_words = "<<" in text and list(_words(mine)) == list(_words(real))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import lexical
 from .documents import DocumentParser
-from .scanner import MAX_WORDS
+from .scanner import MAX_HERE_DOCUMENTS, MAX_WORDS
 from .syntax import Assignment, Command, DoubleQuoted, Function, Literal, Part, Quoted, Redirect, Simple, TooLarge, Word
 
 
@@ -157,6 +157,8 @@ class SimpleParser(DocumentParser):
             redirect.delimiter = delimiter
             redirect.quoted = target.literal() is None
             self.waiting.append(redirect)
+            if len(self.waiting) > MAX_HERE_DOCUMENTS:
+                raise TooLarge("more here-documents than are judged", self.position)
         return redirect
 
     def redirects(self) -> list[Redirect]:

@@ -73,7 +73,6 @@ def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]
     with walk.wrapped(call.name):
         if container.remote:
             with walk.elsewhere(), walk.subshell():
-                walk.state.cwd = Value("/")
                 _run_all(walk, call, texts, command)
         else:
             with walk.subshell():
