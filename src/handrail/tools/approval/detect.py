@@ -20,6 +20,7 @@ from .shell.values import UNKNOWN
 if TYPE_CHECKING:
     from .rules import Rulebook
 
+DANGEROUS_PATTERNS: list[tuple[str, str]]
 MAX_CHARS = 2_000_000
 _LONG = 4_000
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -40,6 +41,32 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
     if Assessment(command, findings[:1]).verdict is Verdict.ALLOW:
         return False, None, None
     return True, findings[0].rule, findings[0].why
+
+
+def __getattr__(name: str) -> list[tuple[str, str]]:
+    if name != "DANGEROUS_PATTERNS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    global DANGEROUS_PATTERNS  # made when first asked for: it needs every rule
+    DANGEROUS_PATTERNS = _patterns()
+    return DANGEROUS_PATTERNS
+
+
+def _patterns() -> list[tuple[str, str]]:
+    """What the rules are about, as `(regex, description)`: for listings, and for those who know such lists.
+
+    The judge does not use them. A pattern finds the programs of a rule, or its examples when the rule is about no program.
+    """
+    from .rules import builtin
+    from .rules.usage import programs
+
+    found = []
+    for rule in builtin().rules.values():
+        names = sorted({name for use in rule.uses for name in programs(use) if re.fullmatch(r"[\w.+-]+", name)})
+        if names:
+            found.append((r"(?:^|[\s;&|(`/])(?:" + "|".join(map(re.escape, names)) + r")(?=$|[\s;&|)`])", rule.why))
+        else:
+            found.append(("|".join(map(re.escape, rule.match)), rule.why))
+    return found
 
 
 def _judged(command: str, cwd: str | None, rulebook: Rulebook | None) -> Judgement:
