@@ -23,11 +23,13 @@ _MAX_LINES = 16
 _LONGEST_INPUT = 20_000
 _XARGS_WORDS = "arg-file delimiter replace max-lines max-args max-procs max-chars process-slot-var eof"
 FIND_CHOOSES = frozenset(
-    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -newermt -size -empty -user "
-    "-group -perm -inum -links -lname -samefile -nouser -nogroup -mindepth -uid -gid -anewer -cnewer -xtype".split()
+    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -newermt -size -empty "
+    "-user -group -perm -inum -links -lname -samefile -nouser -nogroup -mindepth -uid -gid -anewer -cnewer -xtype".split()
 )
 """Tests of find that choose only some of what it comes upon."""
-_FIND_PRINTS_OTHER = frozenset("-exec -execdir -printf -fprintf -ls -fls -delete -quit -ok -okdir -fprint -prune".split())
+_FIND_PRINTS_OTHER = frozenset(
+    "-exec -execdir -printf -fprintf -ls -fls -delete -quit -ok -okdir -fprint -prune".split()
+)
 _PARALLEL_WORDS = (
     "jobs arg-file sshlogin colsep delay timeout results joblog halt load memfree retries workdir shuf-seed tagstring"
 )
@@ -55,7 +57,7 @@ def _find(walk: Running, call: Call) -> Value | None:
         with walk.wrapped("find"), walk.subshell():
             walk.run(command, None, functions=False, builtins=False)
         place = end
-    if not FIND_CHOOSES.isdisjoint(args) or not _FIND_PRINTS_OTHER.isdisjoint(args):
+    if not _FIND_PRINTS_OTHER.isdisjoint(args):
         return None
     separator = "\0" if "-print0" in args else "\n"
     return Value("".join(f"{path}{separator}" for path in found), frozenset(_WIDE))

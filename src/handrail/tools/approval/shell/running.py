@@ -21,6 +21,7 @@ from .syntax import Assignment, Simple, Word
 from .values import EMPTY, UNKNOWN, Arg, Array, Either, Stored, Taint, Value, either, joined, taints_of, unknown
 
 MAX_WRAPPERS = 24
+_PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
 _SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
 
 
@@ -88,8 +89,22 @@ class Running(CompoundWalk):
 
     def _show_assignment(self, name: str) -> None:
         value = self.state.variables.get(name)
+        if name == "PATH":
+            self._check_search_path(value)
+        elif name in _PROMPTS and isinstance(value, Value) and value.known:
+            self.prompt(value)
         if isinstance(value, Value) and (matches := on_assign(name, value.text)):
             self.judgement.add(matches, [name, value.text], self.span([]))
+
+    def _check_search_path(self, value: Stored | None) -> None:
+        """Programs that are looked for in a place where anyone can put them."""
+        if not isinstance(value, Value):
+            return
+        in_front, rest, _ = value.text.partition(UNKNOWN)
+        for directory in in_front.split(":")[: -1 if rest else None]:
+            if directory in ("", ".") or "temp" in self.classes(directory):
+                self.report("env.path", ["PATH", value.text])
+                return
 
     # Command lines
 
@@ -150,7 +165,7 @@ class Running(CompoundWalk):
     def _output(self, call: Call) -> Value:
         out = emulate.output(call.name, call.args, call.stdin, self.known_file)
         if out is None:
-            return effects.unknown_output(self, call)
+            out = effects.unknown_output(self, call)
         if call.name in ("tee", "sponge"):
             for arg in call.args:
                 if arg[:1] != "-":

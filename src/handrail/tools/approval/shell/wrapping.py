@@ -22,7 +22,8 @@ def wrap(walk: Running, call: Call) -> Value | None:
     wrapper = WRAPPERS.get(name)
     if wrapper is None:  # a name like it with a number, such as `command1`
         return None
-    start, options = skip_options(call.args, wrapper.letters, wrapper.words, assignments=wrapper.assignments)
+    letters = wrapper.letters + "".join(option[1] for option in wrapper.text.split() if len(option) == 2)
+    start, options = skip_options(call.args, letters, wrapper.words, assignments=wrapper.assignments)
     given = {option for option, _ in options}
     if not given.isdisjoint(wrapper.inert.split()):
         if name == "command" and start < len(call.args):

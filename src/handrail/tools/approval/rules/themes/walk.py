@@ -41,6 +41,13 @@ RULES = (
         spare=("echo '\u2192 \u2190'", "rg '\u00fcn\u00efcode' src"),
     ),
     Rule(
+        "env.path",
+        ASK,
+        "looks for programs where anyone can put them",
+        match=("PATH=/tmp/x:$PATH ls", "export PATH=.:$PATH; ls"),
+        spare=('export PATH="$HOME/.local/bin:$PATH"', "PATH=$PWD/node_modules/.bin:$PATH eslint ."),
+    ),
+    Rule(
         "code.exec_computed",
         ASK,
         "runs code or a command that it computes",
