@@ -230,6 +230,8 @@ def could_be(path: str, patterns: tuple[str, ...]) -> bool:
         path = path.replace(UNKNOWN, "*")
     if _compiled(patterns).match(path):
         return True
+    if path.endswith("/*") and path[:-2] in patterns:
+        return True
     if not _WILD.search(path) or len(re.sub(r"\[[^]]*\]|[*?]", "", posixpath.basename(path))) < 2:
         return False
     depth = path.count("/")

@@ -21,7 +21,9 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
         return None, False
     first = tokens[place]
     parenthesised = first.kind == "sign" and first.text == "("
-    bare = language in _WITHOUT_PARENTHESES and (first.kind in ("string", "name", "number") or first.text in ("[", "<"))
+    bare = language in _WITHOUT_PARENTHESES and (
+        first.kind in ("string", "name", "number", "command") or first.text in ("[", "<")
+    )
     if not parenthesised and not bare:
         return None, False
     found: list[str | None] = []
@@ -32,7 +34,7 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
             pieces = []
         elif token.kind in ("string", "number"):
             pieces.append(token.text)
-        elif token.kind == "name":
+        elif token.kind in ("name", "command"):
             pieces.append("~" if token.text in _HOME_NAMES else None)
         if len(found) > _MOST:
             break

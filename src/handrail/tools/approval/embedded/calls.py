@@ -16,12 +16,12 @@ _NETWORK = re.compile(
     r"(?i)\b(?:socket|fsockopen|net\.connect|TCPSocket|net\.Socket|IO::Socket|pfsockopen|stream_socket_client|connect)\b"
 )
 _SHELL_PATH = re.compile(
-    r"/bin/(?:ba|z|da|k|a)?sh|\bsh -i|cmd\.exe|\bbash -i|powershell|(?:exec|spawn|system|popen)\w*\W+['\"](?:ba|z|da)?sh\b"
+    r"/bin/(?:ba|z|da|k|a)?sh|\bsh -i|cmd\.exe|\bbash -i|powershell|(?:exec|spawn|system|popen)\w*\W+['\"](?:ba|z|da)?sh\b|`(?:ba|z|da)?sh\b"
 )
 _LOOPS = re.compile(r"\b(?:while|loop|for|redo|until|forever|setInterval)\b")
 _FETCHES = re.compile(
     r"(?i)\b(?:get|file_get_contents|fetch|URI\.open|URI\.parse|Net::HTTP|LWP|https?\.get|axios|open-uri|curl_exec|HTTP\.get|"
-    r"urlopen|request)\b"
+    r"urlopen|request|curl|wget)\b"
 )
 _PRIVATE = re.compile(
     r"process\.env\b(?!\.)|\bENV\.(?:to_h|to_a|inspect|map)|%ENV|\$_ENV|getenv\(\s*\)|/\.ssh/|/\.aws/|/etc/shadow|\.env['\"]|id_rsa"
@@ -116,6 +116,12 @@ def _names(language: str, written: str, chain: list[str], text: str) -> set[str]
         names.add(last)
     if language == "javascript" and _FILE_MODULE.search(text):
         names.add(f"fs.{last}")
+    if (
+        language == "javascript"
+        and last in ("sync", "default", "manual")
+        and re.search(r"['\"](?:rimraf|del|fs-extra)['\"]", text)
+    ):
+        names.add("rimraf")
     return names - _ALONE_UNCLEAR if len(names) == 1 or language == "javascript" else names
 
 

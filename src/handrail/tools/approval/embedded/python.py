@@ -24,6 +24,7 @@ _SUBPROCESS = frozenset(
 _EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
 _TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
 _REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
+_DELETES = _TREE | _REMOVE
 _METHODS_DELETE = frozenset(("unlink", "rmdir", "rmtree"))
 _SQL = frozenset("execute executescript executemany exec_driver_sql raw".split())
 _STORE = frozenset(
@@ -154,6 +155,8 @@ class _Reader:
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:
             self._method(name, node, args)
+        if any(self._dotted(arg) in _DELETES for arg in node.args if isinstance(arg, ast.Attribute | ast.Name)):
+            self.host.find("code.delete")
         if _SEND.match(name) and _PRIVATE.search(self.text) and self._sends(node, name):
             self.host.find("exfil.send")
 
@@ -162,6 +165,9 @@ class _Reader:
         return carries and not name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
 
     def _method(self, name: str, node: ast.Call, args: list[Any]) -> None:
+        if name.startswith("sh.") and "sh" in self.modules:
+            self.host.run(*name.split(".")[1:2], *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+            return
         last = name.rpartition(".")[2]
         base = fold(node.func.value, self.constants) if isinstance(node.func, ast.Attribute) else None
         if last in _METHODS_DELETE:
@@ -237,6 +243,8 @@ class _Reader:
 
     def _kills(self, args: list[Any]) -> None:
         process = args[0] if args else None
+        if args[1:2] == [0]:
+            return
         if process in (-1, 1):
             self.host.find("proc.kill_all")
         elif process is None or "pid" in self.text:

@@ -82,6 +82,11 @@ def downloaded(command: Command, _: str) -> bool:
     )
 
 
+def stdin_network(command: Command, _: str) -> bool:
+    """What is piped in comes from the network."""
+    return command.stdin is not None and Taint.NETWORK in command.stdin.taints
+
+
 def netcat_runs(command: Command, _: str) -> bool:
     """netcat is told to run a program."""
     return any(
@@ -227,6 +232,7 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "url": url,
     "untrusted-index": untrusted_index,
     "downloaded": downloaded,
+    "stdin-network": stdin_network,
     "netcat-runs": netcat_runs,
     "method": method,
     "deleting-url": deleting_url,

@@ -85,6 +85,8 @@ def bus(command: Command, parameter: str) -> bool:
 
 def framework_db(command: Command, _: str) -> bool:
     """A task of a web framework that drops, empties or rolls back its database."""
+    if "migrate" in command.args and command.args[-1] == "zero":
+        return True
     for place, arg in enumerate(command.args[:8]):
         if not _FRAMEWORK_DB.fullmatch(arg):
             continue

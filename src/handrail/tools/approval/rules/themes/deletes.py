@@ -75,7 +75,7 @@ RULES = (
         ASK,
         "deletes or moves away a file of the system, a start-up file, keys or logs",
         uses=(
-            "rm|unlink|trash @config|startup|credential|history|log|device|kernel",
+            "rm|unlink|trash @system|config|startup|credential|history|log|device|kernel",
             "mv {moves-protected}",
             "rm @data",
         ),
@@ -270,6 +270,7 @@ RULES = (
         "code.delete",
         ASK,
         "deletes files from a program given on the command line",
+        uses=("emacs {text:*delete-directory*|*delete-file*|*shell-command*}",),
         match=(
             "python3 -c \"import os;[os.remove(f) for f in os.listdir('.')]\"",
             "node -e \"fs.readdirSync('.').forEach(f=>fs.unlinkSync(f))\"",

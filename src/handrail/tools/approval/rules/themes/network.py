@@ -78,6 +78,7 @@ RULES = (
             "flush|f|fl|del|d|delete|add|replace|change|set|append",
             "ip netns del|delete|add",
             "ip xfrm state|policy flush|delete|deleteall",
+            "ifconfig +2",
             "ifconfig {any:down|delete|-alias|del|up|netmask|hw|promisc|destroy}",
             "ifdown|ifup|ifreload +",
             "ifdown -a|--all",

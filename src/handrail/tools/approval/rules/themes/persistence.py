@@ -35,7 +35,7 @@ RULES = (
             "crontab {stdin} !-l|-V|-T",
             "crontab !-l|-V|-T +",
             "atrm|anacrontab +",
-            "at -r|-d|-f|-c !-l",
+            "at -r|-d|-f !-l|-c",
             "batch|at !-l|-V|-c +",
             "fcrontab|scrontab -r|-e|-n",
             "incrontab -r|-e|--remove|--edit",

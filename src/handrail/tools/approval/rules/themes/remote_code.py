@@ -34,6 +34,7 @@ RULES = (
             "dpkg|rpm|dnf|zypper|pacman|apt-get|apk|brew|snap|flatpak|installer|choco|winget|scoop|pkg|opkg {url}",
             "helm install|upgrade {url}",
             "kubectl apply|create|replace -f=http*|--filename=http*",
+            "kubectl apply|create|replace|delete {stdin-network}",
             "kubectl apply|create -k=http*|--kustomize=http*",
             "docker stack deploy -c=http*",
             "docker plugin install --grant-all-permissions",

@@ -52,6 +52,7 @@ RULES = (
             "sv|svc|initctl|rcctl|monit|s6-rc|dinitctl|runsvctrl|sr|66-stop|herd|synoservice|synosystemctl|cupsd "
             "stop|restart|down|kill|exit|term|force-stop|force-restart|force-shutdown|shutdown|unmonitor|"
             "disable|d|t|k|x|hup|quit|-d|-t|-k|-x|remove|release",
+            "service --full-restart",
             "rcctl set|disable|enable",
             "svc -d|-t|-k|-x|-i|-p",
             "s6-svc -d|-k|-r|-x|-t|-q|-D|-O",

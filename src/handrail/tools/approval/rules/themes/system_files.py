@@ -9,7 +9,10 @@ RULES = (
         "config.write",
         ASK,
         "writes to a file of the system",
-        uses=("$writers >@config|kernel|root",),
+        uses=(
+            "$writers >@config|kernel|root",
+            "git clone * @config|kernel|root|startup",
+        ),
         match=(
             "tee /etc/hosts",
             "cp x /etc/sudoers",
