@@ -6,12 +6,14 @@ import ast
 import base64
 import binascii
 import codecs
+from collections.abc import Callable
 from typing import Any
 
 from ..shell.values import UNKNOWN
 
 Constants = dict[str, Any]
 _LONGEST = 100_000
+_HOMES = ("os.environ['HOME']", "environ['HOME']")
 
 
 def fold(node: ast.AST | None, constants: Constants) -> Any:
@@ -42,7 +44,7 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
             ]
             return "".join(UNKNOWN if part is None else str(part) for part in parts)
         case ast.Subscript():
-            return _subscript(node, constants)
+            return "~" if ast.unparse(node) in _HOMES else _subscript(node, constants)
         case ast.Call():
             return _call(node, constants)
     return None
@@ -90,6 +92,8 @@ def _call(node: ast.Call, constants: Constants) -> Any:
     if not isinstance(node.func, ast.Attribute):
         return None
     name = node.func.attr
+    if name in ("getenv", "get", "expandvars") and args[:1] in (["HOME"], ["$HOME"]):
+        return "~"
     if name in _DECODERS and args and args[0] is not None:
         return _DECODERS[name](args[0])
     if (
@@ -148,7 +152,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-_DECODERS = {
+_DECODERS: dict[str, Callable[[Any], str]] = {
     "fromhex": lambda data: _text(bytes.fromhex(data)),
     "unhexlify": lambda data: _text(binascii.unhexlify(data)),
     "a2b_hex": lambda data: _text(binascii.unhexlify(data)),

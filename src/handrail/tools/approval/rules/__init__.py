@@ -6,7 +6,7 @@ rules that the walk raises itself (`dynamic.command`, `rce.download_to_shell`, .
 
 from __future__ import annotations
 
-from .book import Rulebook, builtin, findings, on_read, on_write, rule
+from .book import Rulebook, builtin, findings, on_assign, on_read, on_write, rule
 from .command import Command
 from .model import Effect, Match, Rule, RuleError
 
@@ -19,6 +19,7 @@ __all__ = [
     "Rulebook",
     "builtin",
     "findings",
+    "on_assign",
     "on_read",
     "on_write",
     "rule",

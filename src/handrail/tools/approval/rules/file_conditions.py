@@ -14,8 +14,10 @@ _PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "de
 _FAR = frozenset(("home", "system", "outside", "root", "unknown"))
 # Tests of find that choose only some of the files.
 _NARROWING = frozenset(
-    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -size -empty -user -group -perm -inum "
-    "-links -lname -samefile -nouser -nogroup -maxdepth -newermt -uid -gid -used -executable -readable -writable -xtype -anewer -cnewer -fstype".split()
+    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer "
+    "-size -empty -user -group -perm -inum "
+    "-links -lname -samefile -nouser -nogroup -maxdepth -newermt -uid -gid -used -executable -readable "
+    "-writable -xtype -anewer -cnewer -fstype".split()
 )
 _MODE = re.compile(rf"0?[0-7]{{1,5}}|[-ugoa,+=rwxXst]*[+=-][rwxXstugo,+=-]*|{UNKNOWN}")
 _OPTION_CLUSTER = re.compile(r"-[RvcfhHLPn]+")
@@ -66,7 +68,10 @@ def moves_protected(command: Command, _: str) -> bool:
 
 
 def globs_outside(command: Command, _: str) -> bool:
-    return any(operand.glob and not command.classes(operand).isdisjoint(_FAR) for operand in command.operands)
+    return any(
+        (operand.glob or "*" in operand) and not command.classes(operand).isdisjoint(_FAR)
+        for operand in command.operands
+    )
 
 
 def empties(command: Command, _: str) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..assessment import Reach, Severity
 
 BLOCK, ASK, NOTE = Severity.BLOCK, Severity.ASK, Severity.NOTE
-_ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)+")
 
 
 class Effect(enum.StrEnum):
@@ -52,6 +52,9 @@ class Rule:
             )
         if not self.why:
             raise RuleError(f"rule {self.id!r}: say why it matters ('why')")
+        for field in ("uses", "match", "spare"):
+            if not isinstance(getattr(self, field), tuple):
+                raise RuleError(f"rule {self.id!r}: '{field}' is a list of texts")
         if not self.match or not self.spare:
             missing = "'match'" if not self.match else "'spare'"
             raise RuleError(

@@ -83,12 +83,18 @@ _CLIENTS: dict[str, tuple[str, str]] = {
 _POSTED = ("curl", "http")
 SQL_CLIENTS = (*_CLIENTS, *_POSTED)
 _REDIS = re.compile(
-    r"(?i)(?:^|[\s;'\"(])(flushall|flushdb|swapdb|shutdown|debug\s+(?:segfault|sleep|reload)|script\s+flush|function\s+flush|config\s+(?:set|rewrite|resetstat)|cluster\s+(?:reset|forget|failover|flushslots|delslots)|"
-    r"failover|replicaof|slaveof|acl\s+(?:deluser|setuser|load)|client\s+kill|module\s+(?:load|unload)|reset|migrate|restore|bgrewriteaof)(?=$|[\s'\",);])"
+    r"(?i)(?:^|[\s;'\"(])(flushall|flushdb|swapdb|shutdown|debug\s+(?:segfault|sleep|reload)|"
+    r"script\s+flush|function\s+flush|config\s+(?:set|rewrite|resetstat)|cluster\s+(?:reset|forget|"
+    r"failover|flushslots|delslots)|"
+    r"failover|replicaof|slaveof|acl\s+(?:deluser|setuser|load)|client\s+kill|module\s+(?:load|unload)|"
+    r"reset|migrate|restore|bgrewriteaof)(?=$|[\s'\",);])"
 )
 _MONGO = re.compile(
-    r"(?i)dropDatabase|dropCollection|\.drop\(|deleteMany\(\s*(?:\{\s*\})?\s*[,)]|\.remove\(\s*(?:\{\s*\})?\s*[,)]|shutdownServer|dropUser|dropAllUsers|dropRole|dropIndex|"
-    r"updateMany\(\s*\{\s*\}|fsyncLock|replSetReconfig|rs\.(?:stepDown|remove|reconfig)|sh\.removeShard|killOp|createUser|grantRolesToUser|renameCollection|\bdrop\b.*:\s*['\"]|findAndModify.*remove|\.deleteMany\(|bulkWrite.*deleteMany"
+    r"(?i)dropDatabase|dropCollection|\.drop\(|deleteMany\(\s*(?:\{\s*\})?\s*[,)]|"
+    r"\.remove\(\s*(?:\{\s*\})?\s*[,)]|shutdownServer|dropUser|dropAllUsers|dropRole|dropIndex|"
+    r"updateMany\(\s*\{\s*\}|fsyncLock|replSetReconfig|rs\.(?:stepDown|remove|reconfig)|"
+    r"sh\.removeShard|killOp|createUser|grantRolesToUser|renameCollection|\bdrop\b.*:\s*['\"]|"
+    r"findAndModify.*remove|\.deleteMany\(|bulkWrite.*deleteMany"
 )
 
 

@@ -23,7 +23,7 @@ from .values import EMPTY, NO_TAINTS, UNKNOWN, Arg, Either, Stored, Taints, Valu
 
 _MAX_ARGS = 100_000
 _PLAIN = re.compile(r"[^{~*?\[]*\Z")
-_GLOB = re.compile(r"[*?\[]")
+_GLOB = re.compile(r"[*?]|\[.")
 _TILDE = re.compile(r"~(?:([\w.-]+)|(\+|-)|)(?=[/:]|\Z)")
 
 LITERAL, QUOTED, SPLIT, BREAK = "literal", "quoted", "split", "break"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .running import Running
 
 _SHELL_WORDS = "rcfile init-file command Command"
+_RAISERS = frozenset("sudo doas pkexec run0 please su".split())
 _URL = re.compile(r"https?://")
 
 
@@ -41,13 +42,8 @@ def _shell(walk: Running, call: Call) -> Value | None:
         return _with_arguments(walk, operands[1:], script.value(), call.stdin)
     if operands and "-s" not in given:
         return _run_file(walk, call, operands[0], operands[1:])
-    if (
-        walk.under
-        and not operands
-        and walk.under[-1] in ("sudo", "doas", "pkexec", "run0", "please")
-        and call.stdin is None
-    ):
-        walk.report("privilege.root_shell", [Arg(walk.under[-1]), *call.argv])
+    if not operands and not _RAISERS.isdisjoint(walk.under):
+        walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if call.stdin is not None:
         return walk.run_text(call.stdin, None, "stdin")
     return unknown()

@@ -40,6 +40,7 @@ class State:
             "SHELL": Value("/bin/bash"),
             "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
         }
+        self.first_path = self.variables["PATH"]
         self.functions: dict[str, tuple[Defined, ...]] = {}
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}

@@ -13,7 +13,8 @@ RULES = (
             "$readers <@credential",
             "$readers {reads-found-secret}",
             "getent shadow|gshadow",
-            "unshadow|john|hashcat|mimikatz|mimipenguin|lazagne|laZagne|secretsdump.py|impacket-secretsdump|pypykatz|swipe|kerbrute|responder",
+            "unshadow|john|hashcat|mimikatz|mimipenguin|lazagne|laZagne|secretsdump.py|impacket-secretsdump|"
+            "pypykatz|swipe|kerbrute|responder",
             "ssh-keygen -y",
         ),
         match=(
@@ -46,11 +47,13 @@ RULES = (
         ASK,
         "prints, exports or deletes secrets of a store",
         uses=(
-            "gpg --export-secret-*|--delete-secret-*|--export-ssh-key|--delete-key*|--delete-secret-and-public-key*|--edit-key|--gen-revoke",
+            "gpg --export-secret-*|--delete-secret-*|--export-ssh-key|--delete-key*|"
+            "--delete-secret-and-public-key*|--edit-key|--gen-revoke",
             "gpgsm --export-secret-*",
             "pass|gopass|passage show|rm|remove|delete|edit|generate|cp|mv|otp|-c",
             "pass|gopass|passage -c|--clip",
-            "pass|gopass|passage !{first:ls|list|git|init|help|version|find|search|grep|insert|sync|audit|recipients|setup|config|completion} +",
+            "pass|gopass|passage !{first:ls|list|git|init|help|version|find|search|grep|insert|sync|audit|"
+            "recipients|setup|config|completion} +",
             "op read|run|inject",
             "op item|document|vault|user|connect|service-account get|delete|edit|create|export|token",
             "bw get|export|list|delete|edit|serve|unlock|login",
@@ -59,7 +62,8 @@ RULES = (
             "dcli password|note|p|n|read|inject|backup",
             "keepassxc-cli show|clip|export|rm|extract|attachment-export|edit|db-edit",
             "kpcli|keepass {any:--command}",
-            "vault read|unwrap|print|token",
+            "vault read|unwrap|print",
+            "vault token create|renew|revoke",
             "vault kv get|delete|destroy|undelete|put|patch",
             "security find-*|dump-keychain|export|delete-*|unlock-keychain|set-*|add-*",
             "secret-tool lookup|search|clear|store",
@@ -80,18 +84,23 @@ RULES = (
             "credstash get|getall|delete|put",
             "aws-vault exec|export|remove|login|rotate|clear",
             "saml2aws script|exec|login",
-            "aws secretsmanager|ssm|sts|iam|ecr|codeartifact|kms|configure get-secret-value|batch-get-secret-value|get-session-token|get-federation-token|assume-role*|create-access-key|get-login-password|"
+            "aws secretsmanager|ssm|sts|iam|ecr|codeartifact|kms|configure get-secret-value|"
+            "batch-get-secret-value|get-session-token|get-federation-token|assume-role*|create-access-key|"
+            "get-login-password|"
             "get-authorization-token|decrypt|export-credentials|get|create-service-specific-credential",
             "aws ssm get-parameter|get-parameters|get-parameters-by-path|get-parameter-history --with-decryption",
             "aws lambda get-function-configuration",
             "aws ec2 get-password-data",
-            "gcloud ... print-access-token|print-identity-token|access|application-default|get-credentials-key|print-refresh-token",
+            "gcloud ... print-access-token|print-identity-token|access|application-default|get-credentials-key|"
+            "print-refresh-token",
             "gcloud iam service-accounts keys create|list-keys",
             "gcloud secrets versions access",
             "az account get-access-token",
             "az keyvault secret|key|certificate show|download|backup|list-deleted",
-            "az ... show-connection-string|list-keys|get-credentials|list-credentials|list-connection-strings|credential|regenerate*|renew*",
-            "az storage|cosmosdb|redis|servicebus|acr|functionapp|eventhubs ... keys|credential|show|list|renew|regenerate",
+            "az ... show-connection-string|list-keys|get-credentials|list-credentials|list-connection-strings|"
+            "credential|regenerate*|renew*",
+            "az storage|cosmosdb|redis|servicebus|acr|functionapp|eventhubs ... keys|credential|show|list|"
+            "renew|regenerate",
             "oci secrets|vault ... get|get-secret-bundle",
             "ibmcloud iam oauth-tokens|api-key-create|service-api-key-create",
             "doctl auth|registry token|docker-config",
@@ -107,7 +116,8 @@ RULES = (
             "docker secret inspect",
             "docker login -p|--password",
             "kubectl get|describe secret|secrets|secret/*|secrets/* -o|--output",
-            "kubectl get secret|secrets|secret/* -o=yaml,json*,go-template*,template*,custom*",
+            "kubectl get secret|secrets|secret/* -o=yaml,json*,go-template*,template*,custom*|"
+            "--output=yaml,json*,go-template*,template*,custom*",
             "kubectl config view --raw|--flatten",
             "kubectl create|serviceaccounts token",
             "kubectl get-token",
@@ -120,7 +130,7 @@ RULES = (
             "consul|nomad acl ... create|bootstrap|read|token|info",
             "nomad var get",
             "etcdctl get {any:/registry/secrets*}",
-            "terraform state pull|show",
+            "terraform state pull",
             "pulumi config|stack --show-secrets",
             "pulumi ... export --show-secrets",
             "chezmoi secret|decrypt",
@@ -174,9 +184,14 @@ RULES = (
         "sends credentials or private files to another machine",
         effect=Effect.REMOTE,
         uses=(
-            "curl|wget|netcat|socat|telnet|scp|sftp|rsync|ftp|ssh|http|aws|gsutil|gcloud|az|rclone|nslookup|dig|host|ping|mail|mailx|sendmail|mutt|swaks|msmtp|s3cmd|s5cmd|mc|azcopy|b2|openssl|tftp|smbclient|lftp|ncftpput|"
-            "croc|wormhole|transfer|ffsend|telegram-send|slack-cli|slackcat|gh|glab|pastebinit|gist|wgetpaste|ix|termbin|traceroute|drill|dog|doggo|logger|git|httpie|curlie|aria2c|axel|restic|ipfs|onionshare-cli|magic-wormhole|"
-            "discord|ntfy|apprise|kdeconnect-cli|bitsadmin|certutil|whois|finger|snmptrap|mosquitto_pub|websocat|wscat|grpcurl|ncat|cancel|lp|xxd {sends-secret}",
+            "curl|wget|netcat|socat|telnet|scp|sftp|rsync|ftp|ssh|http|aws|gsutil|gcloud|az|rclone|nslookup|"
+            "dig|host|ping|mail|mailx|sendmail|mutt|swaks|msmtp|s3cmd|s5cmd|mc|azcopy|b2|openssl|tftp|"
+            "smbclient|lftp|ncftpput|"
+            "croc|wormhole|transfer|ffsend|telegram-send|slack-cli|slackcat|gh|glab|pastebinit|gist|wgetpaste|"
+            "ix|termbin|traceroute|drill|dog|doggo|logger|git|httpie|curlie|aria2c|axel|restic|ipfs|"
+            "onionshare-cli|magic-wormhole|"
+            "discord|ntfy|apprise|kdeconnect-cli|bitsadmin|certutil|whois|finger|snmptrap|mosquitto_pub|"
+            "websocat|wscat|grpcurl|ncat|cancel|lp|xxd {sends-secret}",
         ),
         match=(
             "scp ~/.ssh/id_rsa e@h:",

@@ -10,7 +10,8 @@ RULES = (
         BLOCK,
         "makes a new file system where another may be",
         uses=(
-            "mkfs|mkfs.*|mke2fs|newfs|newfs_*|mkswap|mkdosfs|mkntfs|mkudffs|mkreiserfs|mkexfatfs|mformat|mkfs_msdos {format-target} !-n",
+            "mkfs|mkfs.*|mke2fs|newfs|newfs_*|mkswap|mkdosfs|mkntfs|mkudffs|mkreiserfs|mkexfatfs|mformat|"
+            "mkfs_msdos {format-target} !-n",
             "format|format.com {drive}",
             "bcachefs format",
             "diskutil {first:erase*} ",
@@ -38,20 +39,24 @@ RULES = (
         uses=(
             "fdisk|cfdisk|gdisk|cgdisk|fixparts !-l|--list|-s|-x|-h|-V +",
             "sfdisk !-l|-d|--list|--dump|-s|-J|--json|-V|-n|--no-act|-T|-F|-g|--verify +",
-            "sgdisk -Z|-z|-o|-d|-n|-g|-G|-m|-l|-t|-c|-R|-s|-e|-A|-u|-U|--zap*|--clear|--delete|--new|--load-backup|--replicate|--mbrtogpt|--sort|--typecode",
+            "sgdisk -Z|-z|-o|-d|-n|-g|-G|-m|-l|-t|-c|-R|-s|-e|-A|-u|-U|--zap*|--clear|--delete|--new|"
+            "--load-backup|--replicate|--mbrtogpt|--sort|--typecode",
             "parted ... rm|mklabel|mkpart|mktable|resizepart|mkpartfs|mkfs|name|set|toggle|rescue|disk_set",
             "parted {any:rm|mklabel|mkpart|mktable|resizepart}",
             "wipefs -a|--all|-o|--offset|-f !-n|--no-act",
             "blkdiscard +",
             "badblocks -w|-n @device|unknown",
-            "hdparm --security-*|--trim-sector-ranges|--write-sector|--make-bad-sector|--dco-*|--fwdownload*|--yes-i-know-what-i-am-doing|--repair-sector|--sanitize-*",
-            "nvme format|sanitize|delete-ns|write|write-zeroes|dsm|fw-commit|fw-activate|fw-download|reset|subsystem-reset|security-send|detach-ns",
+            "hdparm --security-*|--trim-sector-ranges|--write-sector|--make-bad-sector|--dco-*|--fwdownload*|"
+            "--yes-i-know-what-i-am-doing|--repair-sector|--sanitize-*",
+            "nvme format|sanitize|delete-ns|write|write-zeroes|dsm|fw-commit|fw-activate|fw-download|reset|"
+            "subsystem-reset|security-send|detach-ns",
             "sg_format|sg_sanitize|sg_write_same|sg_unmap|sg_reassign|sg_dd +",
             "gpart destroy|delete|create|add|modify|resize|set|restore|bootcode",
             "bsdlabel|disklabel -w|-R|-e|-B",
             "dd {dd-device}",
             "dd_rescue|ddrescue|dd_rhelp {last-device}",
-            "sdparm|sedutil-cli|hdparm --revertTPer|--PSIDrevert|--yesIreallywanttoERASEALLmydatausingthePSID|--eraseLockingRange",
+            "sdparm|sedutil-cli|hdparm --revertTPer|--PSIDrevert|--yesIreallywanttoERASEALLmydatausingthePSID|"
+            "--eraseLockingRange",
             "partclone.*|partimage|fsarchiver|clonezilla|ocs-sr {last-device}",
             "cryptsetup luksFormat|erase|luksErase|reencrypt|luksKillSlot",
             "cryptsetup luksformat|format|reencrypt",
@@ -102,11 +107,13 @@ RULES = (
         ASK,
         "removes or shrinks a volume, or changes a file system's structure",
         uses=(
-            "vgremove|lvremove|pvremove|lvreduce|vgreduce|vgcfgrestore|pvcreate|vgcreate|lvconvert|pvmove|vgsplit|vgmerge|lvrename|vgrename|vgchange|lvchange|vgexport|lvmdiskscan !-t|--test +",
+            "vgremove|lvremove|pvremove|lvreduce|vgreduce|vgcfgrestore|pvcreate|vgcreate|lvconvert|pvmove|"
+            "vgsplit|vgmerge|lvrename|vgrename|vgchange|lvchange|vgexport|lvmdiskscan !-t|--test +",
             "vgremove|lvremove|pvremove|lvreduce|vgreduce -f|-y|-ff",
             "lvm lvremove|vgremove|pvremove|lvreduce|vgreduce",
             "lvresize {shrinks}",
-            "cryptsetup luksRemoveKey|luksKillSlot|luksChangeKey|luksAddKey|luksHeaderRestore|remove|close|luksClose|luksSuspend",
+            "cryptsetup luksRemoveKey|luksKillSlot|luksChangeKey|luksAddKey|luksHeaderRestore|remove|close|"
+            "luksClose|luksSuspend",
             "mdadm --zero-superblock|--stop|--remove|--fail|-S|-r|-f|--create|-C|--grow|-G|--assemble",
             "mdadm --manage ... --stop|--remove|--fail",
             "resize2fs -M",
@@ -117,14 +124,16 @@ RULES = (
             "ntfsfix|ntfsclone|ntfsundelete !-n|--no-action +",
             "e2fsck|fsck|fsck.* -y|-f|-a|-p|-D @device|unknown !-n",
             "fsck_* -y|-f",
-            "e2image|e2label|tune2fs|dosfslabel|fatlabel|xfs_admin|ntfslabel|swaplabel|btrfstune -O|-U|-L|-j|-e|-I|-r|-m|-c|-i|-f|-E|-o !-l +",
+            "e2image|e2label|tune2fs|dosfslabel|fatlabel|xfs_admin|ntfslabel|swaplabel|btrfstune -O|-U|-L|-j|"
+            "-e|-I|-r|-m|-c|-i|-f|-E|-o !-l +",
             "dmsetup remove|remove_all|wipe_table|suspend|load|clear|create|reload",
             "losetup -d|-D|--detach|--detach-all",
             "kpartx|partx -d|--delete",
             "iscsiadm ... -u|--logout|-o=delete",
             "iscsiadm -u|--logout",
             "multipath -F|-f|-w|-W",
-            "storcli|storcli64|perccli|megacli|MegaCli|MegaCli64|hpssacli|ssacli|arcconf|tw_cli {any:del|delete|remove|-CfgLdDel|-CfgClr|-CfgForeign|erase|init|start|set|-PDOffline|-LDInit}",
+            "storcli|storcli64|perccli|megacli|MegaCli|MegaCli64|hpssacli|ssacli|arcconf|tw_cli {any:del|"
+            "delete|remove|-CfgLdDel|-CfgClr|-CfgForeign|erase|init|start|set|-PDOffline|-LDInit}",
             "quotaoff|quotacheck|edquota|setquota +",
             "fstrim -a|--all|-A",
         ),

@@ -23,7 +23,8 @@ RULES = (
             "git submodule foreach {any:*reset*--hard*|*clean*|*rm*-r*}",
             "git stash drop|clear",
             "git apply -R --index",
-            "git undo|obliterate|reset-file|clear|clear-soft|delete-merged-branches|delete-branch|delete-tag|delete-submodule|delete-squashed-branches|reauthor|rename-branch|abort|nuke",
+            "git undo|obliterate|reset-file|clear|clear-soft|delete-merged-branches|delete-branch|delete-tag|"
+            "delete-submodule|delete-squashed-branches|reauthor|rename-branch|abort|nuke",
         ),
         match=(
             "git reset --hard",
@@ -209,7 +210,8 @@ RULES = (
             "sl hide|purge|undo|strip",
             "bzr revert|uncommit|clean-tree|push --overwrite|--force",
             "fossil clean|revert|purge|shun|rm|undo|scrub|close",
-            "p4 obliterate|revert|delete|clean|client|user|branch|label|depot|protect|shelve|unshelve|triggers|admin -d|-f|-y|stop|...",
+            "p4 obliterate|revert|delete|clean|client|user|branch|label|depot|protect|shelve|unshelve|triggers|"
+            "admin -d|-f|-y|stop|...",
             "p4 obliterate|clean|depot|protect|admin|revert",
             "darcs obliterate|unrecord|revert|rollback|unpull",
             "cvs remove|rm|release|admin -f|-d|-o",

@@ -39,16 +39,19 @@ RULES = (
             "apparmor_parser -R|-r|-a|-C|--remove|--replace|--add|--Complain|+",
             "apparmor_parser +",
             "csrutil disable|enable|authenticated-root|clear|netboot",
-            "spctl --master-disable|--global-disable|--disable|--add|--remove|--enable|--reset-default|disable|kext-consent|developer-mode",
+            "spctl --master-disable|--global-disable|--disable|--add|--remove|--enable|--reset-default|disable|"
+            "kext-consent|developer-mode",
             "fdesetup disable|enable|remove|changerecovery|removerecovery|authrestart",
             "tccutil reset",
             "xattr -d|-c|-r|-cr|-dr",
             "manage-bde|Disable-BitLocker -off|-disable|-protectors|-lock|-unlock|-forcerecovery",
-            "Set-MpPreference|Add-MpPreference|Remove-MpPreference|Set-ExecutionPolicy|Disable-WindowsOptionalFeature +",
+            "Set-MpPreference|Add-MpPreference|Remove-MpPreference|Set-ExecutionPolicy|"
+            "Disable-WindowsOptionalFeature +",
             "Set-MpPreference -DisableRealtimeMonitoring",
             "mokutil --disable-validation|--delete|--import|--reset|--enable-validation|--password|--set-*|--ignore-db",
             "sbctl remove-*|reset|enroll-keys|rotate-keys|sign|create-keys|import-keys",
-            "tpm2_clear|tpm_clear|tpm2_evictcontrol|tpm2_changeauth|tpm2_nvundefine|tpm2_dictionarylockout|tpm2_nvwrite",
+            "tpm2_clear|tpm_clear|tpm2_evictcontrol|tpm2_changeauth|tpm2_nvundefine|tpm2_dictionarylockout|"
+            "tpm2_nvwrite",
             "clevis luks ... unbind|bind|regen",
             "systemd-cryptenroll --wipe-slot|--password|--recovery-key|--tpm2-device",
             "usbguard allow-device|block-device|reject-device|remove-rule|set-parameter|append-rule",
@@ -57,7 +60,8 @@ RULES = (
             "semodule -r|-d|-i|-B|-u|--remove|--disable",
             "chkrootkit|rkhunter|aide|tripwire {any:--propupd|--update|-u|--init|--update-policy|-i}",
             "crowdsec|cscli ... delete|remove|flush|disable|purge",
-            "falconctl|mdatp|wazuh-control|osqueryctl|auditd|ossec-control|sentinelctl|cbagentd|freshclam {any:stop|uninstall|-d|unload|disable|exclusion|config|remove|unprotect}",
+            "falconctl|mdatp|wazuh-control|osqueryctl|auditd|ossec-control|sentinelctl|cbagentd|freshclam "
+            "{any:stop|uninstall|-d|unload|disable|exclusion|config|remove|unprotect}",
             "snort|suricatasc {any:shutdown|reload-rules}",
             "grsecurity|gradm -D|-d",
             "update-crypto-policies --set",
@@ -87,21 +91,29 @@ RULES = (
         ASK,
         "changes how the machine starts, or its firmware",
         uses=(
-            "grub-install|grub2-install|update-grub|update-grub2|grub-set-default|grub2-set-default|grub-reboot|grub2-reboot|lilo|extlinux|syslinux|refind-install|update-bootloader|zipl",
+            "grub-install|grub2-install|update-grub|update-grub2|grub-set-default|grub2-set-default|"
+            "grub-reboot|grub2-reboot|lilo|extlinux|syslinux|refind-install|update-bootloader|zipl",
             "grub-mkconfig|grub2-mkconfig -o|--output",
-            "grub-editenv|grub2-editenv ... set|unset|create",
+            "grub-editenv|grub2-editenv * set|unset|create",
             "grubby --remove-kernel|--set-default*|--args|--remove-args|--update-kernel|--add-kernel",
             "efivar -w|--write|-a|--append|-p",
-            "bootctl install|update|remove|set-default|set-oneshot|set-timeout|unlink|cleanup|reboot-to-firmware|random-seed|kernel-*",
-            "efibootmgr -b|-B|-o|-c|-n|-O|-N|-D|-a|-A|-t|-T|--delete-bootnum|--bootorder|--create|--bootnext|--active|--inactive|--remove-dups",
-            "dracut|mkinitcpio|mkinitrd|update-initramfs|booster|genkernel|kernel-install|installkernel|limine-install|limine-update",
+            "bootctl install|update|remove|set-default|set-oneshot|set-timeout|unlink|cleanup|"
+            "reboot-to-firmware|random-seed|kernel-*",
+            "efibootmgr -b|-B|-o|-c|-n|-O|-N|-D|-a|-A|-t|-T|--delete-bootnum|--bootorder|--create|--bootnext|"
+            "--active|--inactive|--remove-dups",
+            "dracut|mkinitcpio|mkinitrd|update-initramfs|booster|genkernel|kernel-install|installkernel|"
+            "limine-install|limine-update",
             "kexec -l|-p|-u|--load|--unload",
-            "fwupdmgr update|install|downgrade|reinstall|clear-*|activate|disable-remote|enable-remote|modify-*|switch-branch|unlock|local-install|set-bios-setting|block-firmware",
+            "fwupdmgr update|install|downgrade|reinstall|clear-*|activate|disable-remote|enable-remote|"
+            "modify-*|switch-branch|unlock|local-install|set-bios-setting|block-firmware",
             "fwupdtool install|update|reinstall|detach|install-blob|attach",
             "flashrom -w|--write|-E|--erase|-v",
-            "afulnx|afuefi|ifdtool|me_cleaner|nvflash|amdvbflash|mstflint|mlxfwmanager|mlxconfig|bnxtnvm|ssdutil|isdct|intelmas {any:*write*|*erase*|*flash*|program|burn|load|set|-fw*|--update*|-p|/p}",
+            "afulnx|afuefi|ifdtool|me_cleaner|nvflash|amdvbflash|mstflint|mlxfwmanager|mlxconfig|bnxtnvm|"
+            "ssdutil|isdct|intelmas {any:*write*|*erase*|*flash*|program|burn|load|set|-fw*|--update*|-p|/p}",
             "avrdude -U|-e",
-            "esptool|esptool.py|espefuse|espefuse.py|espsecure|st-flash|dfu-util|openocd|nrfjprog|picotool|bossac|stm32flash|JLinkExe|pyocd|tinyprog|rkdeveloptool|uuu|sunxi-fel {any:*write*|*erase*|*flash*|program|burn*|load|--program|--eraseall|--recover|-D|-e|-w|*program*|ef|wl|*mass_erase*}",
+            "esptool|esptool.py|espefuse|espefuse.py|espsecure|st-flash|dfu-util|openocd|nrfjprog|picotool|"
+            "bossac|stm32flash|JLinkExe|pyocd|tinyprog|rkdeveloptool|uuu|sunxi-fel {any:*write*|*erase*|"
+            "*flash*|program|burn*|load|--program|--eraseall|--recover|-D|-e|-w|*program*|ef|wl|*mass_erase*}",
             "sys-unconfig|systemd-firstboot|systemd-machine-id-setup|cloud-init --reset|clean|--force|init",
             "cloud-init clean",
             "smartctl --set|-s|-t|-X|--abort",

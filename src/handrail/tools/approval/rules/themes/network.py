@@ -10,7 +10,9 @@ RULES = (
         ASK,
         "changes the firewall",
         uses=(
-            "iptables|ebtables|arptables !-L|-S|--list|--list-rules|-C|--check|-V|--version|-h -A|-I|-D|-P|-F|-X|-Z|-N|-R|-E|--flush|--append|--insert|--delete|--policy|--delete-chain|--zero|--new-chain|--replace",
+            "iptables|ebtables|arptables !-L|-S|--list|--list-rules|-C|--check|-V|--version|-h -A|-I|-D|-P|-F|"
+            "-X|-Z|-N|-R|-E|--flush|--append|--insert|--delete|--policy|--delete-chain|--zero|--new-chain|"
+            "--replace",
             "iptables|ebtables|arptables -F|-X|-P|-D|-Z|--flush|--policy|--delete-chain",
             "iptables-restore|iptables-apply|ebtables-restore|arptables-restore|nft-restore !-t|--test",
             "iptables-save|ip6tables-save -f",
@@ -19,7 +21,9 @@ RULES = (
             "nft {text:*flush*|*delete*|*add*rule*|*insert*}",
             "ufw disable|reset|delete|allow|deny|default|insert|reload|enable|reject|limit|logging|route|prepend",
             "ufw --force",
-            "firewall-cmd --add-*|--remove-*|--panic-on|--panic-off|--set-*|--reload|--complete-reload|--delete-*|--runtime-to-permanent|--change-*|--direct|--new-*|--load-*|--permanent|--lockdown-*|--reset-*",
+            "firewall-cmd --add-*|--remove-*|--panic-on|--panic-off|--set-*|--reload|--complete-reload|"
+            "--delete-*|--runtime-to-permanent|--change-*|--direct|--new-*|--load-*|--permanent|--lockdown-*|"
+            "--reset-*",
             "firewall-offline-cmd +",
             "firewall-offline-cmd --disabled|--enabled|--add-*|--remove-*",
             "pfctl -d|-e|-F|-f|-k|-K|-E|-X|-x|-T",
@@ -34,7 +38,8 @@ RULES = (
             "ferm|firehol|fwbuilder stop|panic|start|--flush",
             "netsh ... advfirewall|firewall|interface|winsock|int|wlan set|add|delete|reset|off",
             "netsh {any:delete|reset|off|set|add}",
-            "New-NetFirewallRule|Set-NetFirewallProfile|Remove-NetFirewallRule|Disable-NetFirewallRule|Set-NetFirewallRule|Disable-NetAdapter",
+            "New-NetFirewallRule|Set-NetFirewallProfile|Remove-NetFirewallRule|Disable-NetFirewallRule|"
+            "Set-NetFirewallRule|Disable-NetAdapter",
             "socketfilterfw {any:--set*|--remove|--unblockapp|--add}",
             "conntrack -F|-D|-U|--flush|--delete",
             "opensnitch-cli|tcpkill|arpspoof|ettercap|bettercap|hping3|mdk4|aireplay-ng|dsniff|macchanger +",
@@ -69,16 +74,18 @@ RULES = (
             "ip l|li|lin|link set|s {any:down}",
             "ip l|li|lin|link delete|del|d|add",
             "ip a|ad|add|addr|address|addres flush|f|fl|del|d|delete|add|replace",
-            "ip r|ro|rou|rout|route|ru|rule|n|neigh|neighbour|neighbor|netns|tunnel|tun|xfrm|mroute|ne|tuntap flush|f|fl|del|d|delete|add|replace|change|set|append",
+            "ip r|ro|rou|rout|route|ru|rule|n|neigh|neighbour|neighbor|netns|tunnel|tun|xfrm|mroute|ne|tuntap "
+            "flush|f|fl|del|d|delete|add|replace|change|set|append",
             "ip netns del|delete|add",
             "ip xfrm state|policy flush|delete|deleteall",
+            "ifconfig +2",
             "ifconfig {any:down|delete|-alias|del|up|netmask|hw|promisc|destroy}",
             "ifdown|ifup|ifreload +",
-            "ifdown -a",
+            "ifdown -a|--all",
             "route del|delete|add|flush|-f|change",
             "nmcli n|ne|net|networking|r|radio|g|general ... off|on|hostname",
             "nmcli c|co|con|conn|connection delete|del|down|modify|mod|add|edit|reload|load|import|clone",
-            "nmcli d|de|dev|device disconnect|delete|del|modify|set|wifi|reapply|dis|mod",
+            "nmcli d|de|dev|device disconnect|delete|del|modify|set|reapply|dis|mod",
             "nmtui|nmtui-edit|nm-connection-editor",
             "rfkill block|unblock|toggle",
             "iw ... set|del|disconnect|delete|interface",
@@ -89,12 +96,15 @@ RULES = (
             "wg-quick down|up|save|strip",
             "tc qdisc|filter|class|action|chain del|delete|add|replace|change|flush|d",
             "ethtool -s|-K|-G|-A|-r|-C|-L|-E|-f|-t|-p|-N|-U|-X|--reset|--flash|--change|--set-*|--offload",
-            "brctl delbr|addbr|delif|addif|stp|setfd",
+            "brctl del|delbr|addbr|delif|addif|stp|setfd",
             "bridge link|fdb|vlan|mdb set|del|delete|add",
-            "ovs-vsctl|ovs-ofctl|ovs-dpctl|ovn-nbctl|ovn-sbctl del-*|emer-reset|set-controller|del-*|destroy|clear|remove|add-*|set",
+            "ovs-vsctl|ovs-ofctl|ovs-dpctl|ovn-nbctl|ovn-sbctl del-*|emer-reset|set-controller|del-*|destroy|"
+            "clear|remove|add-*|set",
             "arp -d|-s|-i",
             "dhclient|dhcpcd|udhcpc|dhcpcd5 -r|-x|-k|--release|--exit",
-            "openvpn|openconnect|vpnc|wireguard|strongswan|ipsec|swanctl|vpnc-disconnect|pppd|poff|pon|nordvpn|mullvad|expressvpn|protonvpn-cli|surfshark-vpn {any:down|stop|disconnect|-d|terminate|d|off|reload|restart|--kill-existing|delete}",
+            "openvpn|openconnect|vpnc|wireguard|strongswan|ipsec|swanctl|vpnc-disconnect|pppd|poff|pon|nordvpn|"
+            "mullvad|expressvpn|protonvpn-cli|surfshark-vpn {any:down|stop|disconnect|-d|terminate|d|off|"
+            "reload|restart|--kill-existing|delete}",
             "networksetup {any:-set*|-remove*|-delete*|-switch*|off}",
             "ipconfig|ipconfig.exe /release|/renew|/flushdns|set",
             "scutil --nc|--set|--dns {any:stop|start}",

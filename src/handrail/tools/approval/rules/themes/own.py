@@ -53,11 +53,4 @@ RULES = (
         ),
         spare=("cat ~/.config/handrail/config.yaml", "ls ~/.config/handrail", "tee config.yaml"),
     ),
-    Rule(
-        "own.environment",
-        BLOCK,
-        "changes settings of Handrail through its environment",
-        match=("HANDRAIL_HOME=/tmp/x handrail run", "export HANDRAIL_APPROVAL_MODE=off"),
-        spare=("FOO=1 ls", "echo $HANDRAIL_HOME"),
-    ),
 )

@@ -10,14 +10,17 @@ RULES = (
         ASK,
         "removes packages from the system, or replaces the whole system",
         uses=(
-            "apt-get|aptitude|nala|apt-fast remove|purge|autoremove|autopurge|dist-upgrade|full-upgrade|full-remove|downgrade !-s|--simulate|--dry-run|--just-print|--no-act|--recon",
+            "apt-get|aptitude|nala|apt-fast remove|purge|autoremove|autopurge|dist-upgrade|full-upgrade|"
+            "full-remove|downgrade !-s|--simulate|--dry-run|--just-print|--no-act|--recon",
             "apt-mark hold|unhold|auto|manual",
             "apt-key add|del|adv",
             "add-apt-repository|apt-add-repository|add-repo|ppa-purge|dnf-config-manager +",
             "dnf remove|erase|autoremove|downgrade|distro-sync|system-upgrade|swap|offline-upgrade|rm",
             "zypper remove|rm|dup|dist-upgrade|removerepo|rr|purge-kernels|addlock|al|addrepo|ar !-D|--dry-run",
             "pacman {pacman-removes} !-p|--print",
-            "yay|paru|pamac|trizen|pikaur|aura|pacaur {pacman-removes}",
+            "yay -Yc|-Ycc",
+            "eclean-kernel|vkpurge|purge-old-kernels|package-cleanup",
+            "yaourt|yay|paru|pamac|trizen|pikaur|aura|pacaur {pacman-removes}",
             "pamac remove|clean",
             "dpkg -P|-r|--purge|--remove|--force-*|--clear-selections",
             "rpm -e|--erase|--rebuilddb|--nodeps|--force|--import",
@@ -25,12 +28,15 @@ RULES = (
             "flatpak uninstall|remove|remote-delete",
             "apk del",
             "emerge -C|--unmerge|-c|--depclean|--prune|-P !-p|--pretend",
-            "equo|sbopkg|slackpkg|removepkg|slapt-get|upgradepkg|installpkg|swupd|eopkg|cards|prt-get|cave|urpme|rpm-ostree remove|rm|erase|uninstall|unmerge|bundle-remove|rmf|autoremove|clean-system",
-            "removepkg|urpme|pkg_delete|pkgrm|pkg_deinstall|xbps-remove|opkg-remove|lpm +",
+            "equo|sbopkg|slackpkg|removepkg|slapt-get|upgradepkg|installpkg|swupd|eopkg|cards|prt-get|cave|"
+            "urpme|rpm-ostree remove|rm|erase|uninstall|unmerge|bundle-remove|rmf|autoremove|clean-system",
+            "removepkg|urpme|pkg_delete|pkgrm|pkg_deinstall|xbps-remove|opkg-remove",
             "xbps-remove -R|-o|-O|-F",
             "dnf history undo|rollback|redo",
             "dnf module|group|groups remove|disable|reset|erase",
-            "pkg|pkgin|opkg|tlmgr|port|fink|pkgutil|xbps|nix-env|guix|ipkg|slackpkg|sorcery remove|delete|autoremove|uninstall|rm|unlink|--forget|--remove|-e|--uninstall|--delete-generations|--rollback|rar|clean",
+            "pkg|pkgin|opkg|tlmgr|port|fink|pkgutil|xbps|nix-env|guix|ipkg|slackpkg|sorcery remove|delete|"
+            "autoremove|uninstall|rm|unlink|--forget|--remove|-e|--uninstall|--delete-generations|--rollback|"
+            "rar|clean",
             "nix-env -e|--uninstall|--delete-generations|--rollback",
             "nix-collect-garbage -d|--delete-old|--delete-older-than",
             "nix store|profile|registry gc|delete|remove|wipe-history|rollback",
@@ -52,7 +58,9 @@ RULES = (
             "toolforge|spack|easybuild|eb|lmod|module uninstall|purge|gc|restore|unload",
             "spack uninstall|gc|remove|clean -a|--all|-y",
             "spack uninstall|gc",
-            "juliaup|rustup|ghcup|sdk|sdkman|asdf|mise|rtx|nvm|fnm|volta|pyenv|rbenv|nodenv|goenv|jenv|tfenv|tgenv|phpenv|phpbrew|rvm|g|n|nodebrew|conda|mamba|micromamba|pixi|uv|pipx|rye|proto|vfox|gvm|swiftenv|kerl|evm|opam|stack|cabal|"
+            "juliaup|rustup|ghcup|sdk|sdkman|asdf|mise|rtx|nvm|fnm|volta|pyenv|rbenv|nodenv|goenv|jenv|tfenv|"
+            "tgenv|phpenv|phpbrew|rvm|g|n|nodebrew|conda|mamba|micromamba|pixi|uv|pipx|rye|proto|vfox|gvm|"
+            "swiftenv|kerl|evm|opam|stack|cabal|"
             "elan|luaver|dvm|fvm|jabba|coursier|cs|krew|arkade|bin|eget|ubi|zvm|zigup|xcodes|xcversion "
             "uninstall|remove|rm|implode|purge|nuke|prune|gc|delete",
             "rustup self uninstall",

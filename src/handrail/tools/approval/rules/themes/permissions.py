@@ -10,7 +10,7 @@ RULES = (
         ASK,
         "opens files to everybody",
         uses=(
-            "chmod {mode:world-writable} +",
+            "chmod {mode:world-writable} @*",
             "install|mkdir {mode-option:world-writable} @system|home",
             "setfacl -m|--modify {acl-open}",
             "setfacl -R|--recursive -m|--modify|-x|-b",
@@ -33,7 +33,7 @@ RULES = (
         ASK,
         "makes a program run with its owner's rights, or takes that away",
         uses=(
-            "chmod {mode:special} +",
+            "chmod {mode:special} @*",
             "install|cp {mode-option:special}",
             "setcap !-v +",
             "setpriv|capsh --addamb|--inh|--caps",
@@ -52,7 +52,8 @@ RULES = (
         ASK,
         "changes the permissions or owners of a whole tree outside the project",
         uses=(
-            "chmod|chown|chgrp|chcon -R|--recursive @system|root|home-root|home|outside|credential|unknown|system-root",
+            "chmod|chown|chgrp|chcon -R|--recursive * @system|root|home-root|home|outside|credential|unknown|"
+            "system-root",
             "chflags|setfattr|takeown -R|--recursive|/R @system|root|home-root|home|outside",
             "chattr -R",
             "takeown /r|/R",

@@ -30,7 +30,7 @@ RULES = (
             "slay|slayer +",
             "tskill|taskkill +",
             "taskkill /F|/f|/IM|/im|/PID|/T",
-            "Stop-Process|spps|kill.exe +",
+            "Stop-Process|spps +",
             "procs --kill",
             "fkill|killport|kill-port|npx-kill-port +",
             "npx kill-port|fkill|fkill-cli +",
@@ -70,7 +70,8 @@ RULES = (
             "abduco|dtach -k",
             "crm_resource|srvctl {any:stop}",
             "scancel|qdel|bkill|condor_rm|oardel|pjdel|llcancel|canceljob|skill",
-            "scontrol|sacctmgr ... delete|suspend|shutdown|reboot|reboot_nodes|hold|requeue|update|modify|remove|cancel_reboot",
+            "scontrol|sacctmgr ... delete|suspend|shutdown|reboot|reboot_nodes|hold|requeue|update|modify|"
+            "remove|cancel_reboot",
             "cgdelete|cgclassify|cgclear +",
             "cgclear",
             "criu dump",

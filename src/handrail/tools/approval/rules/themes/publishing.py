@@ -13,7 +13,8 @@ RULES = (
         uses=(
             "npm|pnpm|bun|cnpm publish|unpublish|deprecate|undeprecate",
             "npm|pnpm ... publish|unpublish",
-            "npm|pnpm owner|access|dist-tag|team|org|hook|profile|token|author|star add|rm|set|grant|revoke|create|destroy|delete|remove|public|restricted|update|set-script|edit|2fa-*",
+            "npm|pnpm owner|access|dist-tag|team|org|hook|profile|token|author|star add|rm|set|grant|revoke|"
+            "create|destroy|delete|remove|public|restricted|update|set-script|edit|2fa-*",
             "npm exec|x npm publish",
             "yarn publish|npm|workspaces|workspace ... publish|unpublish|foreach",
             "yarn publish",
@@ -34,7 +35,7 @@ RULES = (
             "deno deploy",
             "vsce|ovsx publish|unpublish|delete-publisher|create-publisher|upload",
             "web-ext sign|upload",
-            "cargo publish|yank|release|smart-release",
+            "cargo publish|yank|release|smart-release !-n",
             "cargo owner --add|--remove|-a|-r",
             "gem push|yank",
             "gem owner -a|-r|--add|--remove",
@@ -46,9 +47,12 @@ RULES = (
             "python twine|flit|hatch|poetry|uv|pdm upload|publish|register",
             "conda|anaconda|binstar|mamba|rattler-build|micromamba upload|remove|move|publish|copy",
             "anaconda ... upload|remove",
-            "gradle {any:publish*|*:publish*|uploadArchives|bintrayUpload|closeAndRelease*|release|*:release|jreleaser*|artifactoryPublish|*:uploadArchives|promote*}",
-            "mvn deploy|release:perform|release:prepare|nexus-staging:*|deploy:deploy*|jreleaser:*|site-deploy|site:deploy|wagon:*|versions:commit",
-            "mvn ... deploy|release:perform|release:prepare|deploy:deploy-file|nexus-staging:release|nexus-staging:deploy|site-deploy|jreleaser:full-release|jreleaser:deploy",
+            "gradle {any:publish*|*:publish*|uploadArchives|bintrayUpload|closeAndRelease*|release|*:release|"
+            "jreleaser*|artifactoryPublish|*:uploadArchives|promote*}",
+            "mvn deploy|release:perform|release:prepare|nexus-staging:*|deploy:deploy*|jreleaser:*|site-deploy|"
+            "site:deploy|wagon:*|versions:commit",
+            "mvn ... deploy|release:perform|release:prepare|deploy:deploy-file|nexus-staging:release|"
+            "nexus-staging:deploy|site-deploy|jreleaser:full-release|jreleaser:deploy",
             "jreleaser release|deploy|full-release|publish|announce|upload",
             "sbt|mill|amm {any:publish*|release*|sonatype*|+publish*|bintray*|ci-release|*publish}",
             "scala-cli|scala publish",
@@ -78,7 +82,9 @@ RULES = (
             "pub publish",
             "composer publish|archive",
             "raco pkg catalog-archive",
-            "fpm|alr|nimble|shards|dub|crystal|zig|haxelib|elm|spago|pulp|bower|component|jspm|esy|ghc-pkg|quicklisp|roswell|cpan-upload|mint|mbt|spin|wapm|wasmer|vcpkg|conan|xmake|clib|nix-publish publish|submit|upload|register|push|release|unregister",
+            "fpm|alr|nimble|shards|dub|crystal|zig|haxelib|elm|spago|pulp|bower|component|jspm|esy|ghc-pkg|"
+            "quicklisp|roswell|cpan-upload|mint|mbt|spin|wapm|wasmer|vcpkg|conan|xmake|clib|nix-publish "
+            "publish|submit|upload|register|push|release|unregister",
             "conan remove|upload",
             "cpan-upload|pause-upload|mbtiny +",
             "elm publish|bump",
@@ -113,11 +119,13 @@ RULES = (
             "imgpkg push|copy",
             "flux push artifact",
             "buf push",
-            "snapcraft upload|release|push|close|register|promote|upload-metadata|unregister|set-default-track|push-metadata",
+            "snapcraft upload|release|push|close|register|promote|upload-metadata|unregister|set-default-track|"
+            "push-metadata",
             "charmcraft upload|release|promote|upload-lib|publish-lib|close|unregister|register|upload-resource",
             "flatpak-builder|flat-manager-client {any:push|publish|commit|purge}",
             "fdroid deploy|publish|server|update",
-            "fastlane deliver|pilot|release|supply|upload_to_*|beta|match|snapshot|produce|submit|sigh|deploy|nuke|precheck|pem|cert",
+            "fastlane deliver|pilot|release|supply|upload_to_*|beta|match|snapshot|produce|submit|sigh|deploy|"
+            "nuke|precheck|pem|cert",
             "fastlane ... release|beta|deliver|supply|deploy|upload_to_*|nuke",
             "eas submit|update|build --auto-submit",
             "eas submit",
@@ -134,7 +142,8 @@ RULES = (
             "glab release create|upload|edit|delete",
             "hub release create|edit|delete",
             "tea release create|delete|edit",
-            "github-release|ghr|git-release|release-please|release-plz|release-cli release|upload|delete|edit|create|release-pr|info|ship",
+            "github-release|ghr|git-release|release-please|release-plz|release-cli release|upload|delete|edit|"
+            "create|release-pr|info|ship",
             "ghr +",
             "release-plz release",
             "release-please github-release",
@@ -154,7 +163,8 @@ RULES = (
             "ipfs name|dag publish|put",
             "ipfs name publish",
             "arweave|arkb|bundlr|irys deploy|upload|transfer|withdraw",
-            "hardhat|forge|truffle|foundry|brownie|anchor|solana|near|sui|aptos|starknet|starkli|leo|cast|cargo-contract {any:deploy*|*deploy|publish|send|transfer|upgrade|--broadcast|instantiate|invoke}",
+            "hardhat|forge|truffle|foundry|brownie|anchor|solana|near|sui|aptos|starknet|starkli|leo|cast|"
+            "cargo-contract {any:deploy*|*deploy|publish|send|transfer|upgrade|--broadcast|instantiate|invoke}",
             "mkdocs gh-deploy",
             "mike deploy|delete|delete-all|set-default --push|-p",
             "hexo deploy|d",

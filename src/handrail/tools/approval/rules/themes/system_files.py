@@ -9,7 +9,10 @@ RULES = (
         "config.write",
         ASK,
         "writes to a file of the system",
-        uses=("$writers >@config|kernel",),
+        uses=(
+            "$writers >@config|kernel|root",
+            "git clone * @config|kernel|root|startup",
+        ),
         match=(
             "tee /etc/hosts",
             "cp x /etc/sudoers",
@@ -38,6 +41,7 @@ RULES = (
             "networksetup {any:-set*|-remove*|-delete*|-switch*}",
             "pmset -a|-b|-c|schedule|sleepnow|repeat",
             "nvram {any:*=*|-d|-c}",
+            "wine reg add|delete|import",
             "reg add|delete|import|restore|ADD|DELETE|unload",
             "bcdedit|bcdboot|bootrec {any:/set*|/delete*|/fixmbr|/fixboot|/rebuildbcd|/create|/default}",
             "dconf reset|load|write",
@@ -46,9 +50,10 @@ RULES = (
             "dpkg-reconfigure|dpkg-divert|dpkg-statoverride --add|--remove|-f|--frontend",
             "dpkg-reconfigure +",
             "locale-gen|ldconfig|depmod|mandb|updatedb -f|-C",
-            "chattr +2",
+            "chattr +",
             "lchattr +2",
-            "authselect|authconfig|pam-auth-update select|--enable*|--disable*|--remove|--package|--force|--update|enable-feature|disable-feature|apply-changes",
+            "authselect|authconfig|pam-auth-update select|--enable*|--disable*|--remove|--package|--force|"
+            "--update|enable-feature|disable-feature|apply-changes",
             "update-ca-certificates|update-ca-trust|trust --fresh|anchor|extract",
             "trust anchor",
             "certutil -D|-A|-M",
@@ -97,7 +102,7 @@ RULES = (
         "redirect.config",
         ASK,
         "redirects output to a file of the system",
-        match=("echo x > /etc/hosts", "cat evil >> /etc/sudoers", "echo 0 > /proc/sys/kernel/randomize_va_space"),
+        match=("echo x > /etc/hosts", "cat evil >> /etc/hosts", "echo 0 > /proc/sys/kernel/randomize_va_space"),
         spare=("echo x > a.txt", "cat /etc/hosts > x", "echo x > /tmp/etc"),
     ),
 )

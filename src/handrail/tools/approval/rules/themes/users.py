@@ -10,7 +10,8 @@ RULES = (
         ASK,
         "changes users, groups or passwords",
         uses=(
-            "useradd|userdel|usermod|groupadd|groupdel|groupmod|gpasswd|adduser|deluser|addgroup|delgroup|newusers|chfn|groupmems|luseradd|luserdel|lusermod|lgroupadd|lgroupdel +",
+            "useradd|userdel|usermod|groupadd|groupdel|groupmod|gpasswd|adduser|deluser|addgroup|delgroup|"
+            "newusers|chfn|groupmems|luseradd|luserdel|lusermod|lgroupadd|lgroupdel +",
             "gpasswd -a|-d|-r|-R|-A|-M",
             "useradd -D -s|-b|-e|-g",
             "passwd !-S|--status|-s|-a|--all",
@@ -21,11 +22,13 @@ RULES = (
             "dscl {any:-create|-delete|-passwd|-append|-change|create|delete|passwd|append|change|merge}",
             "sysadminctl {any:-addUser|-deleteUser|-resetPasswordFor|-secureTokenOn|-guestAccount|-newPassword}",
             "dseditgroup -o|-a|-d",
+            "pw user|group|usermod add|del|mod",
             "pw useradd|userdel|usermod|groupadd|groupdel|groupmod|lock|unlock",
             "rmuser|adduser.sh|mkpasswd.local",
             "smbpasswd !-h",
             "pdbedit -a|-x|-m|-r|--create|--delete",
-            "samba-tool user|group|domain|computer ... add|create|delete|setpassword|disable|enable|addmembers|removemembers|setexpiry|join|demote",
+            "samba-tool user|group|domain|computer ... add|create|delete|setpassword|disable|enable|addmembers|"
+            "removemembers|setexpiry|join|demote",
             "htpasswd -D|-b|-c",
             "faillock|faillog|pam_tally2 --reset|-r",
             "realm join|leave|permit|deny",
@@ -37,7 +40,8 @@ RULES = (
             "net user|localgroup|group|accounts /add|/delete|/active:*|/domain",
             "net user +2",
             "net localgroup +2",
-            "New-LocalUser|Remove-LocalUser|Set-LocalUser|Add-LocalGroupMember|Remove-LocalGroupMember|Disable-LocalUser",
+            "New-LocalUser|Remove-LocalUser|Set-LocalUser|Add-LocalGroupMember|Remove-LocalGroupMember|"
+            "Disable-LocalUser",
             "loginctl enable-linger|disable-linger|lock-sessions",
             "homectl create|remove|update|passwd|deactivate|lock|resize",
             "userdbctl --delete",
@@ -81,6 +85,7 @@ RULES = (
             "run0 !--version|--help",
             "pkexec {shell-operand}",
             "sudoedit|sudoreplay @config|credential|startup|system",
+            "nmap --interactive",
             "capsh --uid=0|--gid=0",
             "dzdo|calife|pfexec|super +",
             "nsenter -t=1",
