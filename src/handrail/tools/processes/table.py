@@ -259,7 +259,8 @@ class ProcessTable:
         with self._lock:
             opened, self._opened = self._opened, {}
         for environment in opened.values():
-            environment.close()
+            with contextlib.suppress(ToolError, OSError):  # it was only looked into
+                environment.close()
 
     # Notices
 
