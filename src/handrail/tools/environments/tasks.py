@@ -93,6 +93,7 @@ class TaskEnvironments:
         finally:
             with self._lock:
                 slot.users -= 1
+                slot.used_at = self._clock()
 
     def peek(self, task_id: str | None) -> Environment | None:
         """The task's environment, if it has one already."""
