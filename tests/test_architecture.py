@@ -64,6 +64,7 @@ def test_a_cold_start_imports_few_modules_and_nothing_heavy(tmp_path: Path) -> N
         "platformdirs",
         "pathspec",
         "regex",
+        "pyte",
         "docstring_parser",
         "sqlite3",
     }

@@ -8,8 +8,10 @@ import signal
 
 import pytest
 
+from handrail import model_tools
 from handrail.cli.arguments import read_arguments
 from handrail.errors import InvalidArguments
+from handrail.testing import OpenGate
 
 from .conftest import Cli, run_here
 
@@ -183,3 +185,17 @@ def test_an_error_is_shown_with_its_type(cli: Cli) -> None:
     with cli.terminal("call", "serch_files", "pattern=a") as terminal:
         assert terminal.end() == 2
     assert "\x1b[31m✗ unknown_tool: Unknown tool: serch_files; did you mean search_files?" in terminal.shown
+
+
+def test_a_command_passes_the_gate_here_too(cli: Cli) -> None:
+    ran = cli("call", "terminal", "command=touch made")
+    assert ran.code == 3
+    assert ran.json["error_type"] == "denied"
+    assert not (cli.cwd / "made").exists()
+
+
+def test_what_a_command_printed_is_shown_also_when_it_failed() -> None:
+    model_tools.default().runtime.gate = OpenGate()
+    ran = run_here("call", "terminal", "command=echo out; exit 3", "--raw")
+    assert (ran.code, ran.out) == (1, "out\n")
+    assert "failed with exit code 3" in ran.err

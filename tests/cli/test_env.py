@@ -12,16 +12,22 @@ from .conftest import Cli
 
 BROKEN = """
 from handrail.tools.environments.local import LocalEnvironment
+from handrail.tools.environments.local_backend import LocalBackend
 
-class Forgetful(LocalEnvironment):
+class Environment(LocalEnvironment):
+    def execute(self, command, **options):
+        return super().execute(f"({command})", **options)
+
+class Forgetful(LocalBackend):
     name = "forgetful"
+
+    @staticmethod
+    def from_settings(settings, *, task_id, cwd, env):
+        return Environment(cwd, env=env)
 
     @staticmethod
     def prune(dry_run):
         return ["a container"] if dry_run else []
-
-    def execute(self, command, **options):
-        return super().execute(f"({command})", **options)
 """
 
 

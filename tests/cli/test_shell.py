@@ -46,12 +46,12 @@ def test_it_is_told_of_the_windows_size_and_its_changes(cli: Cli) -> None:
 def test_control_c_is_for_the_program_there(cli: Cli) -> None:
     with shell(cli) as terminal:
         terminal.wait_for("ready> ")
-        terminal.type("trap 'echo caught' INT; echo up; sleep 1000\r")
+        terminal.type("bash -c 'echo up; sleep 1000'\r")
         terminal.wait_for("\nup")
         terminal.type("\x03")
-        terminal.wait_for("\ncaught")
-        terminal.type("exit 0\r")
-        assert terminal.end() == 0
+        terminal.wait_for("^C\nready> ")
+        terminal.type("exit $?\r")
+        assert terminal.end() == 130
 
 
 @pytest.mark.parametrize("how", ["exit", "terminated"])

@@ -95,3 +95,28 @@ def test_a_mistake_in_the_file_is_found_although_a_variable_overrides_it(path):
 )
 def test_text_from_a_command_line_becomes_what_the_setting_wants(key, text, value):
     assert parse_value(key, text) == value
+
+
+def test_the_terminals_backend_has_a_short_name(path):
+    assert load(path, HANDRAIL_TERMINAL="docker:python:3.12").terminal.backend == "docker:python:3.12"
+    assert load(path, HANDRAIL_TERMINAL_TIMEOUT="5").terminal.timeout == 5
+    assert load(path, HANDRAIL_TERMINAL_ENV="{A: b}").terminal.env == {"A": "b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("2g", "2g"), ("4", 4), ("true", True), ("[a, b]", ["a", "b"]), ("{a: 1}", {"a": 1}), ("", None)],
+)
+def test_a_setting_of_a_backend_is_what_yaml_takes_it_for(text, value):
+    assert parse_value("terminal.backends.docker.memory", text) == value
+
+
+def test_the_settings_of_a_backend_are_the_backends_to_check(path):
+    path.write_text(
+        "terminal:\n  backends:\n    docker: {image: x, mounts: [/a, /b], limits: {pids: 100}}\n    mine:\n"
+    )
+    backends = load(path).terminal.backends
+    assert backends == {"docker": {"image": "x", "mounts": ["/a", "/b"], "limits": {"pids": 100}}, "mine": {}}
+    path.write_text("terminal:\n  backends:\n    docker: image\n")
+    with pytest.raises(ConfigError, match="must be a mapping"):
+        load(path)

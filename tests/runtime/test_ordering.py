@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from handrail.runtime.ordering import Ordering
 from handrail.tools.registry import ToolEntry, ToolRegistry
-from handrail.types import Resources
+from handrail.types import Resources, ToolContext
 from tests.support import add, costs_less_than
 
 
@@ -150,3 +150,15 @@ def test_the_whole_order_has_about_as_many_edges_as_calls(sequence: list[tuple[T
         for index, (tool, arguments) in enumerate(sequence):
             edges += len(ordering.add(index, tool, arguments))
     assert edges <= 5 * len(sequence)
+
+
+def test_what_a_call_touches_may_depend_on_where_it_runs() -> None:
+    def resources(args: dict[str, Any], context: ToolContext | None = None) -> Resources:
+        return Resources(writes=(f"{context.task_id if context else 'nowhere'}/{args['path']}",))
+
+    writes = entry(resources=resources)
+    ordering = Ordering()
+    assert ordering.add(0, writes, {"path": "a"}, ToolContext(task_id="t")) == set()
+    assert ordering.add(1, writes, {"path": "a"}, ToolContext(task_id="u")) == set()
+    assert ordering.add(2, writes, {"path": "a"}, ToolContext(task_id="t")) == {0}
+    assert ordering.add(3, writes, {"path": "a"}) == set()

@@ -101,3 +101,20 @@ def test_no_half_written_file_is_left_when_writing_fails(results: FileResultStor
     with pytest.raises(TypeError):
         results.put("tool", Unwritable("x"))
     assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_a_result_can_be_written_while_it_is_made(results: FileResultStore, tmp_path: Path) -> None:
+    writer = results.writer("tool")
+    for piece in ("one\n", "zwölf\n", ""):
+        writer.write(piece)
+    assert [file.suffix for file in (tmp_path / "results").iterdir()] != [".txt"]
+    stored = writer.finish()
+    assert results.get(stored.id) == "one\nzwölf\n"
+    assert (stored.tool, stored.chars, stored.lines) == ("tool", 10, 3)
+
+
+def test_one_that_is_given_up_leaves_nothing(results: FileResultStore, tmp_path: Path) -> None:
+    writer = results.writer("tool")
+    writer.write("x" * 100_000)
+    writer.discard()
+    assert list((tmp_path / "results").iterdir()) == []

@@ -288,10 +288,20 @@ def _object_schema(kind: type) -> JsonDict:
 def _property_schema(hint: Any, item: dataclasses.Field[Any]) -> JsonDict:
     schema = {**_schema_of(hint), **item.metadata.get("limits", {})}
     if "doc" in item.metadata:  # a section is documented by its class
-        schema["description"] = item.metadata["doc"]
+        _describe(schema, item.metadata["doc"])
+    if item.default_factory is dict:
+        schema["default"] = {}
     if item.default is not dataclasses.MISSING:
         schema["default"] = list(item.default) if isinstance(item.default, tuple) else item.default
     return schema
+
+
+def _describe(schema: JsonDict, doc: str) -> None:
+    """What is under names of the user's choice is documented by its class, or else by the same text."""
+    schema["description"] = doc
+    named = schema.get("additionalProperties")
+    if named and "description" not in named:
+        _describe(named, doc)
 
 
 def _schema_of(hint: Any) -> JsonDict:

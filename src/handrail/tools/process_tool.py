@@ -220,8 +220,11 @@ def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
     ]
 
 
-def _resources(args: JsonDict) -> Resources:
-    name = f"processes/{args.get('session_id') or ''}".rstrip("/")
+def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    """Looks run together, but in order with commands; a server that is killed is gone before the next one is started."""
+    from .files.task import everything
+
+    name = everything(context)
     return Resources(reads=(name,)) if args["action"] in ("list", "poll", "log", "wait") else Resources(writes=(name,))
 
 

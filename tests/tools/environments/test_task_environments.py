@@ -301,6 +301,8 @@ class TestIdle:
             clock.now += 5000
             environments.close_idle()
             assert environment.execute("echo still here").output.head == b"still here\n"
+        environments.close_idle()
+        assert environments.peek("t") is environment
 
     @pytest.mark.parametrize("command", ["sleep 4711 &", "{ sleep 4712; } & disown"])
     def test_not_while_a_command_has_left_something_running(

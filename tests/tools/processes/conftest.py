@@ -14,7 +14,7 @@ from handrail.config.schema import TerminalConfig
 from handrail.runtime.dispatch import Runtime
 from handrail.store.processes import ProcessRecords
 from handrail.testing import OpenGate
-from handrail.tools import process_tool
+from handrail.tools import process_tool, terminal_tool
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.processes.table import ProcessTable, Wanted
 from handrail.tools.processes.tracked import TrackedProcess
@@ -25,7 +25,8 @@ from ..environments.conftest import _nothing_is_left, _warm_zygote, work  # noqa
 Start = Callable[..., TrackedProcess]
 Process = Callable[..., dict[str, Any]]
 
-assert process_tool  # it registers the tool
+assert process_tool  # they register the tools
+assert terminal_tool
 
 
 @pytest.fixture

@@ -97,6 +97,13 @@ def test_a_lost_one_that_is_forgotten_does_not_run_on(table: ProcessTable, start
     wait_until(lambda: not is_running(one.record.pid))
 
 
+def test_one_that_was_forgotten_does_not_come_back(table: ProcessTable, start: Start, records: ProcessRecords) -> None:
+    one = start("sleep 1000", notify_on_complete=True)
+    table.forget(one.id)
+    one.change(exit_code=1)  # as a thread would that had begun to look at it
+    assert records.all() == []
+
+
 def test_one_that_somebody_removed_is_lost_and_not_thought_to_run(start: Start) -> None:
     one = start("sleep 1000")
     one.use(lambda process: process.forget())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 
@@ -9,6 +10,7 @@ import pytest
 
 from handrail.errors import Denied
 from handrail.protocols import ActionKind
+from handrail.runtime.concurrency import Batches
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
 from handrail.tools.environments.tasks import TaskEnvironments
@@ -16,7 +18,7 @@ from handrail.tools.processes.table import ProcessTable, Wanted
 from handrail.tools.registry import registry as builtin
 from handrail.types import CancelToken
 
-from ...support import error_in, takes_less_than, wait_until
+from ...support import call, error_in, takes_less_than, wait_until
 from .conftest import Process, Start
 
 
@@ -229,3 +231,20 @@ def test_looking_at_the_end_uses_the_notice_up(table: ProcessTable, process: Pro
     process("wait", one.id)
     wait_until(lambda: not any(thread.name == "handrail-processes" for thread in threading.enumerate()))
     assert table.drain_notices() == []
+
+
+def test_in_one_message_it_keeps_its_place_among_commands(here: Runtime, table: ProcessTable) -> None:
+    messages = asyncio.run(
+        Batches(here).run(
+            [
+                call("terminal", command="sleep 1000", background=True),
+                call("process", action="list", call_id="first"),
+                call("terminal", command="sleep 1001", background=True),
+                call("process", action="list", call_id="second"),
+            ],
+            task_id="t1",
+        )
+    )
+    told = [json.loads(message["content"]) for message in messages]
+    assert [row["session_id"] for row in told[1]["processes"]] == [told[0]["session_id"]]
+    assert [row["session_id"] for row in told[3]["processes"]] == [told[0]["session_id"], told[2]["session_id"]]

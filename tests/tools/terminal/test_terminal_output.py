@@ -16,6 +16,7 @@ from handrail.store.results import FileResultStore
 from handrail.testing import MemoryResultStore
 from handrail.tools.environments.masking import Masker
 from handrail.tools.environments.output import OutputSink
+from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.terminal.capture import Capture
 from handrail.types import Progress, ToolContext
 
@@ -107,6 +108,11 @@ class TestSecrets:
     def test_one_that_was_given_is_used_but_not_shown(self, terminal: Terminal) -> None:
         answer = terminal("echo $GIVEN_API_KEY ${#GIVEN_API_KEY}")
         assert answer["output"] == "[secret] 18\n"
+
+    def test_nor_one_that_was_given_to_a_single_task(self, terminal: Terminal, environments: TaskEnvironments) -> None:
+        terminal("true")
+        environments.override("t1", {"env": {"TASK_PASSWORD": "only-for-this-task"}})
+        assert terminal("echo $TASK_PASSWORD")["output"] == "[secret]\n"
 
     @pytest.mark.parametrize("lines", [10, 30_000, 400_000])
     def test_wherever_it_stands_in_a_long_output(

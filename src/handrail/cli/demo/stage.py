@@ -29,6 +29,7 @@ from ...testing import FakeAgent, MemoryResultStore
 from ...tools.approval.gate import ApprovalGate
 from ...tools.environments.backends import Backends
 from ...tools.environments.local import LocalEnvironment
+from ...tools.environments.local_backend import LocalBackend
 from ...tools.environments.tasks import TaskEnvironments
 from ...tools.files.local import LocalFiles
 from ...tools.processes.table import ProcessTable
@@ -138,19 +139,28 @@ def stage() -> Iterator[Stage]:
             yield made
 
 
-def _environments(folder: Path, notes: Path, files: SlowFiles) -> TaskEnvironments:
+class _OnStage(LocalEnvironment):
     """A shell of this machine, that knows nothing of the user's own processes and shows its files by a slow disk."""
 
-    class Demonstration(LocalEnvironment):
+    def __init__(self, folder: Path, notes: Path, files: SlowFiles) -> None:
+        super().__init__(str(folder), processes_dir=str(notes / "processes"))
+        self._slow_files = files
+
+    @property
+    def files(self) -> Files:
+        return self._slow_files
+
+
+def _environments(folder: Path, notes: Path, files: SlowFiles) -> TaskEnvironments:
+    class Demonstration(LocalBackend):
         name = "demonstration"
 
-        @classmethod
-        def from_settings(cls, settings: Any, **_: Any) -> Demonstration:
-            del settings
-            return cls(str(folder), processes_dir=str(notes / "processes"))
+        @staticmethod
+        def from_settings(settings: Any, **_: Any) -> _OnStage:  # noqa: ARG004  there is but one
+            return _OnStage(folder, notes, files)
 
-        @property
-        def files(self) -> Files:
+        @staticmethod
+        def files_before_start(settings: Any, cwd: str) -> Files:  # noqa: ARG004  the same
             return files
 
     backends = Backends()

@@ -93,6 +93,7 @@ class TaskEnvironments:
         finally:
             with self._lock:
                 slot.users -= 1
+                slot.used_at = self._clock()
 
     def peek(self, task_id: str | None) -> Environment | None:
         """The task's environment, if it has one already."""
@@ -129,8 +130,10 @@ class TaskEnvironments:
 
         now = self._clock()
         if self._masker is None or now - self._masked_at > _MASKER_SECONDS:
-            given = secret_values(self.config.terminal.env)
-            self._masker, self._masked_at = Masker(secret_values(os.environ) | given), now
+            terminal = self.config.terminal
+            said = [one.get("env") for one in (*terminal.backends.values(), *self._overrides.values())]
+            given = [os.environ, terminal.env, *(env for env in said if isinstance(env, Mapping))]
+            self._masker, self._masked_at = Masker(set().union(*map(secret_values, given))), now
         return self._masker
 
     def idled(self, task_id: str | None) -> bool:
@@ -161,6 +164,7 @@ class TaskEnvironments:
         """
         before = self._overrides.get(task_id)
         self._overrides[task_id] = check_overrides(overrides)
+        self._masker = None
         try:
             wanted = resolve(task_id, self.config, self._overrides[task_id], self.backends)
         except HandrailError:

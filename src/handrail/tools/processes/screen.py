@@ -25,6 +25,7 @@ _UNKNOWN = re.compile(
     r"|\x1b\[[<=>][0-?]*[ -/]*[@-~]|\x1b\[[0-?]*:[0-?]*[ -/]*[@-~]|\x1b\[[0-?]*[ -/]+[@-~]"
     r"|\x1b\[\?[0-?]*[a-gi-km-zA-IL-Z@`{|}~]"
 )
+_PARTS = re.compile(r"\x1b?[^\x1b]*")
 _MODES = re.compile(rb"\x1b\[\?[0-9;]*[hl]")
 _BEGUN = re.compile(r"\x1b(?:[PX^_\]][^\x07\x1b]*\x1b?|\[[0-?]*[ -/]*|[ -/]*)?\Z")
 
@@ -48,9 +49,10 @@ class Screen:
         self._held = text[begun.start() :] if begun else ""
         if begun:
             text = text[: begun.start()]
-        # Suppressed: what is wrong in a sequence costs the rest of this piece, and never the program's watcher.
-        with contextlib.suppress(ValueError, TypeError, LookupError, ArithmeticError):
-            self._stream.feed(_UNKNOWN.sub("", text))
+        for part in _PARTS.findall(_UNKNOWN.sub("", text)):
+            # Suppressed: a sequence that pyte cannot carry out costs no more than itself.
+            with contextlib.suppress(ValueError, TypeError, LookupError, ArithmeticError):
+                self._stream.feed(part)
 
     def skip(self, data: bytes) -> None:
         """Take only the modes from what is too much to be shown: a program sets them once, and counts on them."""
@@ -85,8 +87,8 @@ class _Stream(pyte.Stream):
         "T": "scroll_down",
         "Z": "back_tab",
         "b": "repeat",
-        "s": "save_cursor",
-        "u": "restore_cursor",
+        "s": "keep_cursor",
+        "u": "fetch_cursor",
     }
 
 
@@ -122,6 +124,12 @@ class _Screen(pyte.Screen):
     def back_tab(self, count: int = 1) -> None:
         for _ in range(min(max(1, count), self.columns)):
             self.cursor.x = max((stop for stop in self.tabstops if stop < self.cursor.x), default=0)
+
+    def keep_cursor(self, *_: int) -> None:
+        self.save_cursor()
+
+    def fetch_cursor(self, *_: int) -> None:
+        self.restore_cursor()
 
     def scroll_up(self, count: int = 1) -> None:
         self._scroll(self.delete_lines, count)

@@ -190,13 +190,18 @@ class ProcessTable:
                 known = self._known[record.id] = TrackedProcess(
                     record,
                     find=self._find,
-                    save=self._records.put,
+                    save=self._save,
                     mask=lambda text: self._environments.masker(text),
                     process=process,
                 )
             elif known.record.ended_at is None:
                 known.record = record  # another runtime may have seen more of it
             return known
+
+    def _save(self, record: ProcessRecord) -> None:
+        with self._lock:  # one that was dropped meanwhile must not come back
+            if record.id in self._known:
+                self._records.put(record)
 
     def _find(self, record: ProcessRecord) -> BackgroundProcess | None:
         return next((one for one in self.environment(record).processes() if one.id == record.process_id), None)
@@ -227,10 +232,10 @@ class ProcessTable:
     def drop(self, id: str) -> None:  # noqa: A002
         """Remove it from the table alone."""
         self._watcher.forget(id)
-        self._records.remove(id)
         with self._lock:
             self._known.pop(id, None)
             self._watches.pop(id, None)
+            self._records.remove(id)
 
     def expired(self) -> builtins.list[TrackedProcess]:
         """Those that have ended so long ago, or so many others since, that nobody will ask for them."""
@@ -259,7 +264,8 @@ class ProcessTable:
         with self._lock:
             opened, self._opened = self._opened, {}
         for environment in opened.values():
-            environment.close()
+            with contextlib.suppress(ToolError, OSError):  # it was only looked into
+                environment.close()
 
     # Notices
 
@@ -325,7 +331,9 @@ class ProcessTable:
         if notice is not None:
             self._tell(notice)
             if notice.kind is NoticeKind.PAUSED:
-                self._records.owe_notice(tracked.id)
+                with self._lock:
+                    if tracked.id in self._known:
+                        self._records.owe_notice(tracked.id)
         if status.state is State.RUNNING:
             return Look.NEWS if notice is not None else Look.QUIET
         if self._records.owes_notice(tracked.id):

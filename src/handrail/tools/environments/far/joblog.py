@@ -71,10 +71,12 @@ def read_log(folder: str, offset: int, max_bytes: int) -> LogPiece:
 
 def remove_folder(folder: str) -> None:
     """A process's folder with all that is in it. It has no folders of its own."""
-    with contextlib.suppress(OSError):  # somebody else is removing it too
-        for name in os.listdir(folder):
-            os.unlink(os.path.join(folder, name))
-        os.rmdir(folder)
+    for _ in range(3):  # somebody else may be removing it too, and a minder that ends may have written once more
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):
+                os.unlink(os.path.join(folder, name))
+            os.rmdir(folder)
+            return
 
 
 def _read(path: str, offset: int, max_bytes: int) -> bytes:

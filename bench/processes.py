@@ -1,0 +1,62 @@
+"""Figures of the table of background processes."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from handrail.config import Config
+from handrail.config.schema import TerminalConfig
+from handrail.store.processes import ProcessRecords
+from handrail.tools.environments.tasks import TaskEnvironments
+from handrail.tools.processes.table import ProcessTable, Wanted
+
+from .harness import Figure, alternating, milliseconds
+
+_COMMAND = "echo up; exec sleep 60"
+_OTHERS = 20
+
+
+def figures() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HANDRAIL_HOME"] = f"{folder}/home"
+        config = Config(terminal=TerminalConfig(cwd=folder))
+        with TaskEnvironments(config) as environments:
+            table = ProcessTable(ProcessRecords(Path(folder) / "table"), environments)
+            try:
+                yield start_to_first_output(table, environments)
+            finally:
+                for one in table.list():
+                    table.forget(one.id)
+                table.close()
+
+
+def start_to_first_output(table: ProcessTable, environments: TaskEnvironments) -> Figure:
+    """Among others that run already: each of them is a record that the limits have to look at."""
+    for number in range(_OTHERS):
+        table.start("sleep 1000", task_id=f"t{number}", session_id=None, wanted=Wanted())
+    environment = environments.of("bench")
+    environment.start()
+
+    def ours() -> float:
+        start = time.perf_counter()
+        one = table.start(_COMMAND, task_id="bench", session_id=None, wanted=Wanted(notify_on_complete=True))
+        assert one.use(lambda process: process.read(timeout=5)).data == b"up\n"
+        elapsed = time.perf_counter() - start
+        table.forget(one.id)
+        return elapsed
+
+    def floor() -> float:
+        start = time.perf_counter()
+        process = environment.background(_COMMAND)
+        assert process.read(timeout=5).data == b"up\n"
+        elapsed = time.perf_counter() - start
+        process.forget()
+        return elapsed
+
+    mine, _, _ = alternating(ours, floor, rounds=15)
+    what = "background, in the table: first output, of 5 ms"
+    return Figure(what, milliseconds(mine), "5 ms", mine / 0.005, 1, "hermes 146 ms")
