@@ -200,7 +200,8 @@ def unpack(body: bytes) -> tuple[Packet, bytes]:
 
 def run_pump(guard: socket.socket, arguments: Packet) -> None:
     """The pump is the guard's only client."""
-    spec = {"env": arguments["env"], "cwd": arguments["cwd"], "tells_saves": True}
+    # Without a directory given it is the one that this was started in.
+    spec = {"env": arguments["env"], "cwd": arguments["cwd"] or os.getcwd(), "tells_saves": True}
     state = zlib.decompress(bytes.fromhex(arguments["state"])) if arguments["state"] else None
 
     def shell() -> LiveShell:
