@@ -9,10 +9,11 @@ import csv
 import dataclasses
 import io
 import os
+import re
 import types
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ...errors import ConfigError
 from ...suggest import did_you_mean
@@ -106,9 +107,51 @@ def read(kind: type[T], settings: Mapping[str, Any], *, key: str) -> T:
     return kind(**values)
 
 
-def check_arguments(key: str, arguments: Iterable[str], harmless: Collection[str]) -> tuple[str, ...]:
-    """Those of the arguments that may break the container's walls. Each is one word: `--shm-size=1g`."""
-    suspects = []
+class Common(Protocol):
+    """What the settings of every kind of container have."""
+
+    @property
+    def image(self) -> str: ...
+    @property
+    def memory(self) -> str | None: ...
+    @property
+    def cpus(self) -> float | None: ...
+    @property
+    def pids(self) -> int | None: ...
+    @property
+    def cwd(self) -> str | None: ...
+    @property
+    def leave_after(self) -> float: ...
+    @property
+    def unsafe(self) -> tuple[str, ...]: ...
+    @property
+    def allow_unsafe(self) -> bool: ...
+
+
+def check_common(settings: Common) -> None:
+    if not settings.image or settings.image.startswith("-"):
+        fail("image", f"{settings.image!r} cannot be the name of an image")
+    check_size("memory", settings.memory)
+    for name, number in (("cpus", settings.cpus), ("pids", settings.pids), ("leave_after", settings.leave_after)):
+        if number is not None and not number > 0:
+            fail(name, f"must be more than 0, not {number}")
+    if settings.cwd is not None and not os.path.isabs(settings.cwd):
+        fail("cwd", f"{settings.cwd!r}: where the shell begins has to be an absolute path, inside")
+    if settings.unsafe and not settings.allow_unsafe:
+        message = (
+            "may give commands power over this machine; leave it out, or set allow_unsafe if that is what you want"
+        )
+        fail("allow_unsafe", f"{', '.join(settings.unsafe)} {message}")
+
+
+def check_size(key: str, size: str | None) -> None:
+    if size is not None and not re.fullmatch(r"[1-9][0-9]*[bkmgBKMG]?", size):
+        fail(key, f"{size!r} is not a size, such as 512m or 4g")
+
+
+def unsafe(key: str, arguments: Iterable[str], harmless: Collection[str], mounts: Iterable[Mount]) -> tuple[str, ...]:
+    """What may break the container's walls, or is not known not to. Each argument is one word: `--shm-size=1g`."""
+    suspects = [f"a mount of {mount.source}" for mount in mounts if mount.reaches_engine]
     for argument in arguments:
         name, _, _ = argument.partition("=")
         if not name.startswith("--"):

@@ -71,29 +71,13 @@ class DockerSettings:
     leave_after: float = 60.0
 
     def __post_init__(self) -> None:
-        if not self.image or self.image.startswith("-"):
-            container_settings.fail("image", f"{self.image!r} cannot be the name of an image")
-        for name in ("memory", "tmp_size"):
-            size = getattr(self, name)
-            if size is not None and not re.fullmatch(r"[1-9][0-9]*[bkmgBKMG]?", size):
-                container_settings.fail(name, f"{size!r} is not a size, such as 512m or 4g")
-        for name in ("cpus", "pids", "leave_after"):
-            if (number := getattr(self, name)) is not None and not number > 0:
-                container_settings.fail(name, f"must be more than 0, not {number}")
-        if self.cwd is not None and not os.path.isabs(self.cwd):
-            container_settings.fail("cwd", f"{self.cwd!r}: where the shell begins has to be an absolute path, inside")
-        if self.unsafe and not self.allow_unsafe:
-            container_settings.fail(
-                "run_arguments" if self.unsafe[0].startswith("--") else "mounts",
-                f"{', '.join(self.unsafe)} may give commands power over this machine; "
-                "leave it out, or set allow_unsafe if that is what you want",
-            )
+        container_settings.check_common(self)
+        container_settings.check_size("tmp_size", self.tmp_size)
 
     @property
     def unsafe(self) -> tuple[str, ...]:
         """What here could break the container's walls, or is not known not to."""
-        sockets = tuple(f"a mount of {mount.source}" for mount in self.mounts if mount.reaches_engine)
-        return (*container_settings.check_arguments("run_arguments", self.run_arguments, _HARMLESS), *sockets)
+        return container_settings.unsafe("run_arguments", self.run_arguments, _HARMLESS, self.mounts)
 
     @property
     def isolated(self) -> bool:
