@@ -44,7 +44,8 @@ _ASK_SECONDS = 30.0
 _START_SECONDS = 1800.0  # an image may have to be loaded and unpacked
 _END_SECONDS = 10.0
 _LEAVE_SECONDS = 1.0
-_NO_LIMITS = "limits take root, or cgroups v2 with systemd, to be held; leave memory, cpus and pids out, or run it where they can be"
+_NO_LIMITS = "limits take root, or cgroups v2 with systemd; leave memory, cpus and pids out where neither is there"
+_ENTER = 'cd -- "${0:-$HOME}" && exec "$@"'
 _OWNED = re.compile(r"handrail-(?P<owner>[0-9a-f]+-\d+-\d+-\d+-\d+)-[0-9a-f]{6}")
 
 
@@ -184,15 +185,13 @@ class ApptainerEnvironment(LiveEnvironment):
         if is_new and before and self._folder is None:
             self._has_lost_files, self._state, state = True, None, None
         settings = self.settings
-        inside = [program, "--quiet", "exec", "--cleanenv", "--pwd=/", *_privileges(), f"instance://{self._instance}"]
-        enter = containers.entering(settings.cwd) if settings.cwd else ["sh", "-c", 'cd && exec "$@"', "sh"]
         transport = Transport(
-            argv=lambda words: [*inside, *enter, *words],
+            argv=lambda words: [*_inside(program, self._instance), "sh", "-c", _ENTER, settings.cwd or "", *words],
             where=f"the instance {self._instance}",
             python=settings.python,
         )
         try:
-            self._stand_by(inside)
+            self._stand_by(program)
             jobs_root = containers.JOBS_ROOT if settings.persistent else ""
             return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
         except Fatal as error:
@@ -217,6 +216,8 @@ class ApptainerEnvironment(LiveEnvironment):
         running = {instance.name for instance in _instances(program)}
         if self._instance in running:
             return False
+        if self._instance:
+            _remove_logs(self._instance)
         self._maker = os.getpid()
         self._instance = self._new_name(running)
         if self._instance in running:
@@ -253,9 +254,12 @@ class ApptainerEnvironment(LiveEnvironment):
             _end(program, self._instance)
             raise EnvironmentStartError(f"apptainer did not apply the limits; {_NO_LIMITS}")
 
-    def _stand_by(self, inside: list[str]) -> None:
+    def _stand_by(self, program: str) -> None:
+        """Have somebody inside who ends it in time, and the folder to begin in."""
         words = containers.waiting(self.settings.python, "idle", f"{self.settings.leave_after:g}", "beside")
-        answer = programs.ask([*inside, *words], seconds=_ASK_SECONDS)
+        if self.settings.cwd is not None:
+            words = ["sh", "-c", 'mkdir -p -- "$0" && exec "$@"', self.settings.cwd, *words]
+        answer = programs.ask([*_inside(program, self._instance), *words], seconds=_ASK_SECONDS)
         if not answer.is_good:
             raise Fatal(_reason(answer))
 
@@ -266,8 +270,7 @@ class ApptainerEnvironment(LiveEnvironment):
         name, self._instance = self._instance, ""
         if self.settings.persistent:  # stays if something was started to live on in it, or somebody else is there
             leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}", "beside")
-            words = [program, "--quiet", "exec", "--cleanenv", "--pwd=/", *_privileges(), f"instance://{name}", *leave]
-            if programs.ask(words, seconds=_ASK_SECONDS).code == standby.SOMEBODY:
+            if programs.ask([*_inside(program, name), *leave], seconds=_ASK_SECONDS).code == standby.SOMEBODY:
                 return
         _end(program, name)
 
@@ -281,6 +284,11 @@ def _privileges() -> list[str]:
     if os.geteuid() != 0:
         return []
     return ["--no-privs", "--add-caps=" + ",".join(f"CAP_{name}" for name in containers.CAPABILITIES)]
+
+
+def _inside(program: str, name: str) -> list[str]:
+    """What comes before the words of a program in the instance. Where this process is means nothing there."""
+    return [program, "--quiet", "exec", "--cleanenv", "--pwd=/", *_privileges(), f"instance://{name}"]
 
 
 def _instances(program: str) -> list[Instance]:

@@ -1,4 +1,4 @@
-"""What containers of every engine have in common: what a root in them may do, how they are entered, named and cleared away."""
+"""What containers of every engine have in common: what root may do in them, how they are named and cleared away."""
 
 from __future__ import annotations
 
@@ -16,14 +16,7 @@ NEEDS = (
     "A container needs bash 4.4 and Python 3.8: choose an image that has them, such as python:3.13, or add them to it"
 )
 
-_ENTER_OR_MAKE = 'mkdir -p -- "$0" && cd -- "$0" && exec "$@"'
-
 _cleared: set[object] = set()
-
-
-def entering(cwd: str) -> list[str]:
-    """What comes before the words of a program that is to begin in a directory, which is made if it is missing."""
-    return ["sh", "-c", _ENTER_OR_MAKE, cwd]
 
 
 def waiting(python: str, *words: str) -> list[str]:

@@ -169,21 +169,30 @@ class DockerEnvironment(LiveEnvironment):
         if is_new and before:
             self._has_lost_files, self._state, state = True, None, None
         settings = self.settings
-        enter = containers.entering(settings.cwd) if settings.cwd else []
+        begin = [f"--workdir={settings.cwd}"] if settings.cwd else []
         transport = Transport(
-            argv=lambda words: [program, "exec", "--interactive", self._container, *enter, *words],
+            argv=lambda words: [program, "exec", "--interactive", *begin, self._container, *words],
             where=f"the container {self._container}",
             python=settings.python,
         )
         jobs_root = containers.JOBS_ROOT if settings.persistent else ""
         try:
-            return Session(transport, env=dict(settings.env), cwd=settings.cwd or "", jobs_root=jobs_root, state=state)
+            self._make_folder(program)
+            return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
         except Fatal as error:
             if is_new:
                 self._disconnected()
             raise EnvironmentStartError(
                 f"no shell could be started from the image {settings.image}: {error}. {containers.NEEDS}"
             ) from None
+
+    def _make_folder(self, program: str) -> None:
+        if self.settings.cwd is None:
+            return
+        words = [program, "exec", self._container, "mkdir", "-p", "--", self.settings.cwd]
+        answer = programs.ask(words, seconds=_ASK_SECONDS)
+        if not answer.is_good:
+            raise Fatal(f"the directory {self.settings.cwd} could not be made: {answer.said}")
 
     def _have_container(self, program: str) -> bool:
         """Whether it had to be made anew."""
