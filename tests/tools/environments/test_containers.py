@@ -75,10 +75,12 @@ def test_a_folder_that_cannot_be_made_is_said(kind: Kind) -> None:
         kind.make(cwd="/proc/nowhere").start()
 
 
-def test_memory_is_limited(kind: Kind) -> None:
+def test_memory_is_limited(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with kind.make(memory="128m") as shell:
         assert shell.execute("python3 -c 'bytearray(512 << 20)'", timeout=PATIENCE_SECONDS).exit_code == 137
         assert run(shell, "echo lives") == "lives\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 _FORK = """

@@ -44,6 +44,7 @@ _ASK_SECONDS = 30.0
 _START_SECONDS = 1800.0  # an image may have to be loaded and unpacked
 _END_SECONDS = 10.0
 _LEAVE_SECONDS = 1.0
+_NO_FOLDER = 4
 _NO_LIMITS = "limits take root, or cgroups v2 with systemd; leave memory, cpus and pids out where neither is there"
 _ENTER = 'cd -- "${0:-$HOME}" && exec "$@"'
 _OWNED = re.compile(r"handrail-(?P<owner>[0-9a-f]+-\d+-\d+-\d+-\d+)-[0-9a-f]{6}")
@@ -194,12 +195,10 @@ class ApptainerEnvironment(LiveEnvironment):
             self._stand_by(program)
             jobs_root = containers.JOBS_ROOT if settings.persistent else ""
             return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
-        except Fatal as error:
+        except (Fatal, EnvironmentStartError) as error:
             if is_new:
                 self._disconnected()
-            raise EnvironmentStartError(
-                f"no shell could be started from the image {settings.image}: {error}. {containers.NEEDS}"
-            ) from None
+            raise containers.start_error(settings.image, error) from None
 
     @property
     def _folder(self) -> str | None:
@@ -258,8 +257,10 @@ class ApptainerEnvironment(LiveEnvironment):
         """Have somebody inside who ends it in time, and the folder to begin in."""
         words = containers.waiting(self.settings.python, "idle", f"{self.settings.leave_after:g}", "beside")
         if self.settings.cwd is not None:
-            words = ["sh", "-c", 'mkdir -p -- "$0" && exec "$@"', self.settings.cwd, *words]
+            words = ["sh", "-c", f'mkdir -p -- "$0" || exit {_NO_FOLDER}; exec "$@"', self.settings.cwd, *words]
         answer = programs.ask([*_inside(program, self._instance), *words], seconds=_ASK_SECONDS)
+        if answer.code == _NO_FOLDER:
+            raise EnvironmentStartError(f"the directory {self.settings.cwd} could not be made: {answer.said}")
         if not answer.is_good:
             raise Fatal(_reason(answer))
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 from . import standby
+from .errors import EnvironmentStartError
 
 # What installing packages needs, and the ending of processes that run as somebody else.
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
@@ -17,6 +18,12 @@ NEEDS = (
 )
 
 _cleared: set[object] = set()
+
+
+def start_error(image: str, error: Exception) -> EnvironmentStartError:
+    if isinstance(error, EnvironmentStartError):
+        return error
+    return EnvironmentStartError(f"no shell could be started from the image {image}: {error}. {NEEDS}")
 
 
 def waiting(python: str, *words: str) -> list[str]:

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -179,12 +180,10 @@ class DockerEnvironment(LiveEnvironment):
         try:
             self._make_folder(program)
             return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
-        except Fatal as error:
+        except (Fatal, EnvironmentStartError) as error:
             if is_new:
                 self._disconnected()
-            raise EnvironmentStartError(
-                f"no shell could be started from the image {settings.image}: {error}. {containers.NEEDS}"
-            ) from None
+            raise containers.start_error(settings.image, error) from None
 
     def _make_folder(self, program: str) -> None:
         if self.settings.cwd is None:
@@ -192,7 +191,7 @@ class DockerEnvironment(LiveEnvironment):
         words = [program, "exec", self._container, "mkdir", "-p", "--", self.settings.cwd]
         answer = programs.ask(words, seconds=_ASK_SECONDS)
         if not answer.is_good:
-            raise Fatal(f"the directory {self.settings.cwd} could not be made: {answer.said}")
+            raise EnvironmentStartError(f"the directory {self.settings.cwd} could not be made: {answer.said}")
 
     def _have_container(self, program: str) -> bool:
         """Whether it had to be made anew."""
@@ -204,12 +203,13 @@ class DockerEnvironment(LiveEnvironment):
         if found == "running":
             return False
         if found and is_lasting:
-            self._ask(program, "start", self._container)
+            answer = _launch([program, "start", self._container])
+            if not answer.is_good:
+                raise EnvironmentStartError(f"the container {self._container} could not be started: {answer.said}")
             return False
         if not is_lasting:
-            self._container = containers.passing_name(
-                _readable(self._task)
-            )  # the one before may still be on its way out
+            # Another name: the one before may still be on its way out.
+            self._container = containers.passing_name(_readable(self._task))
         self._create(program, self._container)
         return True
 
@@ -234,9 +234,9 @@ class DockerEnvironment(LiveEnvironment):
         words += [f"--name={name}", *settings.arguments(), *(f"--label={label}" for label in self._labels(name))]
         python, *waiting = containers.waiting(settings.python, "idle", f"{settings.leave_after:g}")
         words += [f"--entrypoint={python}", settings.image, *waiting]
-        answer = programs.ask(words, seconds=_START_SECONDS)
+        answer = _launch(words)
         if not answer.is_good and settings.pull and self._pulled(program):
-            answer = programs.ask(words, seconds=_START_SECONDS)
+            answer = _launch(words)
         if answer.is_good:
             return
         programs.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
@@ -277,7 +277,7 @@ class DockerEnvironment(LiveEnvironment):
         return containers.fingerprint(self.settings.image, *self.settings.arguments())
 
     def _ask(self, program: str, *words: str) -> str:
-        answer = programs.ask([program, *words], seconds=_START_SECONDS)
+        answer = programs.ask([program, *words], seconds=_ASK_SECONDS)
         if not answer.is_good:
             raise EnvironmentStartError(str(_out_of_reach(self.settings.engine, answer)))
         return answer.out
@@ -306,6 +306,12 @@ class PodmanEnvironment(DockerEnvironment):
     """The same by Podman."""
 
     name = engine = "podman"
+
+
+def _launch(words: list[str]) -> programs.Answer:
+    """Podman leaves a process with each container, and when memory runs out that one writes a file to where it was started."""
+    with tempfile.TemporaryDirectory() as nowhere:
+        return programs.ask(words, seconds=_START_SECONDS, cwd=nowhere)
 
 
 def _prune(program: str, backend: str, *, dry_run: bool = False) -> list[Orphan]:

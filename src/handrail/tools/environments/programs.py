@@ -7,7 +7,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
 _SAID_CHARS = 2000
@@ -31,7 +31,7 @@ def ask(
     words: Sequence[str],
     *,
     seconds: float,
-    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
     listener: Callable[[str], None] | None = None,
 ) -> Answer:
     """Run it to its end. With a listener, for one that takes long, each line that it prints goes there as it comes."""
@@ -41,7 +41,7 @@ def ask(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if listener is None else subprocess.STDOUT,
-            env=env,
+            cwd=cwd,
             start_new_session=True,  # a Ctrl-C on our terminal is for us
         )
     except OSError as error:
