@@ -35,6 +35,7 @@ class ShellState(Enum):
     KEPT = "kept"  # everything but job table, open descriptors and limits
     SNAPSHOT = "snapshot"  # the same as of some moment before the command
     CLEAN = "clean"  # nothing: variables, functions, aliases and the working directory are those of the start
+    EMPTY = "empty"  # nothing, and the files are gone too: it is another container
 
 
 class ShellRestart(NamedTuple):
@@ -244,4 +245,5 @@ _STATES = {
     ShellState.KEPT: "variables, functions, aliases and the working directory were kept; the list of jobs was not",
     ShellState.SNAPSHOT: "variables, functions, aliases and the working directory are as saved before the command",
     ShellState.CLEAN: "variables, functions, aliases and the working directory are those of the beginning",
+    ShellState.EMPTY: "everything is as in the beginning, and files are gone unless they are on a mount",
 }

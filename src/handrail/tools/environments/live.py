@@ -61,7 +61,7 @@ class LiveEnvironment:
         self._connecting = threading.Lock()
         self._link: Link | None = None
         self._state: bytes | None = None
-        self._was_lost = False
+        self._was_lost = self._has_lost_files = False
         self._is_closed = False
         self._cwd = ""
         self._process = os.getpid()
@@ -69,7 +69,10 @@ class LiveEnvironment:
     # What a backend says
 
     def _connect(self, state: bytes | None) -> Link:
-        """A new shell, with the state of the one before if there was one. Raises Fatal, Lost or a ToolError."""
+        """A new shell, with the state of the one before if there was one. Raises Fatal, Lost or a ToolError.
+
+        Where files are gone with what was lost, `_has_lost_files` is set, and the state is not used.
+        """
         raise NotImplementedError
 
     def _disconnected(self) -> None:
@@ -278,8 +281,9 @@ class LiveEnvironment:
         if ended.restarted:
             restarted = ShellRestart(RestartReason(ended.restarted), ShellState(ended.state))
         elif self._was_lost:
-            restarted = ShellRestart(RestartReason.LOST, ShellState.SNAPSHOT if self._state else ShellState.CLEAN)
-        self._was_lost = False
+            state = ShellState.SNAPSHOT if self._state else ShellState.CLEAN
+            restarted = ShellRestart(RestartReason.LOST, ShellState.EMPTY if self._has_lost_files else state)
+        self._was_lost = self._has_lost_files = False
         return CommandResult(
             ended.number,
             ended.code or 0,

@@ -234,6 +234,7 @@ def unpack(body: bytes) -> tuple[Packet, bytes]:
 
 def run_pump(guard: socket.socket, arguments: Packet) -> None:
     """The pump is the guard's only client."""
+    # Without a directory given it is the one that this was started in.
     cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
     spec = {"env": arguments["env"], "cwd": cwd, "tells_saves": True}
     state = zlib.decompress(bytes.fromhex(arguments["state"])) if arguments["state"] else None
