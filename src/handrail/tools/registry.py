@@ -15,7 +15,6 @@ from ..suggest import nearest
 from .availability import Availability, CheckFn
 from .contract import Contract
 from .entry import Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
-from .gating import review
 from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
 
 if TYPE_CHECKING:
@@ -318,6 +317,8 @@ class ToolRegistry:
             entry = self.lookup(name)
             _check_agent(entry, context)
             if entry.actions is not None:
+                from .gating import review  # most tools have nothing to judge
+
                 asked = review(entry, args, context, gate)
                 if asked is not None:
                     run_async(asked)
@@ -339,6 +340,8 @@ class ToolRegistry:
             entry = self.lookup(name)
             _check_agent(entry, context)
             if entry.actions is not None:
+                from .gating import review  # most tools have nothing to judge
+
                 asked = review(entry, args, context, gate)
                 if asked is not None:
                     await asked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +62,9 @@ class LocalBackend:
 
     @staticmethod
     def check(settings: Mapping[str, Any]) -> Unavailable | None:
-        if shutil.which("bash") is None:
+        if not any(os.access(os.path.join(folder, "bash"), os.X_OK) for folder in os.get_exec_path()):
             return Unavailable("bash is not installed", "install it, or choose another environment: terminal.backend")
-        if settings.get("sandbox") and shutil.which("bwrap") is None:
-            return Unavailable("bubblewrap (bwrap) is not installed", "install it, or turn the sandbox off")
-        return None
+        return _policy(settings).why_not() if settings.get("sandbox") else None
 
     @staticmethod
     def prune(dry_run: bool = False) -> list[str]:  # noqa: ARG004  the guard of each runtime takes away what it leaves

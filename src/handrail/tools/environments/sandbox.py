@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ...config.paths import config_path, state_dir
+from ...types import Unavailable
 from . import landlock
 from .errors import SandboxUnavailable
 from .link import Link
@@ -64,6 +65,13 @@ class SandboxPolicy:
     def isolates(self) -> bool:
         """Whether commands reach no process of this machine."""
         return self._chosen() is Mechanism.BUBBLEWRAP
+
+    def why_not(self) -> Unavailable | None:
+        """Why there could be no sandbox now, and what would change that; None when there can."""
+        needed = landlock.OLDEST_ABI if self.network else landlock.OLDEST_NETWORK_ABI
+        if shutil.which("bwrap") is not None or landlock.abi() >= needed:
+            return None
+        return Unavailable("bubblewrap (bwrap) is not installed", "install it, or turn the sandbox off")
 
     def connect(self, *, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         if self._chosen() is Mechanism.LANDLOCK:
