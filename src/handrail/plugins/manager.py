@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_SECONDS = 5.0
+# What a `pre_tool_call` hook that takes anything gets.
+_OFFERED = ("tool_name", "args", "task_id", "session_id", "tool_call_id")
+AROUND_CALLS = ("pre_tool_call", "post_tool_call", "transform_tool_result")
 
 
 class Implementation(NamedTuple):
@@ -36,6 +39,11 @@ class Implementation(NamedTuple):
         wanted = payload if self.wants is None else {name: payload[name] for name in self.wants}
         return partial(self.function, **wanted)
 
+    def call(self, known: Callable[[str], Any]) -> Any:
+        """Call it now, with what it asked for; `known` gives each by name."""
+        wanted = _OFFERED if self.wants is None else self.wants
+        return self.function(**{name: known(name) for name in wanted})
+
     def timeout(self, default: float) -> float | None:
         if self.options.inline:
             return None
@@ -48,6 +56,8 @@ class HookManager:
     def __init__(self, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         self.timeout = timeout
         self.active = False
+        self.around_calls = False  # some of them are told of calls
+        self.at_once = False  # and all of those are trusted to return at once
         self.failures: dict[str, int] = {}
         self._pluggy: pluggy.PluginManager | None = None
         self._implementations: dict[str, tuple[Implementation, ...]] = {}
@@ -151,6 +161,9 @@ class HookManager:
             if caller.spec
         }
         self.active = any(self._implementations.values())
+        around = [each for hook in AROUND_CALLS for each in self._implementations.get(hook, ())]
+        self.around_calls = bool(around)
+        self.at_once = all(each.options.inline for each in around)
 
 
 def _in_order(found: list[pluggy.HookImpl], plugins: Mapping[str, str]) -> Iterator[Implementation]:

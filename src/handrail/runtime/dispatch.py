@@ -68,7 +68,7 @@ class Prepared:
         self.started = time.perf_counter()
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """What is known of a tool before a call comes."""
 
     entry: ToolEntry
@@ -109,7 +109,7 @@ class Runtime:
         self.environments = environments
         self.processes = processes
         self._max_argument_chars = self.config.calls.max_argument_chars
-        self._plans: dict[str, _Plan] = {}
+        self._plans: dict[str, Plan] = {}
 
     def handle(
         self,
@@ -122,15 +122,15 @@ class Runtime:
     ) -> Outcome:
         """Run one call. It never raises for what a tool, a hook or a model does; `more` are the other fields of Call."""
         plan = None if more else self._short_way(name)
-        if plan is None:
+        if plan is None or self.hooks.around_calls:
             call = Call(name, args, task_id, user_task, session_id, **more)
-            return drive(self._flow(call))
+            return drive(self._flow(call)) if plan is None else self._hooks_around.run_at_once(plan, call)
         try:
             arguments = prepare(plan.entry.contract, args, max_chars=self._max_argument_chars)
             value = plan.entry.handler(arguments, task_id=task_id, session_id=session_id, user_task=user_task)
             if type(value) is not str:
                 value = run_async(value) if hasattr(value, "__await__") else value
-            return self._finished(plan, value)
+            return self.finished(plan, value)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001  a handler's bug becomes the model's result
@@ -147,7 +147,7 @@ class Runtime:
     ) -> Outcome:
         """`handle` for async callers: async tools run in this loop, and cancelling the caller cancels the call."""
         plan = None if more else self._short_way(name)
-        if plan is None:
+        if plan is None or self.hooks.around_calls:
             call = Call(name, args, task_id, user_task, session_id, **more)
             return await adrive(self._flow(call))
         try:
@@ -155,7 +155,7 @@ class Runtime:
             value = plan.entry.handler(arguments, task_id=task_id, session_id=session_id, user_task=user_task)
             if type(value) is not str and hasattr(value, "__await__"):
                 value = await value
-            return self._finished(plan, value)
+            return self.finished(plan, value)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
@@ -163,10 +163,12 @@ class Runtime:
                 raise
             return failure_outcome(error)
 
-    def _short_way(self, name: str) -> _Plan | None:
-        """The plan of a tool that only has to be called: it waits for nothing, and nobody watches."""
+    def _short_way(self, name: str) -> Plan | None:
+        """The plan of a tool that only has to be called: it waits for nothing, and whoever watches returns at once."""
         plan = self._plans.get(name) if type(name) is str else None
-        if plan is None or not plan.plain or self.hooks.active or plan.entry is not self.registry.get_entry(name):
+        if plan is None or not plan.plain or plan.entry is not self.registry.get_entry(name):
+            return None
+        if self.hooks.around_calls and not self.hooks.at_once:
             return None
         return plan
 
@@ -179,8 +181,8 @@ class Runtime:
             prepared.arguments = prepare(prepared.entry.contract, call.arguments, max_chars=self._max_argument_chars)
             if prepared.entry.needs_agent and call.agent is None:
                 raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
-            if self.hooks.active:
-                prepared.arguments = yield from self._hooks_around().before(call, prepared.entry, prepared.arguments)
+            if self.hooks.around_calls:
+                prepared.arguments = yield from self._hooks_around.before(call, prepared.entry, prepared.arguments)
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
             self._refuse(prepared, raised)
         return prepared
@@ -213,7 +215,7 @@ class Runtime:
             outcome = yield from self._run(prepared, prepared.entry, in_batch=in_batch)
         if outcome is None:
             outcome = tool_error(f"Error executing {prepared.call.name}: nothing was prepared")
-        if self.hooks.active:
+        if self.hooks.around_calls:
             try:
                 outcome = yield from self._after(prepared, outcome)
             except Exception as error:  # noqa: BLE001  whatever went wrong around a call is told, never raised
@@ -221,22 +223,26 @@ class Runtime:
         return outcome
 
     def _after(self, prepared: Prepared, outcome: Outcome) -> Flow[Outcome]:
-        told = self._hooks_around().after(
+        told = self._hooks_around.after(
             prepared.call, prepared.arguments, outcome, blocked=prepared.blocked, started=prepared.started
         )
         outcome = yield from told
         if prepared.entry is None:
             return to_outcome(prepared.call.name, outcome)
-        return self._finished(self._plan(prepared.entry), outcome)
+        return self.finished(self._plan(prepared.entry), outcome)
 
+    @cached_property
     def _hooks_around(self) -> HooksAroundCall:
         from .hooking import HooksAroundCall  # most programs have no hooks
 
-        return HooksAroundCall(self.hooks, self.gate or self._gate_for_questions, self.context)
+        return HooksAroundCall(self)
+
+    def gate_for_questions(self) -> Gate:
+        """A plugin's question passes a gate too, also in a runtime that was given none."""
+        return self.gate or self._gate_of_its_own
 
     @cached_property
-    def _gate_for_questions(self) -> Gate:
-        """A plugin's question passes a gate too, also in a runtime that was given none."""
+    def _gate_of_its_own(self) -> Gate:
         from ..tools.approval.gate import ApprovalGate
 
         return ApprovalGate()
@@ -261,7 +267,7 @@ class Runtime:
                 contained=in_batch,
                 grace=CANCEL_GRACE_SECONDS if plan.wants_context else 0,
             )
-            outcome = self._finished(plan, (yield step))
+            outcome = self.finished(plan, (yield step))
             if not stop.cancelled:
                 return outcome
             return _cut_short(call.name, stop.error(), partial=outcome)
@@ -279,7 +285,7 @@ class Runtime:
             if forget is not None:
                 forget()
 
-    def _bind(self, plan: _Plan, prepared: Prepared, stop: CancelToken) -> Callable[[], Any]:
+    def _bind(self, plan: Plan, prepared: Prepared, stop: CancelToken) -> Callable[[], Any]:
         call, entry = prepared.call, plan.entry
         known: JsonDict = {"task_id": call.task_id, "session_id": call.session_id, "user_task": call.user_task}
         if plan.passes is not None:
@@ -323,13 +329,14 @@ class Runtime:
 
         return review
 
-    def _finished(self, plan: _Plan, value: Any) -> Outcome:
+    def finished(self, plan: Plan, value: Any) -> Outcome:
+        """What a handler gave back, as the model gets it."""
         outcome = value if type(value) is str and value.isascii() else to_outcome(plan.entry.name, value)
         if len(outcome) <= plan.max_chars and type(outcome) is str:
             return outcome
         return fit(outcome, tool=plan.entry.name, max_chars=plan.max_chars, store=self.results)
 
-    def _plan(self, entry: ToolEntry) -> _Plan:
+    def _plan(self, entry: ToolEntry) -> Plan:
         plan = self._plans.get(entry.name)
         if plan is not None and plan.entry is entry:
             return plan
@@ -337,7 +344,7 @@ class Runtime:
         outside = entry.timeout is not None or entry.check_fn is not None or entry.needs_agent or entry.actions
         plain = passes is None and not wants_context and not outside
         max_chars = entry.max_result_size_chars
-        plan = _Plan(
+        plan = Plan(
             entry, plain, wants_context, passes, self.config.results.max_chars if max_chars is None else max_chars
         )
         if len(self._plans) > _MOST_PLANS:  # servers come and go, and their tools with them

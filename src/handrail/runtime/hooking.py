@@ -4,59 +4,83 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..async_bridge import run_async
 from ..errors import Denied
+from ..plugins.hooks import Ask, Block, Change
 from ..protocols import Action, ActionKind
-from ..tools.outcome import Outcome, error_of
+from ..tools.outcome import Outcome, error_of, failure_outcome
 from ..types import CancelToken
 from .arguments import prepare
 from .decoding import plain_copy
-from .steps import Flow, Step
+from .steps import Flow, Foreign, Step, drive
 
 if TYPE_CHECKING:
-    from ..plugins.hooks import Ask, Block, Change
-    from ..plugins.manager import HookManager, Implementation
-    from ..protocols import Gate
+    from ..plugins.manager import Implementation
     from ..tools.registry import ToolEntry
-    from ..types import JsonDict, ToolContext
-    from .dispatch import Call
+    from ..types import JsonDict
+    from .dispatch import Call, Plan, Runtime
 
 
 class HooksAroundCall:
     """Unknown means no: a policy hook that fails, and a question that nobody answers, both block the call."""
 
-    def __init__(self, hooks: HookManager, gate: Gate, context: Callable[[Call, CancelToken], ToolContext]) -> None:
-        self._hooks = hooks
-        self._gate = gate
-        self._context = context
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime, self._hooks = runtime, runtime.hooks
 
     def before(self, call: Call, entry: ToolEntry, arguments: JsonDict) -> Flow[JsonDict]:
         """The arguments to run with. Raises Denied."""
-        from ..plugins.hooks import Ask, Block, Change
-
         questions: list[Ask] = []
         for implementation in self._hooks.implementations("pre_tool_call"):
             try:
                 verdict = _verdict((yield self._step(implementation, _about(call, arguments))))
             except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line, or a refusal
-                self._hooks.failed("pre_tool_call", implementation, error)
-                if implementation.options.policy:
-                    raise Denied(
-                        f"{call.name} was blocked: the policy of plugin {implementation.plugin} failed"
-                    ) from None
+                self._failed(call, implementation, error)
                 continue
-            if isinstance(verdict, Block):
-                raise Denied(verdict.message)
-            if isinstance(verdict, Ask):
-                questions.append(verdict)
-            if isinstance(verdict, Ask | Change) and verdict.args is not None:
-                arguments = prepare(entry.contract, verdict.args)
+            arguments = _settled(verdict, entry, arguments, questions)
         # Only now: what a person says yes to is what runs.
         for question in questions:
             yield from self._ask(call, arguments, question)
         return arguments
+
+    def run_at_once(self, plan: Plan, call: Call) -> Outcome:
+        """A whole call of a tool that only has to be called, with hooks that are all trusted to return at once."""
+        started, arguments = time.perf_counter(), {}
+        entry, blocked = plan.entry, True
+        try:
+            arguments = prepare(entry.contract, call.arguments, max_chars=self._runtime.config.calls.max_argument_chars)
+            questions: list[Ask] = []
+            for implementation in self._hooks.implementations("pre_tool_call"):
+                try:
+                    verdict = _verdict(implementation.call(partial(_known, call, arguments)))
+                except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line, or a refusal
+                    self._failed(call, implementation, error)
+                    continue
+                if verdict is not None:
+                    arguments = _settled(verdict, entry, arguments, questions)
+            for question in questions:
+                drive(self._ask(call, arguments, question))
+            blocked = False
+            value = entry.handler(arguments, task_id=call.task_id, session_id=call.session_id, user_task=call.user_task)
+            outcome = self._runtime.finished(plan, run_async(value) if hasattr(value, "__await__") else value)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as raised:  # noqa: BLE001  a handler's bug becomes the model's result
+            cause = raised.error if isinstance(raised, Foreign) else raised
+            outcome = failure_outcome(cause)
+            blocked = blocked and isinstance(cause, Denied)
+        if not any(map(self._hooks.implementations, ("post_tool_call", "transform_tool_result"))):
+            return outcome
+        told = drive(self.after(call, arguments, outcome, blocked=blocked, started=started))
+        return self._runtime.finished(plan, told)
+
+    def _failed(self, call: Call, implementation: Implementation, error: Exception) -> None:
+        self._hooks.failed("pre_tool_call", implementation, error)
+        if implementation.options.policy:
+            raise Denied(f"{call.name} was blocked: the policy of plugin {implementation.plugin} failed") from None
 
     def after(
         self, call: Call, arguments: JsonDict, outcome: Outcome, *, blocked: bool, started: float
@@ -94,8 +118,27 @@ class HooksAroundCall:
         details = {"why": question.message, "rule": question.rule_key, "arguments": plain_copy(arguments)}
         text = f"{call.name} {json.dumps(arguments, ensure_ascii=False, default=str)}"
         action = Action(ActionKind.TOOL, text, details=details)
-        context = self._context(call, call.cancel or CancelToken())
-        yield Step(lambda: self._gate.review([action], context), cancel=call.cancel)
+        context = self._runtime.context(call, call.cancel or CancelToken())
+        gate = self._runtime.gate_for_questions()
+        yield Step(lambda: gate.review([action], context), cancel=call.cancel)
+
+
+def _settled(
+    verdict: Block | Ask | Change | None, entry: ToolEntry, arguments: JsonDict, questions: list[Ask]
+) -> JsonDict:
+    """The arguments to go on with after one hook. Raises Denied; a question is put off until all hooks have been heard."""
+    if isinstance(verdict, Block):
+        raise Denied(verdict.message)
+    if isinstance(verdict, Ask):
+        questions.append(verdict)
+    if isinstance(verdict, Ask | Change) and verdict.args is not None:
+        return prepare(entry.contract, verdict.args)
+    return arguments
+
+
+def _known(call: Call, arguments: JsonDict, name: str) -> Any:
+    """One of the things that every hook may know."""
+    return plain_copy(arguments) if name == "args" else call.name if name == "tool_name" else getattr(call, name)
 
 
 def _about(call: Call, arguments: JsonDict) -> JsonDict:
@@ -111,8 +154,6 @@ def _about(call: Call, arguments: JsonDict) -> JsonDict:
 
 def _verdict(value: Any) -> Block | Ask | Change | None:
     """A hook's answer, whichever way it is written. Raises for what is no answer."""
-    from ..plugins.hooks import Ask, Block, Change
-
     if value is None or isinstance(value, Block | Ask | Change):
         return value
     if isinstance(value, Mapping):
