@@ -115,7 +115,7 @@ class SandboxPolicy:
     def arguments(self, cwd: str) -> Sequence[str]:
         """For bwrap. Later ones win, so that a work tree inside of a hidden folder is there."""
         # Not --die-with-parent, which would mean the thread that started it. It ends with its stdin, and all in it.
-        words = ["--unshare-all", "--new-session", "--ro-bind", "/", "/"]
+        words = ["--unshare-all", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
         words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/dev/shm"]
         for path in self._hidden():
             if os.path.isdir(path):
