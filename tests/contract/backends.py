@@ -1,13 +1,17 @@
 """How the contract tests make an environment of each backend: one function a backend, and the service that it needs.
 
-`folder` is empty, and the subject's alone. `service` is what the fixture gave: see tests/services/fixtures.py.
+`folder` is empty, and the subject's alone. `service` is what the fixture gave: see tests/services/fixtures.py. Its `env` is in
+this process's environment for as long as the subject is used.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+import uuid
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +22,11 @@ from handrail.tools.environments.sandbox import Mechanism, SandboxPolicy
 
 
 class Backend(NamedTuple):
+    """`fixture` is the service's. `module` is the file that it is in."""
+
     subject: Callable[[Path, Any], Conformance]
     fixture: str | None = None
+    module: str = "local"
 
 
 def local(folder: Path, service: None) -> Conformance:
@@ -41,15 +48,75 @@ def sandboxed(folder: Path, mechanism: Mechanism) -> Conformance:
     def make() -> LocalEnvironment:
         return LocalEnvironment(str(folder), sandbox=SandboxPolicy(mechanism=mechanism))
 
-    return Conformance(make, break_connection=kill_sandbox)
+    return Conformance(make, break_connection=lambda env: proc.signal_each(proc.tree(client(env)), signal.SIGKILL))
+
+
+def docker(folder: Path, service: Any) -> Conformance:
+    return contained("docker", "DockerEnvironment", service)
+
+
+def podman(folder: Path, service: Any) -> Conformance:
+    return contained("docker", "PodmanEnvironment", service)
+
+
+def contained(module: str, kind: str, service: Any) -> Conformance:
+    make = maker(module, kind, {"image": service.image})
+    return Conformance(make, break_connection=lambda env: service.run("rm", "--force", env._container))
+
+
+def apptainer(folder: Path, service: Any) -> Conformance:
+    make = maker("apptainer", "ApptainerEnvironment", {"image": service.image})
+
+    def stop(env: Any) -> None:
+        service.run("instance", "stop", "--signal", "KILL", env._instance)
+
+    return Conformance(make, break_connection=stop)
+
+
+def ssh(folder: Path, service: Any) -> Conformance:
+    make = maker("ssh", "SshEnvironment", {"host": service.alias, "config_file": str(service.config)})
+    return Conformance(make, break_connection=lambda env: os.kill(client(env), signal.SIGKILL))
+
+
+def modal(folder: Path, service: Any) -> Conformance:
+    return clouded("modal", "ModalEnvironment", service)
+
+
+def daytona(folder: Path, service: Any) -> Conformance:
+    return clouded("daytona", "DaytonaEnvironment", service)
+
+
+def clouded(module: str, kind: str, service: Any) -> Conformance:
+    make = maker(module, kind, {})
+    return Conformance(make, break_connection=lambda env: service.docker.run("rm", "--force", env._sandbox.id))
 
 
 # The name before the first dash is the backend's own.
-BACKENDS = {
+_ALL = {
     "local": Backend(local),
     "local-bubblewrap": Backend(bubblewrap),
     "local-landlock": Backend(landlock),
+    "docker": Backend(docker, "docker_service", "docker"),
+    "podman": Backend(podman, "podman_service", "docker"),
+    "apptainer": Backend(apptainer, "apptainer_service", "apptainer"),
+    "ssh": Backend(ssh, "ssh_service", "ssh"),
+    "modal": Backend(modal, "modal_service", "modal"),
+    "daytona": Backend(daytona, "daytona_service", "daytona"),
 }
+BACKENDS = {name: one for name, one in _ALL.items() if find_spec(f"handrail.tools.environments.{one.module}")}
+
+
+def maker(module: str, kind: str, settings: dict[str, Any]) -> Callable[[], Any]:
+    """Environments of one task: what survives in one is found by the next."""
+    made = getattr(importlib.import_module(f"handrail.tools.environments.{module}"), kind)
+    task = f"contract-{uuid.uuid4().hex[:8]}"
+    return lambda: made.from_settings(settings, task_id=task)
+
+
+def client(environment: Any) -> int:
+    """The program that a session goes through: bwrap, ssh, docker exec."""
+    link = environment._link
+    return int(getattr(link, "_channel", link)._process.pid)
 
 
 def kill_keeper_and_guard(environment: Any) -> None:
@@ -58,8 +125,3 @@ def kill_keeper_and_guard(environment: Any) -> None:
     assert stat is not None
     os.kill(stat.parent, signal.SIGKILL)
     os.kill(keeper, signal.SIGKILL)
-
-
-def kill_sandbox(environment: Any) -> None:
-    """All of it at once: bwrap's first process alone would leave the sandbox as it is."""
-    proc.signal_each(proc.tree(environment._link._process.pid), signal.SIGKILL)

@@ -18,8 +18,16 @@ from .backends import BACKENDS
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conformance]:
     backend = BACKENDS[request.param]
     service = request.getfixturevalue(backend.fixture) if backend.fixture else None
-    with backend.subject(tmp_path_factory.mktemp("subject"), service) as subject:
-        yield subject
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in getattr(service, "env", {}).items():
+            patch.setenv(name, value)
+        with backend.subject(tmp_path_factory.mktemp("subject"), service) as subject:
+            yield subject
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_running() -> None:
+    """The subject is used by many tests, and so are its threads. The kit looks for what is left behind itself."""
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)

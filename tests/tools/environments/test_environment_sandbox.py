@@ -14,7 +14,7 @@ from handrail.tools.environments import landlock
 from handrail.tools.environments.errors import EnvironmentStartError, SandboxUnavailable
 from handrail.tools.environments.far import proc
 from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.sandbox import SandboxPolicy
+from handrail.tools.environments.sandbox import Mechanism, SandboxPolicy
 
 from ...support import wait_until
 from .conftest import PATIENCE_SECONDS, is_running, text
@@ -45,6 +45,16 @@ def test_only_the_work_tree_can_be_written_to(work: Path, home_of_secrets: Path)
             assert local.execute(f"touch {place}", timeout=PATIENCE_SECONDS).exit_code != 0
             assert not Path(place).exists()
     assert (work / "inside").exists()
+
+
+@pytest.mark.parametrize("mechanism", Mechanism)
+def test_root_has_no_power_to_undo_it(work: Path, mechanism: Mechanism) -> None:
+    with LocalEnvironment(str(work), sandbox=SandboxPolicy(mechanism=mechanism)) as local:
+        assert _run(local, "grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status | grep -v '0000000000000000'") == ""
+        for way in ("remount,rw", "remount,rw,bind"):
+            assert local.execute(f"mount -o {way} / /", timeout=PATIENCE_SECONDS).exit_code != 0
+        assert local.execute("touch /usr/outside", timeout=PATIENCE_SECONDS).exit_code != 0
+    assert not Path("/usr/outside").exists()
 
 
 def test_the_temporary_folder_is_its_own(tmp_path: Path) -> None:
@@ -135,7 +145,7 @@ def test_it_ends_when_the_runtime_is_killed_and_not_when_a_thread_ends(work: Pat
     code = """
 import os, sys, threading
 from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.sandbox import SandboxPolicy
+from handrail.tools.environments.sandbox import Mechanism, SandboxPolicy
 from handrail.tools.environments.far import proc
 local = LocalEnvironment(sys.argv[1], sandbox=SandboxPolicy())
 thread = threading.Thread(target=local.start)

@@ -64,7 +64,7 @@ class LocalBackend:
     def check(settings: Mapping[str, Any]) -> Unavailable | None:
         if not any(os.access(os.path.join(folder, "bash"), os.X_OK) for folder in os.get_exec_path()):
             return Unavailable("bash is not installed", "install it, or choose another environment: terminal.backend")
-        return _policy(settings).why_not() if settings.get("sandbox") else None
+        return _policy(settings).check() if settings.get("sandbox") else None
 
     @staticmethod
     def prune(dry_run: bool = False) -> list[str]:  # noqa: ARG004  the guard of each runtime takes away what it leaves

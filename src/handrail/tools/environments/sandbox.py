@@ -66,14 +66,22 @@ class SandboxPolicy:
         """Whether commands reach no process of this machine."""
         return self._chosen() is Mechanism.BUBBLEWRAP
 
-    def why_not(self) -> Unavailable | None:
-        """Why there could be no sandbox now, and what would change that; None when there can."""
+    def check(self) -> Unavailable | None:
+        """Why there can be no such sandbox, and what would change that."""
+        chosen, version = self._chosen(), landlock.abi()
         needed = landlock.OLDEST_ABI if self.network else landlock.OLDEST_NETWORK_ABI
-        if shutil.which("bwrap") is not None or landlock.abi() >= needed:
-            return None
-        return Unavailable("bubblewrap (bwrap) is not installed", "install it, or turn the sandbox off")
+        fix = "install the package bubblewrap, or turn the sandbox off"
+        if chosen is Mechanism.BUBBLEWRAP and shutil.which("bwrap") is None:
+            return Unavailable("bubblewrap (bwrap) is not installed", fix)
+        if chosen is Mechanism.LANDLOCK and version < needed:
+            purpose = "" if self.network else " to cut the network"
+            return Unavailable(f"the kernel's Landlock is version {version}, and {needed} is needed{purpose}", fix)
+        return None
 
     def connect(self, *, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
+        problem = self.check()
+        if problem is not None:
+            raise SandboxUnavailable(f"a sandbox was asked for, and {problem}. Nothing was run without it")
         if self._chosen() is Mechanism.LANDLOCK:
             return self._by_landlock(cwd, env, state)
         return self._by_bubblewrap(cwd, env, state)
@@ -95,12 +103,7 @@ class SandboxPolicy:
     # Bubblewrap
 
     def _by_bubblewrap(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
-        program = shutil.which("bwrap")
-        if program is None:
-            raise SandboxUnavailable(
-                "a sandbox was asked for, and bubblewrap (bwrap) is not installed; "
-                "install the package bubblewrap, or turn the sandbox off. Nothing was run without it"
-            )
+        program = shutil.which("bwrap") or "bwrap"  # by our own PATH, not by that of the commands
         transport = Transport(
             argv=lambda words: [program, *self.arguments(cwd), "--", *words],
             where="the sandbox",
@@ -112,7 +115,7 @@ class SandboxPolicy:
     def arguments(self, cwd: str) -> Sequence[str]:
         """For bwrap. Later ones win, so that a work tree inside of a hidden folder is there."""
         # Not --die-with-parent, which would mean the thread that started it. It ends with its stdin, and all in it.
-        words = ["--unshare-all", "--new-session", "--ro-bind", "/", "/"]
+        words = ["--unshare-all", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
         words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/dev/shm"]
         for path in self._hidden():
             if os.path.isdir(path):
@@ -129,13 +132,6 @@ class SandboxPolicy:
     # Landlock
 
     def _by_landlock(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
-        needed = landlock.OLDEST_ABI if self.network else landlock.OLDEST_NETWORK_ABI
-        if landlock.abi() < needed:
-            raise SandboxUnavailable(
-                "a sandbox was asked for, bubblewrap (bwrap) is not installed, and the Landlock of this kernel is too old "
-                f"(version {landlock.abi()}, and {needed} is needed{'' if self.network else ' to cut the network'}); "
-                "install the package bubblewrap, or turn the sandbox off. Nothing was run without it"
-            )
         temporary = tempfile.mkdtemp(prefix="handrail-")
         policy = {
             "writable": [*self._writable(cwd), temporary],
