@@ -6,6 +6,7 @@ from ..errors import ConfigError
 from .environment import parse_value
 from .paths import cache_dir, config_path, state_dir
 from .schema import (
+    ApprovalRuleConfig,
     CallsConfig,
     Config,
     FilesConfig,
@@ -18,6 +19,7 @@ from .schema import (
 from .store import ConfigFile, load_config
 
 __all__ = [
+    "ApprovalRuleConfig",
     "CallsConfig",
     "Config",
     "ConfigError",
