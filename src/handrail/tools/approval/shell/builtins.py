@@ -54,6 +54,9 @@ def _exported(walk: Running, name: str, exports: bool) -> None:
 
 def _declare(walk: Running, call: Call) -> Value | None:
     flags = "".join(arg[1:] for arg in call.args if arg[:1] == "-")
+    if walk.locals is not None and "g" not in flags:
+        for name in (*(node.name for node in call.declared), *(str(arg) for arg in call.args if arg[:1] != "-")):
+            walk.locals.setdefault(name, walk.state.variables.get(name))
     if "A" in flags:
         for arg in call.args:
             if arg[:1] != "-":

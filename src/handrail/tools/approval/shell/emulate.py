@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from .lexical import decode_escapes
-from .operators import shell_quoted
+from .operators import escaped
 from .values import EMPTY, UNKNOWN, Arg, Value, joined, taints_of
 
 _LONGEST = 1 << 17
@@ -93,7 +93,7 @@ def _formatted(match: re.Match[str], rest: list[str]) -> str:
     elif letter == "c":
         value = value[:1]
     elif letter == "q":
-        value = shell_quoted(value)
+        value = escaped(value)
     elif letter in "xXod":
         value = _number(value, letter)
     if precision is not None and precision.isdigit() and letter in "sb":

@@ -167,7 +167,7 @@ class ParameterValues:
         operator = part.operator
         missing = value is None or (len(operator) == 2 and value.text == "")
         if operator[-1] == "+":
-            return EMPTY if value is not None and missing else self._expander.one(part.argument)
+            return self._alternative(value, missing, part)
         if not missing and value is not None:
             return value
         if operator[-1] == "?":
@@ -176,6 +176,13 @@ class ParameterValues:
         if operator[-1] == "=" and name and index is None:
             self._shell.assign(name, default)
         return default
+
+    def _alternative(self, value: Value | None, missing: bool, part: Parameter) -> Value:
+        if value is not None:
+            return EMPTY if missing else self._expander.one(part.argument)
+        # It may have been set before this command.
+        both = Either((EMPTY, self._expander.one(part.argument)))
+        return self._shell.pick((id(part), "alternative"), both) or EMPTY
 
     def _substring(self, value: Value, part: Parameter) -> Value:
         offset = self.number(self._expander.one(part.argument))

@@ -32,6 +32,8 @@ class Running(CompoundWalk):
     """The programs that this one was started through, outermost first."""
     remote = 0
     """How many machines or containers away from this one."""
+    locals: dict[str, Stored | None] | None = None
+    """What the function at hand has made its own, with what it was outside; None outside of functions."""
     _calls: tuple[str, ...] = ()
 
     def simple(self, node: Simple, stdin: Value | None) -> Value:
@@ -208,10 +210,14 @@ class Running(CompoundWalk):
         saved = self.state.arguments
         self.state.arguments = tuple(arg.value() for arg in args)
         calls, self._calls = self._calls, (*self._calls, name)
+        outer, self.locals = self.locals, {}
         try:
             with self.inside(function.frame), self.nested():
                 return self.command(function.body, stdin)
         finally:
+            for variable, value in self.locals.items():
+                self.state.assign(variable, value)
+            self.locals = outer
             self._calls = calls
             self.state.arguments = saved
 

@@ -45,7 +45,7 @@ class State:
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}
         """What files hold that the command itself has written, by normalised path."""
-        self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None}
+        self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
         self._tables: tuple[dict[str, Any], ...] = (
             self.variables,
             self.functions,
@@ -63,6 +63,10 @@ class State:
     @arguments.setter
     def arguments(self, values: tuple[Value, ...] | None) -> None:
         self._set(_SETTINGS, "arguments", values)
+
+    def name_program(self, name: Value | None) -> None:
+        """What `$0` is."""
+        self._set(_SETTINGS, "program", name)
 
     @property
     def cwd(self) -> Value:
