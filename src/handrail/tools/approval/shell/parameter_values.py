@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z_]\w*|\d+")
 _DEFAULTS = frozenset((":-", "-", ":=", "=", ":+", "+", ":?", "?"))
 _MAX_CHAIN = 8
+# Their values stand for directories: what is cut out of them is not known.
+_PLACES = frozenset(("HOME", "PWD", "OLDPWD"))
 
 
 class ParameterValues:
@@ -155,7 +157,7 @@ class ParameterValues:
             return self._shell.prompt(value)
         if operator == "@" and argument.text == "A" and value.known:
             return Value(f"{name}={operators.shell_quoted(value.text)}", value.taints)
-        if not (value.known and argument.known and second.known):
+        if name in _PLACES or not (value.known and argument.known and second.known):
             return unknown(value.taints | argument.taints | second.taints)
         pattern = _pattern(part.argument, argument.text)
         try:
@@ -187,7 +189,7 @@ class ParameterValues:
     def _substring(self, value: Value, part: Parameter) -> Value:
         offset = self.number(self._expander.one(part.argument))
         length = None if part.second is None else self.number(self._expander.one(part.second))
-        if not value.known or offset is None or (part.second is not None and length is None):
+        if part.name in _PLACES or not value.known or offset is None or (part.second is not None and length is None):
             return unknown(value.taints)
         return Value(operators.substring(value.text, offset, length), value.taints)
 

@@ -6,7 +6,7 @@ Nothing is ever copied, so a thousand subshells cost no more than what they chan
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .frames import Frame
@@ -32,7 +32,7 @@ _VARIABLES, _FUNCTIONS, _ALIASES, _FILES, _SETTINGS = range(5)
 class State:
     """Variables, functions, aliases, files made by the command itself, working directory and arguments."""
 
-    def __init__(self, cwd: str) -> None:
+    def __init__(self, cwd: str, variables: Mapping[str, str | None] | None = None) -> None:
         self.variables: dict[str, Stored] = {
             "HOME": Value("~"),
             "IFS": Value(" \t\n"),
@@ -41,6 +41,9 @@ class State:
             "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
         }
         self.first_path = self.variables["PATH"]
+        for name, text in (variables or {}).items():
+            if name not in self.variables:
+                self.variables[name] = unknown() if text is None else Value(text)
         self.functions: dict[str, tuple[Defined, ...]] = {}
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}
