@@ -7,6 +7,7 @@ from .environment import parse_value
 from .paths import cache_dir, config_path, state_dir
 from .schema import (
     ApprovalsConfig,
+    ApprovalRuleConfig,
     CallsConfig,
     Config,
     FilesConfig,
@@ -20,6 +21,7 @@ from .store import ConfigFile, load_config
 
 __all__ = [
     "ApprovalsConfig",
+    "ApprovalRuleConfig",
     "CallsConfig",
     "Config",
     "ConfigError",

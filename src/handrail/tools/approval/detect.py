@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .assessment import Assessment, Verdict
@@ -26,18 +26,27 @@ _LONG = 4_000
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
-def assess(command: str, *, cwd: str | None = None, rulebook: Rulebook | None = None) -> Assessment:
+def assess(
+    command: str,
+    *,
+    cwd: str | None = None,
+    project: str | None = None,
+    variables: Mapping[str, str | None] | None = None,
+    rulebook: Rulebook | None = None,
+) -> Assessment:
     """What would run, what is dangerous in it, and what cannot be known.
 
-    `cwd` is the absolute directory that the command starts in: paths below it are the project's.
+    `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
+    the same); without them, relative paths count as the project's. `variables` are those that the shell has already,
+    None for a value that is not known.
     """
-    judgement = _judged(command, cwd, rulebook)
+    judgement = _judged(command, State(cwd or ".", variables), project or cwd or "", rulebook)
     return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
 
 
 def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
     """(dangerous, the rule's id, why)."""
-    findings = _judged(command, None, None).sorted_findings()
+    findings = _judged(command, State("."), "", None).sorted_findings()
     if Assessment(command, findings[:1]).verdict is Verdict.ALLOW:
         return False, None, None
     return True, findings[0].rule, findings[0].why
@@ -69,10 +78,10 @@ def _patterns() -> list[tuple[str, str]]:
     return found
 
 
-def _judged(command: str, cwd: str | None, rulebook: Rulebook | None) -> Judgement:
+def _judged(command: str, state: State, project: str, rulebook: Rulebook | None) -> Judgement:
     from .rules import builtin
 
-    judgement = Judgement(rulebook or builtin(), cwd or "")
+    judgement = Judgement(rulebook or builtin(), project)
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
         judgement.report("limit.exceeded", ["the command is too long"], whole)
@@ -82,9 +91,10 @@ def _judged(command: str, cwd: str | None, rulebook: Rulebook | None) -> Judgeme
     try:
         with _uncollected(len(command)):
             script, text_map = parse(command.replace(UNKNOWN, "?"))
-            walk = Running(judgement, State("."))
+            walk = Running(judgement, state)
             walk.frame = Frame(text_map=text_map)
             walk.script(script, None)
+            walk.definitions()
     except (Limit, TooLarge) as error:
         judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:

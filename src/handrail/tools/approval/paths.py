@@ -7,7 +7,6 @@ A path is normalised to one of three forms: absolute, `~` for the user's home an
 from __future__ import annotations
 
 import functools
-import os
 import posixpath
 import re
 from collections.abc import Iterable
@@ -79,7 +78,7 @@ def classes(path: str, cwd: str = ".", project: str = "") -> Classes:
     """Every class of one path argument."""
     if len(path) >= _LONGEST:
         return frozenset(("unknown", "outside") if path[:1] in ("/", "~") else ("project",))
-    return _classes(str(path), cwd, project, _own_folders())
+    return _classes(str(path), cwd, project)
 
 
 def reach(path: str, cwd: str = ".", project: str = "") -> Reach:
@@ -102,25 +101,11 @@ def widest(paths: Iterable[str], cwd: str = ".", project: str = "") -> Reach:
     return max((reach(path, cwd, project) for path in paths), default=Reach.NOWHERE)
 
 
-@functools.cache
-def _own_folders() -> tuple[str, ...]:
-    """Where Handrail keeps its settings and its state, when the environment moves them: it is read once a process."""
-    home = os.environ.get("HANDRAIL_HOME")
-    folders = (home,) if home else ()
-    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
-        if base := os.environ.get(variable):
-            folders = (*folders, f"{base.rstrip('/')}/handrail")
-    return folders
-
-
 @functools.lru_cache(8192)
-def _classes(path: str, cwd: str, project: str, own: tuple[str, ...]) -> Classes:
+def _classes(path: str, cwd: str, project: str) -> Classes:
     if path.startswith(UNKNOWN):
         return frozenset(("unknown", *_by_name(path)))
-    absolute = normalise(path, cwd)
     path = normalise(path, cwd, project)
-    if own and _is_below(absolute if absolute[0] in "/~" else posixpath.normpath(f"{project}/{absolute}"), own):
-        return frozenset(("own", "home"))
     if path.startswith(UNKNOWN):
         return frozenset(("unknown", *_by_name(path)))
     home = _HOME.match(path)
@@ -139,10 +124,6 @@ def _classes(path: str, cwd: str, project: str, own: tuple[str, ...]) -> Classes
     if not found - {"vcs", "hook", "credential-name", "data", "project-root", "own"}:
         found.add("project")
     return frozenset(found)
-
-
-def _is_below(path: str, folders: tuple[str, ...]) -> bool:
-    return any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
 def _in_home(path: str) -> set[str]:

@@ -16,7 +16,8 @@ _NETWORK = re.compile(
     r"(?i)\b(?:socket|fsockopen|net\.connect|TCPSocket|net\.Socket|IO::Socket|pfsockopen|stream_socket_client|connect)\b"
 )
 _SHELL_PATH = re.compile(
-    r"/bin/(?:ba|z|da|k|a)?sh|\bsh -i|cmd\.exe|\bbash -i|powershell|(?:exec|spawn|system|popen)\w*\W+['\"](?:ba|z|da)?sh\b|`(?:ba|z|da)?sh\b"
+    r"/bin/(?:ba|z|da|k|a)?sh|\bsh -i|cmd\.exe|\bbash -i|powershell|"
+    r"(?:exec|spawn|system|popen)\w*\W+['\"](?:ba|z|da)?sh\b|`(?:ba|z|da)?sh\b"
 )
 _LOOPS = re.compile(r"\b(?:while|loop|for|redo|until|forever|setInterval)\b")
 _FETCHES = re.compile(

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from .book import Rulebook, builtin, findings, on_assign, on_read, on_write, rule
 from .command import Command
-from .model import Effect, Match, Rule, RuleError
+from .model import Effect, Match, Rule
 
 __all__ = [
     "Command",
     "Effect",
     "Match",
     "Rule",
-    "RuleError",
     "Rulebook",
     "builtin",
     "findings",

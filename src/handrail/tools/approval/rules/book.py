@@ -7,10 +7,11 @@ import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from ....errors import RuleError
 from .. import paths
 from ..assessment import Reach, Severity
 from .command import Command
-from .model import Match, Rule, RuleError
+from .model import Match, Rule
 from .options import canonical
 from .store_conditions import SQL_CLIENTS
 from .tail import destructive
@@ -47,11 +48,14 @@ class Rulebook:
         self.rules: dict[str, Rule] = {}
         self._by_program: dict[str, list[tuple[Rule, str]]] = {}
         self._by_glob: list[tuple[str, Rule, str]] = []
+        self._by_text: list[Rule] = []
         self._compiled: dict[str, _Uses] = {}
         for rule in rules:
             if rule.id in self.rules:
                 raise RuleError(f"two rules have the id {rule.id!r}")
             self.rules[rule.id] = rule
+            if rule.regex:
+                self._by_text.append(rule)
             for use in rule.uses:
                 self._index(rule, use)
 
@@ -78,9 +82,17 @@ class Rulebook:
                 continue
             if rule.id not in found or found[rule.id].reach < reach:
                 found[rule.id] = Match(rule, reach)
+        if self._by_text:
+            found |= self._by_words(command)
         if not found and not spared and destructive(command) and not command.only_talks(grave=False):
             return [Match(self.rules[_TAIL])] if _TAIL in self.rules else []
         return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
+
+    def _by_words(self, command: Command) -> dict[str, Match]:
+        from .slow_patterns import says
+
+        text = " ".join((command.program, *command.args))
+        return {rule.id: Match(rule) for rule in self._by_text if says(rule.id, rule.regex, text)}
 
     def knows(self, name: str) -> bool:
         """Whether there are rules about this program."""

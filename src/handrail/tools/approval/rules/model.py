@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ....errors import RuleError
 from ..assessment import Reach, Severity
 
 BLOCK, ASK, NOTE = Severity.BLOCK, Severity.ASK, Severity.NOTE
@@ -20,10 +21,6 @@ class Effect(enum.StrEnum):
     """Files, processes or settings of the machine on which the command runs."""
     REMOTE = "remote"
     """Something elsewhere: a cloud account, a registry, a repository host, a database server, another machine."""
-
-
-class RuleError(ValueError):
-    """A rule that cannot be used; the message names the rule and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from . import effects, emulate
 from .builtins import BUILTINS
 from .compound_walk import CompoundWalk
 from .handlers import Call, Handler, handler_of
-from .judgement import Limit
+from .judgement import Judgement, Limit
 from .languages import COMMAND_VARIABLES, INJECTING_VARIABLES
 from .names import possible_names
 from .operators import shell_quoted
-from .state import Defined
+from .state import Defined, State
 from .syntax import Assignment, Simple, Word
 from .values import EMPTY, UNKNOWN, Arg, Array, Either, Stored, Taint, Value, either, joined, taints_of, unknown
 
@@ -32,7 +32,13 @@ class Running(CompoundWalk):
     """The programs that this one was started through, outermost first."""
     remote = 0
     """How many machines or containers away from this one."""
+    locals: dict[str, Stored | None] | None = None
+    """What the function at hand has made its own, with what it was outside; None outside of functions."""
     _calls: tuple[str, ...] = ()
+
+    def __init__(self, judgement: Judgement, state: State) -> None:
+        super().__init__(judgement, state)
+        self._called: set[Defined] = set()
 
     def simple(self, node: Simple, stdin: Value | None) -> Value:
         self.place = (node.start, node.end)
@@ -93,6 +99,8 @@ class Running(CompoundWalk):
             self._check_search_path(value)
         elif name in _PROMPTS and isinstance(value, Value) and value.known:
             self.prompt(value)
+        elif name == "PROMPT_COMMAND" and isinstance(value, Value):
+            self.run_text(value, None, name)
         if isinstance(value, Value) and (matches := on_assign(name, value.text)):
             self.judgement.add(matches, [name, value.text], self.span([]))
 
@@ -200,20 +208,35 @@ class Running(CompoundWalk):
         # A shell that was started since has the function only if it was exported.
         return joined(outs) if all(function.level == self.level for function in found) else None
 
-    def _call(self, name: str, function: Defined, args: Sequence[Arg], stdin: Value | None) -> Value:
+    def _call(self, name: str, function: Defined, args: Sequence[Arg] | None, stdin: Value | None) -> Value:
+        self._called.add(function)
         if name in self._calls:
             if self.concurrent:
                 self.report("proc.fork_bomb", [name])
             return unknown()
         saved = self.state.arguments
-        self.state.arguments = tuple(arg.value() for arg in args)
+        self.state.arguments = None if args is None else tuple(arg.value() for arg in args)
         calls, self._calls = self._calls, (*self._calls, name)
+        outer, self.locals = self.locals, {}
         try:
             with self.inside(function.frame), self.nested():
                 return self.command(function.body, stdin)
         finally:
+            for variable, value in self.locals.items():
+                self.state.assign(variable, value)
+            self.locals = outer
             self._calls = calls
             self.state.arguments = saved
+
+    def definitions(self) -> None:
+        """Follow the functions and aliases that nothing has called: a shell that lives on keeps them for later."""
+        for name, functions in list(self.state.functions.items()):
+            for function in functions:
+                if function not in self._called:
+                    self._call(name, function, None, unknown())
+        for name, text in list(self.state.aliases.items()):
+            self.state.alias(name, None)
+            self.run_text(Value(f"{text.text} {UNKNOWN}", text.taints, text.word), None, "alias")
 
     def _made_program(self, name: Arg, call: Call) -> Value | None:
         """A program that the command itself has made: it is what was written into it."""

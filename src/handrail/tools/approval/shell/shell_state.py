@@ -84,8 +84,10 @@ class ShellState:
         return value
 
     def _argument(self, number: int) -> Value | None:
+        if number == 0:
+            return self.state.settings.get("program")
         arguments = self.state.arguments
-        if number == 0 or arguments is None:
+        if arguments is None:
             return None
         return arguments[number - 1] if number <= len(arguments) else EMPTY
 

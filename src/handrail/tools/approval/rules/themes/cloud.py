@@ -28,7 +28,8 @@ RULES = (
         uses=(
             "aws s3 rm|rb",
             "flyctl scale|autoscale {any:0|count=0}",
-            "aliyun|tccli|hcloud-cli|volc ... Delete*|Stop*|Release*|Terminate*|Reboot*|Remove*|Destroy*|Reset*|Detach*|Disable*|Purge*",
+            "aliyun|tccli|hcloud-cli|volc ... Delete*|"
+            "Stop*|Release*|Terminate*|Reboot*|Remove*|Destroy*|Reset*|Detach*|Disable*|Purge*",
             "aws s3 sync|mv --delete|--recursive",
             "aws * delete-*|terminate-*|remove-*|deregister-*|stop-*|reboot-*|disable-*|detach-*|revoke-*|"
             "reset-*|release-*|purge-*|cancel-*|disassociate-*|"
