@@ -48,7 +48,14 @@ def test_a_change_by_another_is_seen(tmp_path: Path) -> None:
     changed = there.get(one.id)
     assert changed is not None
     assert changed.exit_code == 3
+    for code in range(20):  # faster than the clock of files goes
+        here.put(one._replace(exit_code=code))
+        changed = there.get(one.id)
+        assert changed is not None
+        assert changed.exit_code == code
     here.remove(one.id)
+    assert there.get(one.id) is None
+    there.update(one)
     assert there.get(one.id) is None
     assert there.all() == []
 

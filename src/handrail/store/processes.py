@@ -46,7 +46,7 @@ class ProcessRecords:
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
-        self._read: dict[str, tuple[int, ProcessRecord]] = {}
+        self._read: dict[str, tuple[tuple[int, int], ProcessRecord]] = {}
 
     def new_id(self) -> str:
         return f"proc_{os.urandom(4).hex()}"
@@ -63,13 +63,22 @@ class ProcessRecords:
                 os.unlink(temporary)
             raise
 
+    def update(self, record: ProcessRecord) -> None:
+        """The same for one that was put before; one that somebody has removed since does not come back."""
+        if os.path.exists(self._path(record.id, _RECORD)):
+            self.put(record)
+
     def get(self, id: str) -> ProcessRecord | None:  # noqa: A002  what it is
         """None when there is none of that name."""
         if not _VALID_ID.fullmatch(id):
             return None
         path = self._path(id, _RECORD)
         try:
-            changed = os.stat(path).st_mtime_ns
+            found = os.stat(path)
+            changed = (
+                found.st_mtime_ns,
+                found.st_ino,
+            )  # the clock of files is coarse, but each write is a file of its own
             known = self._read.get(id)
             if known is None or known[0] != changed:
                 with open(path, encoding="utf-8") as file:

@@ -108,11 +108,13 @@ def test_a_terminal_is_found_again_with_its_screen(other: OtherRuntime, table: P
 
 def test_one_that_was_to_end_with_its_runtime_has(other: OtherRuntime, table: ProcessTable, work: Path) -> None:
     other("here.environments.override('boxed', {'backend': 'local', 'sandbox': True})")
-    identity, _ = other("start('sleep 1000', task_id='boxed')")
+    identity, _ = other("start('sleep 1000', task_id='boxed', notify_on_complete=True)")
+    assert table.get(identity).status().state is State.UNREACHABLE  # it is in the sandbox of another
     other.kill()
+    (notice,) = table.drain_notices("boxed")
+    assert "ended with the runtime" in str(notice)
     status = table.get(identity).status()
     assert (status.state, status.exit_code) == (State.EXITED, None)
-    assert "ended with the runtime" in str(status)
 
 
 def test_of_two_runtimes_one_is_told(other: OtherRuntime, table: ProcessTable, work: Path) -> None:

@@ -97,6 +97,16 @@ def test_a_lost_one_that_is_forgotten_does_not_run_on(table: ProcessTable, start
     wait_until(lambda: not is_running(one.record.pid))
 
 
+def test_one_of_another_version_is_listed_as_unreachable(table: ProcessTable, start: Start) -> None:
+    one = start("sleep 1000")
+    settings = one.record.settings
+    one._process = None
+    one.change(settings={"backend": "local", "what": 1})
+    assert one.status().state is State.UNREACHABLE
+    assert "another version" in one.status().reason
+    one.change(settings=settings)
+
+
 def test_one_that_was_forgotten_does_not_come_back(table: ProcessTable, start: Start, records: ProcessRecords) -> None:
     one = start("sleep 1000", notify_on_complete=True)
     table.forget(one.id)

@@ -123,10 +123,30 @@ class TestSecrets:
         assert all(SECRET not in text for text in stored.texts.values())
         assert "[secret]\n" in answer["output"]
 
+    @pytest.mark.parametrize("cap", range(199_990, 200_010))
+    def test_no_cut_leaves_a_part_of_it(self, cap: int, stored: MemoryResultStore) -> None:
+        limits = TerminalConfig(max_output_chars=1000, max_stored_bytes=cap)
+        with Capture(ToolContext(tool="terminal", results=stored), Masker({SECRET}), limits) as capture:
+            for _ in range(40):
+                capture.sink.feed((SECRET + " ").encode() * 1000)
+            shown = capture.shown(capture.sink.output())
+        (whole,) = stored.texts.values()
+        for text in (shown.text, whole):
+            assert not [part for part in (SECRET[:6], SECRET[-6:]) if part in text]
+
     def test_not_in_the_news_either(self, terminal: Terminal) -> None:
         news: list[Progress] = []
         terminal(f"echo at {SECRET}; sleep 0.01", more={"on_progress": news.append})
         assert [one.message for one in news] == ["at [secret]"]
+
+    def test_the_news_have_only_whole_lines(self) -> None:
+        news: list[str] = []
+        context = ToolContext(tool="terminal", on_progress=lambda progress: news.append(progress.message))
+        capture = Capture(context, Masker({SECRET}), TerminalConfig())
+        for piece in (SECRET[:9], SECRET[9:] + "\n", "one\ntwo\nthr", "ee\n" + "x" * 1000 + SECRET + "\nfour\n"):
+            capture._told_at = 0.0
+            capture.sink.feed(piece.encode())
+        assert news == ["two", "four"]
 
 
 class TestNews:
@@ -137,7 +157,8 @@ class TestNews:
             news.append(progress.message)
             (tmp_path / "heard").touch()
 
-        command = f"printf 'step 1\\n\\033[32mstep 2\\033[0m\\n'; until [ -e {tmp_path}/heard ]; do sleep 0.01; done; seq 100000"
+        (tmp_path / "steps").write_bytes(b"step 1\n\x1b[32mstep 2\x1b[0m\n")  # one write of cat is one piece
+        command = f"cat {tmp_path}/steps; until [ -e {tmp_path}/heard ]; do sleep 0.01; done; seq 100000"
         answer = terminal(command, more={"on_progress": listen})
         assert news[0] == "step 2"
         assert len(news) < 50

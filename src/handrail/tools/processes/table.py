@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...errors import ToolError
+from ...errors import ToolError, ToolFailed
 from ...store.processes import ProcessRecord, ProcessRecords
 from ...suggest import did_you_mean
 from ..environments.errors import NoSuchProcess
@@ -201,16 +201,20 @@ class ProcessTable:
     def _save(self, record: ProcessRecord) -> None:
         with self._lock:  # one that was dropped meanwhile must not come back
             if record.id in self._known:
-                self._records.put(record)
+                self._records.update(record)
 
     def _find(self, record: ProcessRecord) -> BackgroundProcess | None:
         return next((one for one in self.environment(record).processes() if one.id == record.process_id), None)
 
     def environment(self, record: ProcessRecord) -> Environment:
         """The one that it was started in: the task's own if that is the same, else another way to it."""
-        settings = EnvironmentSettings(
-            **{**record.settings, "allowed_secrets": tuple(record.settings["allowed_secrets"])}
-        )
+        try:
+            secrets = tuple(record.settings["allowed_secrets"])
+            settings = EnvironmentSettings(**{**record.settings, "allowed_secrets": secrets})
+        except (TypeError, KeyError):
+            raise ToolFailed(
+                f"{record.id} was started by another version of Handrail; look after it with that"
+            ) from None
         of_task = self._environments.peek(record.task_id)
         if of_task is not None and _plain(self._environments.settings(record.task_id)) == record.settings:
             return of_task
@@ -313,6 +317,7 @@ class ProcessTable:
             if not (record.watch_patterns or self._records.owes_notice(record.id)):
                 continue
             tracked = self._track(record)
+            tracked.status()  # what was to end with its runtime has
             tracked.change(owner=mine)
             if record.watch_patterns and record.id not in self._watches:
                 self._watches[record.id] = OutputWatch(record.watch_patterns, record.watched_to)

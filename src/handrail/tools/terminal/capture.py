@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 _NEWS_SECONDS = 0.1
 _NEWS_CHARS = 200
+_NEWS_BYTES = 4 * _NEWS_CHARS
 _HEAD_CHARS, _TAIL_CHARS = 8_000, 12_000
 _PART_BYTES = 32 << 10
 _LINES = re.compile(rb"[\r\n]+")
@@ -46,7 +47,7 @@ class Capture:
             listener=self._tell if watches else None,
             on_long=self._begin if context.results is not None else None,
         )
-        self._told_at = 0.0
+        self._told_at, self._at_line_end = 0.0, True
         self._writer: ResultWriter | None = None
         self._problem = "this runtime has no result store" if context.results is None else ""
         self._taken_bytes = 0
@@ -83,11 +84,14 @@ class Capture:
     # While it runs
 
     def _tell(self, piece: bytes) -> None:
-        """The last line that is complete, now and then."""
+        """The last line that is complete, now and then. Half of a line could be half of a secret."""
+        begins_a_line, self._at_line_end = self._at_line_end, piece.endswith((b"\n", b"\r"))
         now = time.monotonic()
         if now - self._told_at < _NEWS_SECONDS:
             return
-        lines = [line for line in _LINES.split(piece[-4 * _NEWS_CHARS :])[:-1] if line.strip()]
+        begins_a_line = begins_a_line and len(piece) <= _NEWS_BYTES
+        whole = _LINES.split(piece[-_NEWS_BYTES:])[0 if begins_a_line else 1 : -1]
+        lines = [line for line in whole if line.strip()]
         if lines:
             self._told_at = now
             self._context.progress(self._masker(clean(lines[-1])).strip()[:_NEWS_CHARS])
@@ -137,12 +141,14 @@ class Capture:
 
     def _shown_long(self, output: Output) -> Shown:
         edge = max(0, self._masker.longest - 1)  # what a cut may have left of a value
-        tail = self._masker(clean(output.tail)[edge:])
+        tail = self._masker(clean(output.tail))[edge:]
         if self._writer is None:
             head = self._masker(clean(output.head))
             return self._in_parts(head[: len(head) - edge], tail, None, f"{output.total_bytes:,} bytes")
-        self._store(self._stream.feed(self._cleaner.finish()) + self._stream.finish())
         left_out = output.total_bytes - self._taken_bytes
+        self._store(self._stream.feed(self._cleaner.finish()))
+        if left_out <= 0:  # else what the stream still holds may be cut in a secret
+            self._store(self._stream.finish())
         if left_out <= 0 and len(self._first) <= self._max_chars:  # a progress bar was most of it
             return Shown(self._first)
         if left_out > 0:
