@@ -273,7 +273,10 @@ class ApptainerEnvironment(LiveEnvironment):
             leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}", "beside")
             if programs.ask([*_inside(program, name), *leave], seconds=_ASK_SECONDS).code == standby.SOMEBODY:
                 return
-        _end(program, name)
+        try:
+            _end(program, name)
+        except EnvironmentStartError as error:
+            log.warning("the instance %s could not be ended: %s", name, error)
 
 
 def _find(program: str | None) -> str | None:
