@@ -142,5 +142,5 @@ class _Waiting:
 
     async def review(self, actions: Any, context: Any) -> None:
         async with asyncio.timeout(10):
-            while not self.answered.is_set():
+            while not self.answered.is_set():  # noqa: ASYNC110  the event is one of threads
                 await asyncio.sleep(0.005)

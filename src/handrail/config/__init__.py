@@ -6,8 +6,8 @@ from ..errors import ConfigError
 from .environment import parse_value
 from .paths import cache_dir, config_path, state_dir
 from .schema import (
-    ApprovalsConfig,
     ApprovalRuleConfig,
+    ApprovalsConfig,
     CallsConfig,
     Config,
     FilesConfig,
@@ -20,8 +20,8 @@ from .schema import (
 from .store import ConfigFile, load_config
 
 __all__ = [
-    "ApprovalsConfig",
     "ApprovalRuleConfig",
+    "ApprovalsConfig",
     "CallsConfig",
     "Config",
     "ConfigError",
