@@ -40,7 +40,7 @@ SHOWN = [
 
 
 def test_the_demo_shows_every_scene_quickly_and_leaves_nothing(cli: Cli) -> None:
-    with takes_less_than(10):
+    with takes_less_than(30):
         ran = cli("demo", COLUMNS="80")
     assert (ran.code, ran.err) == (0, "")
     text = re.sub(r"\n +│? ?", " ", ran.out)  # wrapped lines are one again
