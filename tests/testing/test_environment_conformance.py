@@ -28,6 +28,7 @@ from handrail.tools.environments.base import Environment
 from handrail.tools.environments.far import proc
 from handrail.tools.environments.local import LocalEnvironment
 
+from ..support import wait_until
 from .saboteurs import SABOTEURS, STRAYS
 
 PATIENCE_SECONDS = 3.0
@@ -137,17 +138,24 @@ def test_an_environment_that_cannot_be_made_fails_and_raises_nothing_else(tmp_pa
     assert "does not exist" in report.outcomes[0].message
 
 
-def test_an_environment_that_hangs_fails_and_the_others_are_still_checked(
+def test_an_environment_that_hangs_fails_and_is_closed_and_the_others_are_still_checked(
     tmp_path: Path, held: threading.Event
 ) -> None:
+    made: list[LocalEnvironment] = []
+
+    def make() -> LocalEnvironment:
+        made.append(LocalEnvironment(str(tmp_path)))
+        return made[-1]
+
     @check()
     def hangs(place: Place) -> None:
         """It never ends."""
         held.wait()
 
-    report = run(lambda: LocalEnvironment(str(tmp_path)), [hangs, passes], patience=1.5)
+    report = run(make, [hangs, passes], patience=1.5)
     assert [one.verdict for one in report.outcomes] == [Verdict.FAILED, Verdict.PASSED]
     assert "does not come to an end" in report.outcomes[0].message
+    wait_until(lambda: made[0]._is_closed)
 
 
 def test_an_environment_is_shared_until_something_fails(tmp_path: Path) -> None:

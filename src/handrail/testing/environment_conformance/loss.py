@@ -11,10 +11,10 @@ from .place import Place
 @check(quick=False, fresh=True)
 def a_lost_environment_is_an_error_and_comes_back(place: Place) -> None:
     """When the connection or the container is lost in mid-command the call ends with an error, and the next one works."""
-    place.needs_break_connection()
+    break_connection = place.needs_break_connection()
     nap = place.nap()
     with place.running(f"echo begun; sleep {nap}") as command:
-        place.break_connection()
+        break_connection(place.env)
         outcome = command.end()
     expect_that(
         isinstance(outcome, EnvironmentLost), f"expected EnvironmentLost, and the command ended with {outcome!r}"

@@ -119,14 +119,10 @@ class Place:
         self._others.append(self.make())
         return self._others[-1]
 
-    def break_connection(self) -> None:
+    def needs_break_connection(self) -> BreakConnection:
         if self._break_connection is None:
             raise NotApplicable("whoever runs the kit gave no break_connection")
-        self._break_connection(self.env)
-
-    def needs_break_connection(self) -> None:
-        if self._break_connection is None:
-            raise NotApplicable("whoever runs the kit gave no break_connection")
+        return self._break_connection
 
     def needs_pty(self) -> None:
         if not self.env.has_pty:

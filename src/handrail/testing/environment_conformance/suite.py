@@ -85,6 +85,7 @@ class Conformance:
         self._make, self._break_connection = make_environment, break_connection
         self._patience, self._flood_seconds = patience, flood_seconds
         self._shared: Environment | None = None
+        self._in_use: Environment | None = None
         self.name = ""
 
     def __enter__(self) -> Self:
@@ -107,7 +108,7 @@ class Conformance:
         thread.start()
         thread.join(self._patience * _MOST_PATIENCES)
         if thread.is_alive():
-            self._shared = None  # it may be the one that hangs
+            self._abandon()
             raise ConformanceFailure(f"it does not come to an end within {self._patience * _MOST_PATIENCES:g} s")
         if not problems:
             return
@@ -134,6 +135,12 @@ class Conformance:
         if shared is not None:
             shared.close()
 
+    def _abandon(self) -> None:
+        """A check hangs. Closing what it uses may end that, or hang as well: nobody waits for it."""
+        hanging, self._in_use, self._shared = self._in_use, None, None
+        if hanging is not None:
+            threading.Thread(target=hanging.close, daemon=True).start()
+
     def _outcome(self, check: Check) -> Outcome:
         began = time.monotonic()
         verdict, message = Verdict.PASSED, ""
@@ -152,7 +159,7 @@ class Conformance:
                 stack.callback(env.close)
             else:
                 env = self._shared = self._shared or self._make()
-            self.name = env.name
+            self.name, self._in_use = env.name, env
             place = Place(
                 env,
                 self._make,
