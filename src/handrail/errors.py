@@ -13,6 +13,7 @@ HandrailError
 │   └── ToolFailed            the tool ran and reports a failure of its own
 ├── RegistrationError         (also ValueError) a tool that cannot be registered
 ├── UnknownToolset            (also ValueError)
+├── RuleError                 (also ValueError) a rule about commands that cannot be used
 ├── ResultNotFound            (also LookupError)
 ├── RequestNotFound           (also LookupError)
 ├── StoreError                what is kept on disk cannot be read or written
@@ -78,6 +79,10 @@ class ToolFailed(ToolError):
 
 class RegistrationError(HandrailError, ValueError):
     """A tool that cannot be registered: the message names the tool and the place in its schema."""
+
+
+class RuleError(HandrailError, ValueError):
+    """A rule about commands that cannot be used: the message names the rule and what is wrong with it."""
 
 
 class UnknownToolset(HandrailError, ValueError):

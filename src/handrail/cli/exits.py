@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     FAILED = 1
     USAGE = 2
     DENIED = 3
+    BLOCKED = 4
     TIMEOUT = 124
     INTERRUPTED = 130
     # As the shell reports a program that died of SIGPIPE: whoever read our output went away.

@@ -6,6 +6,7 @@ from ..errors import ConfigError
 from .environment import parse_value
 from .paths import cache_dir, config_path, state_dir
 from .schema import (
+    ApprovalRuleConfig,
     ApprovalsConfig,
     CallsConfig,
     Config,
@@ -19,6 +20,7 @@ from .schema import (
 from .store import ConfigFile, load_config
 
 __all__ = [
+    "ApprovalRuleConfig",
     "ApprovalsConfig",
     "CallsConfig",
     "Config",

@@ -169,6 +169,20 @@ class PluginConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRuleConfig:
+    """A rule of your own about commands, beside the built-in ones; how to write one is in the documentation."""
+
+    severity: Literal["block", "ask", "note"] = _option(
+        "ask", "Whether the command never runs, asks, or is only noted."
+    )
+    why: str = _option("", "Why it matters, in a few words; the person who is asked reads it.")
+    uses: tuple[str, ...] = _option((), "Uses of programs, such as `make deploy|release !-n`.")
+    pattern: str = _option("", "Instead of uses, a regular expression for the words of a command line.")
+    match: tuple[str, ...] = _option((), "Commands that the rule must find; checked when the configuration is read.")
+    spare: tuple[str, ...] = _option((), "Commands like those that it must not find.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything that can be set in config.yaml."""
 
@@ -179,6 +193,7 @@ class Config:
     calls: CallsConfig = field(default_factory=CallsConfig)
     approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
     plugins: Mapping[str, PluginConfig] = _named("What each plugin may do, by the plugin's name.")
+    approval_rules: Mapping[str, ApprovalRuleConfig] = _named("Your own rules about commands, by their id.")
     command_allowlist: tuple[str, ...] = _option(
         (),
         "Kinds of action that need no asking, because someone answered 'always': a rule and how far it reaches, such as "

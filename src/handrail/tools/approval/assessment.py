@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,3 +121,21 @@ class Assessment:
             ],
             "unknown": [{"what": part.what, "span": list(part.span)} for part in self.unknown],
         }
+
+
+def stretches(assessment: Assessment) -> list[tuple[str, Severity | None]]:
+    """The command's text cut where findings begin and end, each stretch with the gravest severity found there."""
+    text = assessment.command
+    cuts = sorted({0, len(text), *(place for finding in assessment.findings for place in finding.span)})
+    out: list[tuple[str, Severity | None]] = []
+    for start, end in itertools.pairwise(cuts):
+        severity = next(
+            (
+                finding.severity
+                for finding in assessment.findings
+                if finding.span[0] <= start and end <= finding.span[1]
+            ),
+            None,
+        )
+        out.append((text[start:end], severity))
+    return out

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .assessment import Assessment, Verdict
+from .shell.frames import Frame
 from .shell.judgement import Judgement, Limit
 from .shell.parser import parse
 from .shell.running import Running
@@ -16,44 +20,96 @@ from .shell.values import UNKNOWN
 if TYPE_CHECKING:
     from .rules import Rulebook
 
+DANGEROUS_PATTERNS: list[tuple[str, str]]
 MAX_CHARS = 2_000_000
-_HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_LONG = 4_000
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
-def assess(command: str, *, cwd: str | None = None, rulebook: Rulebook | None = None) -> Assessment:
+def assess(
+    command: str,
+    *,
+    cwd: str | None = None,
+    project: str | None = None,
+    variables: Mapping[str, str | None] | None = None,
+    rulebook: Rulebook | None = None,
+) -> Assessment:
     """What would run, what is dangerous in it, and what cannot be known.
 
-    `cwd` is the absolute directory that the command starts in: paths below it are the project's.
+    `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
+    the same); without them, relative paths count as the project's. `variables` are those that the shell has already,
+    None for a value that is not known.
     """
-    judgement = _judged(command, cwd, rulebook)
+    judgement = _judged(command, State(cwd or ".", variables), project or cwd or "", rulebook)
     return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
 
 
 def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
     """(dangerous, the rule's id, why)."""
-    findings = _judged(command, None, None).sorted_findings()
+    findings = _judged(command, State("."), "", None).sorted_findings()
     if Assessment(command, findings[:1]).verdict is Verdict.ALLOW:
         return False, None, None
     return True, findings[0].rule, findings[0].why
 
 
-def _judged(command: str, cwd: str | None, rulebook: Rulebook | None) -> Judgement:
+def __getattr__(name: str) -> list[tuple[str, str]]:
+    if name != "DANGEROUS_PATTERNS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    global DANGEROUS_PATTERNS  # made when first asked for: it needs every rule
+    DANGEROUS_PATTERNS = _patterns()
+    return DANGEROUS_PATTERNS
+
+
+def _patterns() -> list[tuple[str, str]]:
+    """What the rules are about, as `(regex, description)`: for listings, and for those who know such lists.
+
+    The judge does not use them. A pattern finds the programs of a rule, or its examples when the rule is about no program.
+    """
+    from .rules import builtin
+    from .rules.usage import programs
+
+    found = []
+    for rule in builtin().rules.values():
+        names = sorted({name for use in rule.uses for name in programs(use) if re.fullmatch(r"[\w.+-]+", name)})
+        if names:
+            found.append((r"(?:^|[\s;&|(`/])(?:" + "|".join(map(re.escape, names)) + r")(?=$|[\s;&|)`])", rule.why))
+        else:
+            found.append(("|".join(map(re.escape, rule.match)), rule.why))
+    return found
+
+
+def _judged(command: str, state: State, project: str, rulebook: Rulebook | None) -> Judgement:
     from .rules import builtin
 
-    judgement = Judgement(rulebook or builtin(), cwd or "")
+    judgement = Judgement(rulebook or builtin(), project)
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
-        judgement.report("limit", ["the command is too long"], whole)
+        judgement.report("limit.exceeded", ["the command is too long"], whole)
         return judgement
-    if hidden := _HIDDEN.search(command):
-        judgement.report("text.hidden", [f"U+{ord(hidden.group()):04X}"], hidden.span())
+    if turning := _TURNING.search(command):
+        judgement.report("text.hidden", [f"U+{ord(turning.group()):04X}"], turning.span())
     try:
-        script, text_map = parse(command.replace(UNKNOWN, "?"))
-        walk = Running(judgement, State("."))
-        with walk.inside(walk.frame.inside(None, whole, text_map) if text_map else walk.frame):
+        with _uncollected(len(command)):
+            script, text_map = parse(command.replace(UNKNOWN, "?"))
+            walk = Running(judgement, state)
+            walk.frame = Frame(text_map=text_map)
             walk.script(script, None)
+            walk.definitions()
     except (Limit, TooLarge) as error:
-        judgement.report("limit", [str(error)], whole)
+        judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:
         judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))
     return judgement
+
+
+@contextlib.contextmanager
+def _uncollected(size: int) -> Iterator[None]:
+    """A long command makes many objects and no garbage: the collector would look at all of them again and again."""
+    if size < _LONG or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

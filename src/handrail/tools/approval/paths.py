@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase, translate
 
+from . import path_lists as lists
 from .assessment import Reach
 from .shell.values import UNKNOWN
 
@@ -42,70 +43,10 @@ CLASSES: dict[str, str] = {
     "unknown": "not known before it runs",
 }
 
-_SYSTEM_TOP = frozenset(
-    "bin boot dev etc lib lib32 lib64 libx32 opt proc root run sbin srv sys usr var home mnt media nix snap "
-    "System Library Applications Users Volumes private".split()
-)
-# Below the top: as bad to lose as a directory of the top.
-_SYSTEM_ROOTS = frozenset(
-    "/usr/bin /usr/sbin /usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share /usr/local /usr/include /var/lib /var/spool "
-    "/var/log /var/run /lib/modules /boot/efi /boot/grub /etc/systemd /lib/systemd /usr/lib/systemd /System/Library "
-    "/private/etc /private/var /var/lib/dpkg /etc/ssh /etc/pam.d".split()
-)
-_TEMP = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")
-_CONFIG = re.compile(r"/(?:etc|boot|bin|sbin|lib\w*|usr(?!/local(?:/|$)|/src(?:/|$))|System|Library|private/etc)(?:/|$)")
-_STARTUP_DIRS = (
-    "/etc/profile /etc/bash.bashrc /etc/bashrc /etc/zsh /etc/environment /etc/cron /etc/anacrontab /etc/at. /etc/rc /etc/init /etc/systemd "
-    "/lib/systemd /usr/lib/systemd /run/systemd/system /usr/local/lib/systemd /var/spool/cron /var/spool/at /etc/ld.so.preload /etc/pam.d "
-    "/etc/xdg/autostart /etc/X11/Xsession /etc/update-motd.d /etc/udev/rules.d /etc/NetworkManager/dispatcher.d "
-    "/etc/network/if- /etc/modules /etc/ld.so.conf /etc/sudoers /etc/doas.conf /Library/LaunchAgents /Library/LaunchDaemons "
-    "/Library/StartupItems /etc/apt/apt.conf.d /etc/logrotate.d /etc/inittab /etc/local.d"
-).split()
-_CREDENTIALS = (
-    "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d/* /etc/master.passwd /etc/security/opasswd "
-    "/etc/ssh/ssh_host_*_key /etc/krb5.keytab /etc/ppp/*-secrets /etc/wireguard/*.conf /etc/NetworkManager/system-connections/* "
-    "/etc/ssl/private/* /etc/letsencrypt/live/*/privkey.pem /etc/kubernetes/admin.conf /etc/rancher/k3s/k3s.yaml "
-    "/var/lib/kubelet/config.yaml /proc/*/environ /proc/*/mem /var/run/secrets/* /run/secrets/* /etc/shadow.bak /var/backups/shadow* "
-    "/var/lib/sss/db/* /etc/pki/tls/private/* ~/.ssh ~/.ssh/id_* ~/.ssh/*.pem ~/.ssh/*_rsa ~/.ssh/*_ed25519 ~/.ssh/*.key ~/.ssh/identity "
-    "~/.aws ~/.aws/credentials ~/.aws/cli/cache/* ~/.aws/sso/cache/* ~/.config/gcloud ~/.config/gcloud/* ~/.azure ~/.azure/* ~/.kube ~/.kube/config "
-    "~/.docker/config.json ~/.netrc ~/_netrc ~/.pgpass ~/.my.cnf ~/.mylogin.cnf ~/.git-credentials ~/.config/git/credentials ~/.npmrc "
-    "~/.yarnrc.yml ~/.pypirc ~/.gnupg ~/.gnupg/* ~/.config/gh ~/.config/gh/hosts.yml ~/.config/glab-cli/config.yml ~/.config/hub ~/.password-store ~/.password-store/* "
-    "~/.vault-token ~/.config/rclone/rclone.conf ~/.rclone.conf ~/.cargo/credentials* ~/.gem/credentials ~/.terraformrc ~/.terraform.d/credentials* "
-    "~/.mozilla/firefox/*/logins.json ~/.mozilla/firefox/*/key4.db ~/.mozilla/firefox/*/cookies.sqlite ~/.thunderbird/*/logins.json "
-    "~/.config/google-chrome/*/Login?Data ~/.config/chromium/*/Login?Data ~/.config/google-chrome/*/Cookies ~/.config/BraveSoftware/*/Login?Data "
-    "~/Library/Keychains ~/Library/Keychains/* ~/.local/share/keyrings ~/.local/share/keyrings/* ~/.config/op/* ~/.config/Bitwarden*/* "
-    "~/.config/doctl/config.yaml ~/.config/hcloud/cli.toml ~/.config/heroku/* ~/.fly/config.yml ~/.databrickscfg ~/.snowsql/config ~/.oci/config ~/.oci/*.pem "
-    "~/.config/configstore/*.json ~/.m2/settings.xml ~/.gradle/gradle.properties ~/.nuget/NuGet/NuGet.Config ~/.config/sops/age/keys.txt "
-    "~/.config/age/* ~/.age/* ~/.bitcoin/wallet.dat ~/.ethereum/keystore/* ~/.electrum/wallets/* ~/.config/solana/id.json ~/.s3cfg ~/.boto ~/.passwd-s3fs "
-    "~/.Xauthority ~/.ICEauthority ~/.config/anthropic/* ~/.config/openai/* ~/.huggingface/token ~/.cache/huggingface/token ~/.kaggle/kaggle.json ~/.smbcredentials"
-).split()
-_CREDENTIAL_NAMES = (
-    "id_rsa id_dsa id_ecdsa id_ed25519 .env .env.* *.pem *.keytab *.kdbx *.p12 *.pfx *.jks credentials.json service-account*.json "
-    "serviceaccount*.json .netrc .pgpass .git-credentials .htpasswd secrets.yml secrets.yaml secrets.json master.key kubeconfig"
-).split()
-_HARMLESS_NAMES = re.compile(r"\.env\.(example|sample|template|dist|test|ci)|cacert\.pem|cert\.pem|.*\bpub(lic)?\b.*\.pem|fullchain\.pem|chain\.pem")
-_STARTUP = (
-    "~/.bashrc ~/.bash_profile ~/.bash_login ~/.bash_logout ~/.bash_aliases ~/.profile ~/.zshrc ~/.zshenv ~/.zprofile ~/.zlogin ~/.zlogout ~/.kshrc "
-    "~/.cshrc ~/.tcshrc ~/.login ~/.config/fish/* ~/.xinitrc ~/.xprofile ~/.xsession ~/.xsessionrc ~/.config/autostart/* ~/.config/systemd/* "
-    "~/.local/share/systemd/* ~/Library/LaunchAgents/* ~/.ssh/authorized_keys* ~/.ssh/rc ~/.ssh/config ~/.ssh/environment ~/.gitconfig "
-    "~/.config/git/config ~/.vimrc ~/.vim/plugin/* ~/.config/nvim/* ~/.emacs ~/.emacs.d/init.el ~/.pam_environment ~/.inputrc ~/.forward ~/.procmailrc "
-    "~/.pythonrc* ~/.npmrc ~/.config/pip/pip.conf ~/.pip/pip.conf ~/.pypirc ~/.curlrc ~/.wgetrc ~/.gdbinit ~/.lldbinit ~/.tmux.conf ~/.screenrc ~/.config/environment.d/* "
-    "~/.config/plasma-workspace/* ~/.config/hypr/* ~/.config/sway/* ~/.config/i3/* ~/.irbrc ~/.Rprofile ~/.local/bin/sudo"
-).split()
-_HISTORY = (
-    "~/.bash_history ~/.zsh_history ~/.zhistory ~/.history ~/.sh_history ~/.ash_history ~/.ksh_history ~/.local/share/fish/fish_history ~/.python_history ~/.node_repl_history "
-    "~/.mysql_history ~/.psql_history ~/.sqlite_history ~/.rediscli_history ~/.dbshell ~/.irb_history ~/.lesshst ~/.viminfo ~/.mongosh/mongosh_repl_history"
-).split()
-_OWN = "~/.config/handrail ~/.config/handrail/* ~/.local/state/handrail ~/.local/state/handrail/* ~/.local/share/handrail ~/.local/share/handrail/* ~/Library/Application?Support/handrail ~/Library/Application?Support/handrail/* */.handrail/config.yaml".split()
-_DATA_NAMES = "*.db *.sqlite *.sqlite3 *.db3 *.mdb *.accdb *.duckdb *.rdb *.dbf *.ibd ibdata1 *.myd *.frm *.kdbx *.mdf *.ldf".split()
-_BLOCK_DEVICE = re.compile(
-    r"/dev/(?:[shv]d[a-zX*?\[{]|xvd|nvme|mmcblk|dm-|md\d|md/|loop|r?disk\d|disk/|mapper/|vg\w*/|sr\d|nbd|zd|zvol/|bcache|drbd|pmem|mtd|"
-    r"mem$|kmem|port$|ada\d|da\d|root$|[*?]|s[*?]|sg\d|cciss/|rbd|\ue000)"
-)
-_HARMLESS_DEVICE = re.compile(
-    r"/dev/(?:null|zero|full|tty|stdout|stderr|stdin|fd|u?random|pts|ptmx|shm|console|tcp|udp|dsp|audio|usb|input|video|snd|serial|ttyS|kvm|net)"
-)
 _HOME = re.compile(r"(?:/home/[^/]+|/Users/[^/]+|/root|/var/root)(/.*)?$")
+_HOME_ITSELF = re.compile(r"/home/[^/]+|/Users/[^/]+|/root")
+_TEMP_BELOW = tuple(f"{folder}/" for folder in lists.TEMP)
+_SOMEBODY = "/home/\0"
 _WILD = re.compile(r"[*?\[\ue000]")
 _TOP_GLOB = re.compile(r"/[^/]*[*?\[][^/]*")
 _LONGEST = 4096
@@ -118,9 +59,8 @@ def normalise(path: str, cwd: str = ".", project: str = "") -> str:
     if path[:1] not in ("/", "~"):
         path = f"{cwd.rstrip('/') or '/'}/{path}" if path else cwd
     if path[:1] == "~" and path[1:2] in ("", "/"):
-        below = posixpath.normpath("/" + path[2:])
-        climbs = re.match(r"~/+\.\.(?:/|$)", path)
-        return "/home" if climbs else "~" if below == "/" else "~" + below
+        place = posixpath.normpath(_SOMEBODY + path[1:])
+        return "~" + place[len(_SOMEBODY) :] if place.startswith(_SOMEBODY) else place
     path = posixpath.normpath(path)
     if path.startswith("//"):
         path = path[1:]
@@ -132,9 +72,6 @@ def normalise(path: str, cwd: str = ".", project: str = "") -> str:
         if path.startswith("..") and project:
             return posixpath.normpath(f"{project}/{path}")
     return path
-
-
-_HOME_ITSELF = re.compile(r"/home/[^/]+|/Users/[^/]+|/root")
 
 
 def classes(path: str, cwd: str = ".", project: str = "") -> Classes:
@@ -149,6 +86,8 @@ def reach(path: str, cwd: str = ".", project: str = "") -> Reach:
     kinds = classes(path, cwd, project)
     if "unknown" in kinds:
         return Reach.UNKNOWN
+    if lists.HARMLESS_DEVICE.match(path):
+        return Reach.NOWHERE
     if kinds & {"root", "system", "system-root", "device", "kernel", "config"}:
         return Reach.SYSTEM
     if kinds & {"home", "home-root"}:
@@ -195,36 +134,35 @@ def _in_home(path: str) -> set[str]:
 
 
 def _absolute(path: str, *, in_home: bool) -> set[str]:
-    if path in _TEMP or (path.endswith("/*") and path[:-2] in _TEMP):
+    bare = path[:-2] if path.endswith(("/*", "/.")) else path
+    if bare in lists.TEMP:
         return {"temp", "temp-root"}
-    if path.startswith(tuple(f"{folder}/" for folder in _TEMP)):
+    if path.startswith(_TEMP_BELOW):
         return {"temp"}
     if path == "/" or _TOP_GLOB.fullmatch(path):
         return {"root", "system"}
+    top = path[1:].partition("/")[0]
+    if top.startswith(UNKNOWN):
+        return {"unknown", "system"}
+    if top not in lists.SYSTEM_TOP:
+        return {"outside"}
+    found = _special(path, top)
+    whole = bare.count("/") == 1 or bare in lists.SYSTEM_ROOTS
+    if whole:
+        found |= {"home-root", "home"} if top in ("home", "Users", "root") else {"system-root"}
+    return found if in_home else found | {"system"}
+
+
+def _special(path: str, top: str) -> set[str]:
+    """What is special about a place below a directory of the system."""
     found = set()
-    top, _, rest = path[1:].partition("/")
-    if top in _SYSTEM_TOP:
-        bare = path[:-2] if path.endswith(("/*", "/.")) else path
-        whole = bare.count("/") == 1 or bare in _SYSTEM_ROOTS
-        if whole and top in ("home", "Users", "root"):
-            found |= {"home-root", "home"}
-        elif whole:
-            found.add("system-root")
-        if not in_home:
-            found.add("system")
-    elif path[1:2] == UNKNOWN:
-        found |= {"unknown", "system"}
-    else:
-        found.add("outside")
-    if top == "home" and rest in ("", "*"):
-        found |= {"home-root", "home"}
-    if top == "dev" and not _HARMLESS_DEVICE.match(path) and _BLOCK_DEVICE.match(path):
+    if top == "dev" and lists.BLOCK_DEVICE.match(path) and not lists.HARMLESS_DEVICE.match(path):
         found.add("device")
-    if _CONFIG.match(path):
+    if lists.CONFIG.match(path):
         found.add("config")
     if path.startswith(("/proc/sys", "/sys/")):
         found.add("kernel")
-    if path.startswith(("/var/log", "/var/adm", "/var/account")) and "system-root" not in found:
+    if path.startswith(("/var/log", "/var/adm", "/var/account")):
         found.add("log")
     return found
 
@@ -232,13 +170,13 @@ def _absolute(path: str, *, in_home: bool) -> set[str]:
 def _protected(as_home: str, path: str) -> set[str]:
     found = set()
     public = as_home.endswith((".pub", "known_hosts", ".ssh/config", "authorized_keys"))
-    if not public and could_be(as_home, tuple(_CREDENTIALS)):
+    if not public and could_be(as_home, lists.CREDENTIALS):
         found.add("credential")
-    if path.startswith(tuple(_STARTUP_DIRS)) or could_be(as_home, tuple(_STARTUP)):
+    if path.startswith(lists.STARTUP_DIRS) or could_be(as_home, lists.STARTUP) or f"{as_home}/*" in lists.STARTUP:
         found.add("startup")
-    if could_be(as_home, tuple(_HISTORY)):
+    if could_be(as_home, lists.HISTORY):
         found.add("history")
-    if could_be(as_home, tuple(_OWN)):
+    if could_be(as_home, lists.OWN):
         found.add("own")
     return found
 
@@ -250,9 +188,9 @@ def _by_name(path: str) -> set[str]:
         found.add("vcs")
         if "/.git/hooks" in f"/{path}":
             found.add("hook")
-    if _compiled(tuple(_CREDENTIAL_NAMES)).match(name) and not _HARMLESS_NAMES.fullmatch(name):
+    if _compiled(lists.CREDENTIAL_NAMES).match(name) and not lists.HARMLESS_NAMES.fullmatch(name):
         found.add("credential-name")
-    if _compiled(tuple(_DATA_NAMES)).match(name):
+    if _compiled(lists.DATA_NAMES).match(name):
         found.add("data")
     if name == "config.yaml" and path.endswith(".handrail/config.yaml"):
         found.add("own")
@@ -273,6 +211,9 @@ def could_be(path: str, patterns: tuple[str, ...]) -> bool:
         path = path.replace(UNKNOWN, "*")
     if _compiled(patterns).match(path):
         return True
+    if path.endswith("/*") and path[:-2] in patterns:
+        return True
     if not _WILD.search(path) or len(re.sub(r"\[[^]]*\]|[*?]", "", posixpath.basename(path))) < 2:
         return False
-    return any(fnmatchcase(pattern.replace("*", "x"), path) for pattern in patterns)
+    depth = path.count("/")
+    return any(fnmatchcase(pattern.replace("*", "x"), path) for pattern in patterns if pattern.count("/") == depth)

@@ -6,12 +6,14 @@ import ast
 import base64
 import binascii
 import codecs
+from collections.abc import Callable
 from typing import Any
 
 from ..shell.values import UNKNOWN
 
 Constants = dict[str, Any]
 _LONGEST = 100_000
+_HOMES = ("os.environ['HOME']", "environ['HOME']")
 
 
 def fold(node: ast.AST | None, constants: Constants) -> Any:
@@ -37,10 +39,12 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
         case ast.BinOp():
             return _binary(node, constants)
         case ast.JoinedStr():
-            parts = [fold(part.value if isinstance(part, ast.FormattedValue) else part, constants) for part in node.values]
+            parts = [
+                fold(part.value if isinstance(part, ast.FormattedValue) else part, constants) for part in node.values
+            ]
             return "".join(UNKNOWN if part is None else str(part) for part in parts)
         case ast.Subscript():
-            return _subscript(node, constants)
+            return "~" if ast.unparse(node) in _HOMES else _subscript(node, constants)
         case ast.Call():
             return _call(node, constants)
     return None
@@ -55,7 +59,11 @@ def _binary(node: ast.BinOp, constants: Constants) -> Any:
     if isinstance(node.op, ast.Mult) and isinstance(right, int) and right < 1000:
         return left * right if left is not None else None
     if isinstance(node.op, ast.Mod) and isinstance(left, str):
-        return left % (tuple(right) if isinstance(right, list) else right) if right is not None else left.replace("%s", UNKNOWN)
+        return (
+            left % (tuple(right) if isinstance(right, list) else right)
+            if right is not None
+            else left.replace("%s", UNKNOWN)
+        )
     if isinstance(node.op, ast.Div) and isinstance(left, str) and isinstance(right, str):
         return f"{left.rstrip('/')}/{right}"  # pathlib
     if isinstance(node.op, ast.BitOr) and isinstance(left, int) and isinstance(right, int):
@@ -68,7 +76,10 @@ def _subscript(node: ast.Subscript, constants: Constants) -> Any:
     if value is None:
         return None
     if isinstance(node.slice, ast.Slice):
-        parts = [fold(part, constants) if part is not None else None for part in (node.slice.lower, node.slice.upper, node.slice.step)]
+        parts = [
+            fold(part, constants) if part is not None else None
+            for part in (node.slice.lower, node.slice.upper, node.slice.step)
+        ]
         return value[slice(*parts)]
     index = fold(node.slice, constants)
     return value[index] if index is not None else None
@@ -81,9 +92,14 @@ def _call(node: ast.Call, constants: Constants) -> Any:
     if not isinstance(node.func, ast.Attribute):
         return None
     name = node.func.attr
+    if name in ("getenv", "get", "expandvars") and args[:1] in (["HOME"], ["$HOME"]):
+        return "~"
     if name in _DECODERS and args and args[0] is not None:
         return _DECODERS[name](args[0])
-    if name in ("expanduser", "abspath", "realpath", "normpath", "fspath", "Path", "PurePath", "resolve", "absolute") and args:
+    if (
+        name in ("expanduser", "abspath", "realpath", "normpath", "fspath", "Path", "PurePath", "resolve", "absolute")
+        and args
+    ):
         return args[0]
     if name == "join" and len(args) > 1 and all(isinstance(arg, str) for arg in args):
         return "/".join(arg.rstrip("/") for arg in args)
@@ -111,7 +127,19 @@ def _method(name: str, base: Any, args: list[Any]) -> Any:
         return None
     if name == "encode":
         return base.encode()
-    if name in ("join", "replace", "strip", "lower", "upper", "split", "lstrip", "rstrip", "format", "removeprefix", "removesuffix"):
+    if name in (
+        "join",
+        "replace",
+        "strip",
+        "lower",
+        "upper",
+        "split",
+        "lstrip",
+        "rstrip",
+        "format",
+        "removeprefix",
+        "removesuffix",
+    ):
         if name == "join":
             return base.join(UNKNOWN if item is None else item for item in args[0])
         if name == "format":
@@ -124,7 +152,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-_DECODERS = {
+_DECODERS: dict[str, Callable[[Any], str]] = {
     "fromhex": lambda data: _text(bytes.fromhex(data)),
     "unhexlify": lambda data: _text(binascii.unhexlify(data)),
     "a2b_hex": lambda data: _text(binascii.unhexlify(data)),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..assessment import Reach
 from ..rules import Match, on_read, on_write, rule
-from ..shell.values import UNKNOWN, Arg, Value
+from ..shell.values import UNKNOWN, Arg, Value, make_arg
 
 MAX_DEPTH = 6
 
@@ -40,7 +40,7 @@ class Host:
 
     def run(self, *words: str) -> None:
         """It runs a program with these arguments, or does what that program would do."""
-        self._argv([Arg(word) for word in words])
+        self._argv([make_arg(word, glob="*" in word) for word in words])
 
     def write(self, path: str) -> None:
         self.matches.extend(on_write(path, self._cwd, self._project))

@@ -13,20 +13,28 @@ from .host import MAX_DEPTH, Host
 _MOST_NODES = 60_000
 _DANGEROUS_WORDS = re.compile(r"\b(system|exec|eval|rmtree|remove|unlink|subprocess|popen|socket|fork|spawn)\b")
 _SHELL = frozenset(
-    "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput asyncio.create_subprocess_shell pty.spawn "
+    "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput "
+    "asyncio.create_subprocess_shell pty.spawn "
     "popen2.popen2 platform.popen".split()
 )
 _SUBPROCESS = frozenset(
-    "subprocess.run subprocess.call subprocess.Popen subprocess.check_call subprocess.check_output asyncio.create_subprocess_exec sh.Command".split()
+    "subprocess.run subprocess.call subprocess.Popen subprocess.check_call subprocess.check_output "
+    "asyncio.create_subprocess_exec sh.Command".split()
 )
 _EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
 _TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
 _REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
+_DELETES = _TREE | _REMOVE
 _METHODS_DELETE = frozenset(("unlink", "rmdir", "rmtree"))
 _SQL = frozenset("execute executescript executemany exec_driver_sql raw".split())
-_STORE = frozenset("flushall flushdb drop_database drop_collection dropDatabase drop_all delete_many drop_table delete_bucket terminate_instances delete_db_instance".split())
+_STORE = frozenset(
+    "flushall flushdb drop_database drop_collection dropDatabase drop_all delete_many drop_table "
+    "delete_bucket terminate_instances delete_db_instance".split()
+)
 _SEND = re.compile(r"(?:requests|httpx|urllib\d?|http|aiohttp|smtplib|ftplib|socket|paramiko|boto3)\b")
-_PRIVATE = re.compile(r"os\.environ|getenv|\.ssh/|\.aws/|/etc/(?:shadow|passwd)|\.netrc|\.kube/|credentials|id_rsa|\.env\b")
+_PRIVATE = re.compile(
+    r"os\.environ|getenv|\.ssh/|\.aws/|/etc/(?:shadow|passwd)|\.netrc|\.kube/|credentials|id_rsa|\.env\b"
+)
 _LISTING = re.compile(r"\b(?:listdir|glob|iglob|rglob|walk|iterdir|scandir)\b")
 _DOWNLOADS = re.compile(r"\b(?:requests|urlopen|httpx|urllib|urlretrieve)\b")
 
@@ -40,7 +48,7 @@ def judge(host: Host, text: str) -> None:
         return
     nodes = list(ast.walk(tree))
     if len(nodes) > _MOST_NODES or host.depth > MAX_DEPTH:
-        host.find("limit")
+        host.find("limit.exceeded")
         return
     _Reader(host, text, nodes).read()
 
@@ -58,7 +66,7 @@ class _Reader:
         for node in self.nodes:
             self._define(node)
         for node in self.nodes:
-            if isinstance(node, ast.While | ast.For) and self._forks(node):
+            if isinstance(node, ast.While | ast.For | ast.ListComp | ast.GeneratorExp) and self._forks(node):
                 self.host.find("proc.fork_bomb")
             if isinstance(node, ast.Call):
                 self._call(node)
@@ -86,7 +94,10 @@ class _Reader:
             self.names[name] = dotted
 
     def _forks(self, loop: ast.AST) -> bool:
-        return any(isinstance(node, ast.Call) and (self._dotted(node.func) or "") in ("os.fork", "os.forkpty") for node in ast.walk(loop))
+        return any(
+            isinstance(node, ast.Call) and (self._dotted(node.func) or "") in ("os.fork", "os.forkpty")
+            for node in ast.walk(loop)
+        )
 
     def _dotted(self, node: ast.AST) -> str | None:
         """`os.system` for whatever stands for it: an alias, getattr, __import__."""
@@ -110,7 +121,11 @@ class _Reader:
     def _call(self, node: ast.Call) -> None:
         name = (self._dotted(node.func) or "").removeprefix("builtins.").removeprefix("__builtins__.")
         args = [fold(arg, self.constants) for arg in node.args]
-        args += [fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg in ("args", "path", "command", "cmd")]
+        args += [
+            fold(keyword.value, self.constants)
+            for keyword in node.keywords
+            if keyword.arg in ("args", "path", "command", "cmd")
+        ]
         if name in ("exec", "eval", "compile", "runpy.run_path", "code.interact"):
             self._evaluates(name, node, args)
         elif name in _SHELL or name in _SUBPROCESS or _EXEC.fullmatch(name):
@@ -126,11 +141,22 @@ class _Reader:
         elif name in ("os.chmod", "os.chown", "os.lchown") and args and isinstance(args[0], str):
             mode = oct(args[1])[2:] if len(args) > 1 and isinstance(args[1], int) else UNKNOWN
             self.host.run("chmod" if "chmod" in name else "chown", mode, args[0])
-        elif name in ("shutil.move", "os.rename", "os.replace", "shutil.copy", "shutil.copyfile", "shutil.copy2", "os.symlink", "os.link"):
+        elif name in (
+            "shutil.move",
+            "os.rename",
+            "os.replace",
+            "shutil.copy",
+            "shutil.copyfile",
+            "shutil.copy2",
+            "os.symlink",
+            "os.link",
+        ):
             if len(args) > 1 and all(isinstance(arg, str) for arg in args[:2]):
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:
             self._method(name, node, args)
+        if any(self._dotted(arg) in _DELETES for arg in node.args if isinstance(arg, ast.Attribute | ast.Name)):
+            self.host.find("code.delete")
         if _SEND.match(name) and _PRIVATE.search(self.text) and self._sends(node, name):
             self.host.find("exfil.send")
 
@@ -139,6 +165,9 @@ class _Reader:
         return carries and not name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
 
     def _method(self, name: str, node: ast.Call, args: list[Any]) -> None:
+        if name.startswith("sh.") and "sh" in self.modules:
+            self.host.run(*name.split(".")[1:2], *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+            return
         last = name.rpartition(".")[2]
         base = fold(node.func.value, self.constants) if isinstance(node.func, ast.Attribute) else None
         if last in _METHODS_DELETE:
@@ -146,12 +175,18 @@ class _Reader:
                 self.host.delete(base, tree=last == "rmtree")
             elif _LISTING.search(self.text):
                 self.host.find("code.delete")
-        elif last in ("write_text", "write_bytes", "touch", "symlink_to", "rename", "replace") and isinstance(base, str) and "/" in base:
+        elif (
+            last in ("write_text", "write_bytes", "touch", "symlink_to", "rename", "replace")
+            and isinstance(base, str)
+            and "/" in base
+        ):
             self.host.write(base)
         elif last in ("read_text", "read_bytes", "open") and isinstance(base, str):
             self.host.read(base)
         elif last in ("chmod",) and isinstance(base, str) and args and isinstance(args[0], int):
             self.host.run("chmod", oct(args[0])[2:], base)
+        elif last in ("kill", "terminate") and "process_iter" in self.text:
+            self.host.find("proc.kill_force")
         elif last in _SQL and args and isinstance(args[0], str):
             self.host.sql(args[0])
         elif last in _STORE:
@@ -176,7 +211,8 @@ class _Reader:
         first = args[0] if args else None
         words = [str(item) if item is not None else UNKNOWN for item in first] if isinstance(first, list) else []
         through_shell = name in _SHELL or any(
-            keyword.arg == "shell" and fold(keyword.value, self.constants) not in (False, None) for keyword in node.keywords
+            keyword.arg == "shell" and fold(keyword.value, self.constants) not in (False, None)
+            for keyword in node.keywords
         )
         if _EXEC.fullmatch(name):
             flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, str)]
@@ -207,13 +243,18 @@ class _Reader:
 
     def _kills(self, args: list[Any]) -> None:
         process = args[0] if args else None
+        if args[1:2] == [0]:
+            return
         if process in (-1, 1):
             self.host.find("proc.kill_all")
         elif process is None or "pid" in self.text:
             self.host.find("proc.kill_force")
 
     def _opens(self, node: ast.Call, args: list[Any]) -> None:
-        mode = next((fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg == "mode"), args[1] if len(args) > 1 else "r")
+        mode = next(
+            (fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg == "mode"),
+            args[1] if len(args) > 1 else "r",
+        )
         if not args or not isinstance(args[0], str):
             return
         writes = isinstance(mode, str) and not set(mode).isdisjoint("wax+")

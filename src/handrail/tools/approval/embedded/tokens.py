@@ -29,6 +29,7 @@ _COMMENTS = {
     "kotlin": r"//[^\n]*|/\*.*?\*/",
     "octave": r"%[^\n]*",
 }
+_HASH = r"#[^\n]*"
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _QUOTE_LIKE = {
     "perl": r"\b(?:qx|qw|qq|q)\s*(?P<open>[({\[</|!,~])",
@@ -47,7 +48,7 @@ class Token(NamedTuple):
 
 @functools.cache
 def _scanner(language: str) -> re.Pattern[str]:
-    parts = [f"(?P<comment>{_COMMENTS.get(language, '#[^\\n]*')})"]
+    parts = [f"(?P<comment>{_COMMENTS.get(language, _HASH)})"]
     if language in _QUOTE_LIKE:
         parts.append(f"(?P<quote>{_QUOTE_LIKE[language]})")
     parts.append(rf"(?P<string>{_STRING})")

@@ -6,8 +6,20 @@ rules that the walk raises itself (`dynamic.command`, `rce.download_to_shell`, .
 
 from __future__ import annotations
 
-from .book import Rulebook, builtin, findings, on_read, on_write, rule
+from .book import Rulebook, builtin, findings, on_assign, on_read, on_write, rule
 from .command import Command
-from .model import Effect, Match, Rule, RuleError
+from .model import Effect, Match, Rule
 
-__all__ = ["Command", "Effect", "Match", "Rule", "RuleError", "Rulebook", "builtin", "findings", "on_read", "on_write", "rule"]
+__all__ = [
+    "Command",
+    "Effect",
+    "Match",
+    "Rule",
+    "Rulebook",
+    "builtin",
+    "findings",
+    "on_assign",
+    "on_read",
+    "on_write",
+    "rule",
+]

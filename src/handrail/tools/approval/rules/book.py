@@ -7,22 +7,26 @@ import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from ....errors import RuleError
 from .. import paths
 from ..assessment import Reach, Severity
 from .command import Command
-from .model import Match, Rule, RuleError
+from .model import Match, Rule
 from .options import canonical
 from .store_conditions import SQL_CLIENTS
 from .tail import destructive
 from .targets import READERS, WRITERS
-from .usage import Usage, programs
+from .usage import SPARED, Usage, programs
 
-THEMES = (
-    "deletes", "disks", "system_files", "permissions", "users", "services", "power", "processes", "remote_code", "persistence",
-    "credentials", "history", "network", "kernel", "containers", "clusters", "machines", "cloud", "forges", "databases", "git", "publishing",
-    "packages", "own", "walk", "tail",
-)  # fmt: skip
+THEMES = tuple(
+    (
+        "deletes disks system_files permissions users services power processes remote_code persistence credentials history "
+        "network kernel containers clusters machines cloud forges databases git publishing packages own walk tail"
+    ).split()
+)
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
+_HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
+_MOST_KEPT = 4096
 _TAIL = "tail.destructive"
 _ON_WRITE = (
     ("device", "redirect.device"),
@@ -44,11 +48,14 @@ class Rulebook:
         self.rules: dict[str, Rule] = {}
         self._by_program: dict[str, list[tuple[Rule, str]]] = {}
         self._by_glob: list[tuple[str, Rule, str]] = []
-        self._compiled: dict[str, list[tuple[Rule, Usage]]] = {}
+        self._by_text: list[Rule] = []
+        self._compiled: dict[str, _Uses] = {}
         for rule in rules:
             if rule.id in self.rules:
                 raise RuleError(f"two rules have the id {rule.id!r}")
             self.rules[rule.id] = rule
+            if rule.regex:
+                self._by_text.append(rule)
             for use in rule.uses:
                 self._index(rule, use)
 
@@ -64,35 +71,74 @@ class Rulebook:
     def findings(self, command: Command) -> list[Match]:
         """Every rule that the command line meets, the gravest first; one use of a rule is enough."""
         found: dict[str, Match] = {}
-        for rule, usage in self._uses(command.name):
+        spared = False
+        for rule, usage in self._uses(command.name).of(command):
             if rule.id in found and usage.where == "":
                 continue
             reach = usage.matches(command)
-            if reach is None or command.only_talks(grave=rule.severity is Severity.BLOCK):
+            if reach is SPARED:
+                spared = True
+            if not isinstance(reach, Reach) or command.only_talks(grave=rule.severity is Severity.BLOCK):
                 continue
             if rule.id not in found or found[rule.id].reach < reach:
                 found[rule.id] = Match(rule, reach)
-        if not found and command.name not in self._by_program and destructive(command) and not command.only_talks(grave=False):
+        if self._by_text:
+            found |= self._by_words(command)
+        if not found and not spared and destructive(command) and not command.only_talks(grave=False):
             return [Match(self.rules[_TAIL])] if _TAIL in self.rules else []
         return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
 
+    def _by_words(self, command: Command) -> dict[str, Match]:
+        from .slow_patterns import says
+
+        text = " ".join((command.program, *command.args))
+        return {rule.id: Match(rule) for rule in self._by_text if says(rule.id, rule.regex, text)}
+
     def knows(self, name: str) -> bool:
         """Whether there are rules about this program."""
-        return bool(self._uses(canonical(name)))
+        return canonical(name) in self._by_program
 
     def names(self) -> Iterator[str]:
         """Every program that a rule names, for judging names that are partly unknown."""
         yield from self._by_program
 
-    def _uses(self, name: str) -> Sequence[tuple[Rule, Usage]]:
+    def _uses(self, name: str) -> _Uses:
         uses = self._compiled.get(name)
         if uses is None:
             named = list(self._by_program.get(name, ()))
             named += [(rule, use) for glob, rule, use in self._by_glob if fnmatchcase(name, glob)]
-            uses = [(rule, _read(use)) for rule, use in named]
-            if len(self._compiled) < 4096:
+            uses = _Uses([(rule, _read(use)) for rule, use in named])
+            if len(self._compiled) < _MOST_KEPT:
                 self._compiled[name] = uses
         return uses
+
+
+class _Uses:
+    """The uses of one program; those that begin with a sub-command are found by it."""
+
+    __slots__ = ("_always", "_by_word")
+
+    def __init__(self, uses: Sequence[tuple[Rule, Usage]]) -> None:
+        self._always: list[tuple[Rule, Usage]] = []
+        self._by_word: dict[str, list[tuple[Rule, Usage]]] = {}
+        for use in uses:
+            words = use[1].words
+            if not words or words[0].globs or not words[0].exact:
+                self._always.append(use)
+                continue
+            for word in words[0].exact:
+                self._by_word.setdefault(word, []).append(use)
+
+    def of(self, command: Command) -> Sequence[tuple[Rule, Usage]]:
+        """Those that this command line can meet."""
+        if not self._by_word:
+            return self._always
+        found: list[tuple[Rule, Usage]] = []
+        for place, operand in enumerate(command.operands):
+            found += self._by_word.get(operand, ())
+            if place not in command.maybe:
+                break
+        return self._always + found if found else self._always
 
 
 @functools.cache
@@ -129,6 +175,13 @@ def on_write(target: str, cwd: str = ".", project: str = "") -> list[Match]:
     for kind, rule_id in _ON_WRITE:
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
+    return []
+
+
+def on_assign(name: str, value: str) -> list[Match]:
+    """What is dangerous in giving this value to a variable of the shell."""
+    if name in _HISTORY_VARIABLES and value in ("", "0", "/dev/null"):
+        return [Match(rule("history.variable"))]
     return []
 
 

@@ -12,8 +12,10 @@ from .options import IGNORES_HELP, SHORT_HELP, ValueOptions, canonical, value_op
 
 _NOT_DRY = frozenset(("none", "false", "0", "no", "off"))
 _DRY_RUN = frozenset(
-    "--dry-run --dryrun --dry --simulate --just-print --what-if --whatif --noop --no-act --no-op --recon --print-only".split()
+    "--dry-run --dryrun --dry --simulate --just-print --what-if --whatif --noop --no-act --no-op "
+    "--recon --print-only --assumeno".split()
 )
+_INIT_SCRIPTS = ("/etc/init.d/", "/etc/rc.d/", "/usr/local/etc/rc.d/")
 _HELP_WORDS = frozenset(("help", "--help", "-help", "--usage", "-?", "/?", "-WhatIf"))
 
 
@@ -23,9 +25,9 @@ class Command:
     `name` is the program's family (`podman` is read as `docker`), `operands` what is neither an option nor its value.
     """
 
-    __slots__ = (
-        "args", "argv0", "cwd", "files", "letters", "maybe", "name", "operands", "program", "project", "stdin", "values", "words",
-    )  # fmt: skip
+    __slots__ = tuple(
+        "_met args argv0 cwd files letters maybe name operands program project stdin values words".split()
+    )
 
     def __init__(
         self,
@@ -38,10 +40,12 @@ class Command:
         files: Callable[[str], Value | None] | None = None,
         argv0: str = "",
     ) -> None:
+        self.argv0 = argv0 or name
+        if self.argv0.startswith(_INIT_SCRIPTS):
+            name, args = "service", [Arg(name), *args]  # the same as `service NAME ACTION`
         self.program = name
         self.name = canonical(name)
         self.args = args
-        self.argv0 = argv0 or name
         self.cwd = cwd
         self.project = project
         self.stdin = stdin
@@ -49,6 +53,7 @@ class Command:
         self.letters: set[str] = set()
         self.words: set[str] = set()
         self.values: list[tuple[str, Arg]] = []
+        self._met: dict[object, paths.Classes] = {}
         self.maybe: set[int] = set()
         """Places of operands that may be values of options that no table lists; rules read them both ways."""
         self.operands: list[Arg] = []
@@ -67,7 +72,11 @@ class Command:
                 operands.extend(args[index:])
                 break
             following = args[index] if index < count else None
-            took = self._long(arg, following, takes) if arg[1] == "-" or takes.wordy else self._cluster(arg, following, takes)
+            took = (
+                self._long(arg, following, takes)
+                if arg[1] == "-" or takes.wordy
+                else self._cluster(arg, following, takes)
+            )
             if took:
                 index += 1
             elif following is not None and following[:1] != "-" and not takes.flags and "=" not in arg:
@@ -134,6 +143,13 @@ class Command:
 
     def classes(self, path: str) -> paths.Classes:
         return paths.classes(path, self.cwd, self.project)
+
+    def met(self, of: Callable[[Command], Iterable[str]]) -> paths.Classes:
+        """Every class of the paths that `of` finds in this command: many rules ask for the same ones."""
+        found = self._met.get(of)
+        if found is None:
+            found = self._met[of] = frozenset().union(*(self.classes(path) for path in of(self)))
+        return found
 
     def any_class(self, wanted: Iterable[str], operands: Iterable[str]) -> bool:
         return any(not self.classes(operand).isdisjoint(wanted) for operand in operands)

@@ -14,8 +14,10 @@ _PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "de
 _FAR = frozenset(("home", "system", "outside", "root", "unknown"))
 # Tests of find that choose only some of the files.
 _NARROWING = frozenset(
-    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -size -empty -user -group -perm -inum "
-    "-links -lname -samefile -nouser -nogroup -maxdepth -newermt -uid -gid -used -executable -readable -writable -xtype -anewer -cnewer -fstype".split()
+    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer "
+    "-size -empty -user -group -perm -inum "
+    "-links -lname -samefile -nouser -nogroup -maxdepth -newermt -uid -gid -used -executable -readable "
+    "-writable -xtype -anewer -cnewer -fstype".split()
 )
 _MODE = re.compile(rf"0?[0-7]{{1,5}}|[-ugoa,+=rwxXst]*[+=-][rwxXstugo,+=-]*|{UNKNOWN}")
 _OPTION_CLUSTER = re.compile(r"-[RvcfhHLPn]+")
@@ -42,7 +44,10 @@ def find_wipes(command: Command, _: str) -> bool:
 
 
 def fd_deletes(command: Command, _: str) -> bool:
-    return any(arg in ("-x", "-X", "--exec", "--exec-batch") and _removes(command.args[place + 1 :]) for place, arg in enumerate(command.args))
+    return any(
+        arg in ("-x", "-X", "--exec", "--exec-batch") and _removes(command.args[place + 1 :])
+        for place, arg in enumerate(command.args)
+    )
 
 
 def fd_wipes(command: Command, _: str) -> bool:
@@ -63,7 +68,10 @@ def moves_protected(command: Command, _: str) -> bool:
 
 
 def globs_outside(command: Command, _: str) -> bool:
-    return any(operand.glob and not command.classes(operand).isdisjoint(_FAR) for operand in command.operands)
+    return any(
+        (operand.glob or "*" in operand) and not command.classes(operand).isdisjoint(_FAR)
+        for operand in command.operands
+    )
 
 
 def empties(command: Command, _: str) -> bool:
@@ -77,7 +85,9 @@ def empties(command: Command, _: str) -> bool:
 def overwrites_data(command: Command, _: str) -> bool:
     """Writes nothing, zeros or noise over a file that is named like a database."""
     sources = targets.read(command)
-    if command.name == "tee" or not any(source in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") for source in sources):
+    if command.name == "tee" or not any(
+        source in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") for source in sources
+    ):
         return False
     return command.any_class({"data"}, targets.written(command))
 
@@ -112,7 +122,10 @@ def shrinks(command: Command, _: str) -> bool:
 def _world_writable(mode: str) -> bool:
     if re.fullmatch(r"0*[0-7]{3,4}", mode):
         return int(mode[-1]) & 2 != 0
-    return any(re.match(r"(?:[ug]*[oa][ugoa]*|)[+=][rxXst]*w", clause) and not re.match(r"[+=]", clause) for clause in mode.split(","))
+    return any(
+        re.match(r"(?:[ug]*[oa][ugoa]*|)[+=][rxXst]*w", clause) and not re.match(r"[+=]", clause)
+        for clause in mode.split(",")
+    )
 
 
 def _special(mode: str) -> bool:
@@ -150,7 +163,10 @@ def mode_option(command: Command, parameter: str) -> bool:
 
 def acl_open(command: Command, _: str) -> bool:
     """An access list that lets others write, or opens something protected."""
-    opens = any(re.search(r"(?:^|,|:)(?:o|other|others)?:?:?[r-]?w", arg) and re.search(r"(?:^|,)(?:d:)?o", arg) for arg in command.args)
+    opens = any(
+        re.search(r"(?:^|,|:)(?:o|other|others)?:?:?[r-]?w", arg) and re.search(r"(?:^|,)(?:d:)?o", arg)
+        for arg in command.args
+    )
     return opens or command.any_class({"config", "credential", "startup", "home-root", "system-root"}, command.operands)
 
 

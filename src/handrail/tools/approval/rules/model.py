@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ....errors import RuleError
 from ..assessment import Reach, Severity
 
 BLOCK, ASK, NOTE = Severity.BLOCK, Severity.ASK, Severity.NOTE
-_ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_ID = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)+")
 
 
 class Effect(enum.StrEnum):
@@ -20,10 +21,6 @@ class Effect(enum.StrEnum):
     """Files, processes or settings of the machine on which the command runs."""
     REMOTE = "remote"
     """Something elsewhere: a cloud account, a registry, a repository host, a database server, another machine."""
-
-
-class RuleError(ValueError):
-    """A rule that cannot be used; the message names the rule and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +44,19 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
-            raise RuleError(f"rule {self.id!r}: an id is lower-case words with dots between, such as 'deploy.production'")
+            raise RuleError(
+                f"rule {self.id!r}: an id is lower-case words with dots between, such as 'deploy.production'"
+            )
         if not self.why:
             raise RuleError(f"rule {self.id!r}: say why it matters ('why')")
+        for field in ("uses", "match", "spare"):
+            if not isinstance(getattr(self, field), tuple):
+                raise RuleError(f"rule {self.id!r}: '{field}' is a list of texts")
         if not self.match or not self.spare:
             missing = "'match'" if not self.match else "'spare'"
-            raise RuleError(f"rule {self.id!r}: give examples that it must match and that it must spare; {missing} has none")
+            raise RuleError(
+                f"rule {self.id!r}: give examples that it must match and that it must spare; {missing} has none"
+            )
 
     @property
     def theme(self) -> str:

@@ -11,37 +11,64 @@ from .targets import read
 
 _URL = re.compile(r"(?i)(?:https?|ftps?|s3|gs|oci)://|\\\\\w")
 _KNOWN_INDEX = re.compile(
-    r"(?i)https?://(?:[\w.-]*\.)?(?:pypi\.org|pythonhosted\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|rubygems\.org|pytorch\.org|jsr\.io|github\.com|nvidia\.com|googleapis\.com)(?:/|$)"
+    r"(?i)https?://(?:[\w.-]*\.)?(?:pypi\.org|pythonhosted\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|"
+    r"rubygems\.org|pytorch\.org|jsr\.io|github\.com|nvidia\.com|googleapis\.com)(?:/|$)"
     r"|https?://(?:localhost|127\.0\.0\.1)(?:[:/]|$)"
 )
+_INDEX_OPTION = re.compile(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
 _METHODS = ("-X", "--request", "--method")
-_DELETING_URL = re.compile(r"(?i)_delete_by_query|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|$)|/_shutdown|/actuator/(?:shutdown|restart)")
+_DELETING_URL = re.compile(
+    r"(?i)_delete_by_query|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|"
+    r"$)|/_shutdown|/actuator/(?:shutdown|restart)|query=\W*(?:drop|truncate|delete)\b"
+)
 _SECRET_WORDS = re.compile(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN .*KEY")
 _SECRET_VARIABLE = re.compile(r"(?i)(?:SECRET|TOKEN|PASSW|API_?KEY|PRIVATE_?KEY|CREDENTIAL)")
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _BROAD = frozenset(("home-root", "root", "system-root", "home"))
 # Options whose value names a key or a certificate that is used, not sent.
 _KEY_OPTIONS = frozenset(
-    "-i -F -e -E -K -b -c -o -O -S --cert --key --cacert --capath --output --netrc-file --config --identity --output-document --ca-certificate "
-    "--certificate --private-key --cookie-jar --password-file --ssh-key --key-file --exclude --exclude-from --kubeconfig --env-file -out -CAfile -P -J".split()
+    "-i -F -e -E -K -b -c -o -O -S --cert --key --cacert --capath --output --netrc-file --config "
+    "--identity --output-document --ca-certificate "
+    "--certificate --private-key --cookie-jar --password-file --ssh-key --key-file --exclude "
+    "--exclude-from --kubeconfig --env-file -out -CAfile -P -J".split()
 )
+_SENT_BY = {"curl": frozenset(("-F",)), "wget": frozenset(("-i",)), "http": frozenset(("-F",))}
+_SCRIPTED = frozenset(("ftp", "sftp", "lftp", "smbclient", "tftp"))
+_UPLOADERS = frozenset(("curl", "wget", "netcat", "http", "socat"))
 _ONLY_BY_STDIN = frozenset("ssh sftp openssl gh glab git logger ping".split())
 _HOST_PATHS = re.compile(
-    r"/|/(?:etc|root|proc|sys|home|dev|boot|usr|var|bin|sbin|lib)/?|/var/run/docker\.sock|/run/docker\.sock|/run/containerd/?.*|/var/lib/docker/?|/var/run/?|/run/?|~|/home/[^/]+/?|"
+    r"/|/(?:etc|root|proc|sys|home|dev|boot|usr|var|bin|sbin|lib)/?|/var/run/docker\.sock|"
+    r"/run/docker\.sock|/run/containerd/?.*|/var/lib/docker/?|/var/run/?|/run/?|~|/home/[^/]+/?|"
     r"\$HOME|/Users(?:/[^/]+)?/?|/root/\.ssh|~/\.(?:ssh|aws|kube|docker)/?.*|/etc/.*|/var/lib/?"
 )
 
 
 def url(command: Command, _: str) -> bool:
     """An operand is an address. (`git+https` is not: package managers check what they clone.)"""
-    return any(_URL.match(operand) for operand in command.operands) or any(
-        _URL.match(value) for option, value in command.values if option in ("-i", "-U", "--install", "--from", "-jar", "-cp")
+    settings = {
+        value for option, value in zip(command.args, command.args[1:], strict=False) if _INDEX_OPTION.match(option)
+    }
+    return any(_URL.match(operand) and operand not in settings for operand in command.operands) or any(
+        _URL.match(value)
+        for option, value in command.values
+        if option in ("-i", "-U", "--install", "--from", "-jar", "-cp")
     )
 
 
 def untrusted_index(command: Command, _: str) -> bool:
     """Packages are taken from an index that is not the usual one."""
-    named = ("--index-url", "-i", "--extra-index-url", "--find-links", "-f", "--source", "-s", "--registry", "--default-index", "--trusted-host")
+    named = (
+        "--index-url",
+        "-i",
+        "--extra-index-url",
+        "--find-links",
+        "-f",
+        "--source",
+        "-s",
+        "--registry",
+        "--default-index",
+        "--trusted-host",
+    )
     args = command.args
     values = [*command.given(*named), *(args[place + 1] for place, arg in enumerate(args[:-1]) if arg in named)]
     return any(_URL.match(value) and not _KNOWN_INDEX.match(value) for value in values)
@@ -49,21 +76,22 @@ def untrusted_index(command: Command, _: str) -> bool:
 
 def downloaded(command: Command, _: str) -> bool:
     """An operand is a file that this very command fetched."""
-    return any((content := command.file(operand)) is not None and Taint.NETWORK in content.taints for operand in command.operands)
+    return any(
+        (content := command.file(operand)) is not None and Taint.NETWORK in content.taints
+        for operand in command.operands
+    )
 
 
-def runs_download(command: Command, _: str) -> bool:
-    if "/" not in command.argv0:
-        return False
-    content = command.file(command.argv0)
-    return content is not None and Taint.NETWORK in content.taints
+def stdin_network(command: Command, _: str) -> bool:
+    """What is piped in comes from the network."""
+    return command.stdin is not None and Taint.NETWORK in command.stdin.taints
 
 
 def netcat_runs(command: Command, _: str) -> bool:
     """netcat is told to run a program."""
-    return any(re.fullmatch(r"-[a-zA-Z]*[ec]", arg) and (command.program != "nc" or arg[-1] in "ec") for arg in command.args) or command.has(
-        ("--exec", "--sh-exec", "--lua-exec")
-    )
+    return any(
+        re.fullmatch(r"-[a-zA-Z]*[ec]", arg) and (command.program != "nc" or arg[-1] in "ec") for arg in command.args
+    ) or command.has(("--exec", "--sh-exec", "--lua-exec"))
 
 
 def _method_values(command: Command) -> Iterator[str]:
@@ -83,20 +111,33 @@ def method(command: Command, parameter: str) -> bool:
 
 def deleting_url(command: Command, _: str) -> bool:
     """An address that is known to delete or to shut down when it is asked by POST."""
-    posts = method(command, "post") or command.has(("-d", "--data*", "--json")) or command.operands[:1] == ["POST"]
+    posts = (
+        any("query=" in operand for operand in command.operands)
+        or method(command, "post")
+        or command.has(("-d", "--data*", "--json"))
+        or command.operands[:1] == ["POST"]
+    )
     return posts and any(_DELETING_URL.search(operand) for operand in command.operands)
 
 
 def searches_secrets(command: Command, _: str) -> bool:
     """A search for passwords or keys through a home directory or the whole system."""
     roots = [operand for operand in command.operands if not command.classes(operand).isdisjoint(_BROAD)]
-    wide = command.has(("-r", "-R", "--recursive", "--dereference-recursive")) or command.name in ("rg", "ag", "ack", "ugrep")
+    wide = command.has(("-r", "-R", "--recursive", "--dereference-recursive")) or command.name in (
+        "rg",
+        "ag",
+        "ack",
+        "ugrep",
+    )
     return bool(roots) and wide and any(_SECRET_WORDS.search(arg) for arg in command.args)
 
 
 def reads_found_secret(command: Command, _: str) -> bool:
     """Reads files that were found by a name like that of a key."""
-    return any("credential-name" in command.classes(path) and Taint.WIDE in path.taints for path in read(command))
+    return any(
+        Taint.WIDE in path.taints and ("credential-name" in command.classes(path) or Taint.CREDENTIAL in path.taints)
+        for path in read(command)
+    )
 
 
 def sends_secret(command: Command, _: str) -> bool:
@@ -108,25 +149,40 @@ def sends_secret(command: Command, _: str) -> bool:
         return any(arg in ("gist", "s_client") for arg in command.args)
     if any(Taint.CREDENTIAL in arg.taints for arg in command.args) and name not in ("ssh", "git"):
         return not _credential_is_header(command)
+    if (
+        name in _SCRIPTED
+        and command.stdin is not None
+        and _secret_paths(command, [Arg(word) for word in command.stdin.text.split()])
+    ):
+        return True
     if name in _ONLY_BY_STDIN:
-        return name in ("gh", "glab") and command.operands[:2] == ["gist", "create"] and _secret_paths(command, command.operands[2:])
+        return (
+            name in ("gh", "glab")
+            and command.operands[:2] == ["gist", "create"]
+            and _secret_paths(command, command.operands[2:])
+        )
     return _secret_paths(command, _sent(command))
 
 
 def _credential_is_header(command: Command) -> bool:
     """A token used to log in: it stands in a header or as the user, not in what is sent."""
     tainted = [arg for arg in command.args if Taint.CREDENTIAL in arg.taints]
-    logins = [value for option, value in command.values if option in ("-H", "--header", "-u", "--user", "-a", "--auth", "--oauth2-bearer", "-A")]
+    logins = [
+        value
+        for option, value in command.values
+        if option in ("-H", "--header", "-u", "--user", "-a", "--auth", "--oauth2-bearer", "-A")
+    ]
     return all(any(arg == value or arg.endswith(value) for value in logins) for arg in tainted)
 
 
 def _sent(command: Command) -> Iterator[Arg]:
     args = command.args
+    keys = _KEY_OPTIONS - _SENT_BY.get(command.name, frozenset())
     for place, arg in enumerate(args):
         before = args[place - 1] if place else ""
-        if before in _KEY_OPTIONS or (arg[:1] == "-" and "=" not in arg and "@" not in arg):
+        if before in keys or (arg[:1] == "-" and "=" not in arg and "@" not in arg):
             continue
-        if arg.partition("=")[0] in _KEY_OPTIONS:
+        if arg.partition("=")[0] in keys:
             continue
         yield from (Arg(piece) for piece in re.split(r"[@=<;,]", arg) if piece) if re.search(r"[@=<]", arg) else (arg,)
 
@@ -135,7 +191,12 @@ def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
     for piece in sent:
         if piece.startswith(("http:", "https:", "-")) or len(piece) > 400 or piece.endswith(".pub"):
             continue
-        if not command.classes(piece).isdisjoint(_SECRET_CLASSES):
+        kinds = command.classes(piece)
+        if (
+            not kinds.isdisjoint(_SECRET_CLASSES)
+            or piece in ("/etc/passwd", "/etc/group")
+            or (command.name in _UPLOADERS and "config" in kinds)
+        ):
             return True
     return False
 
@@ -146,7 +207,7 @@ def mounts_host(command: Command, _: str) -> bool:
         value = arg.partition("=")[2] if arg.startswith(("-v=", "--volume=", "--mount=", "--bind=", "-B=")) else ""
         if arg in ("-v", "--volume", "--mount", "-B", "--bind") and place + 1 < len(command.args):
             value = command.args[place + 1]
-        elif arg.startswith("-v/") or arg.startswith("-v~"):
+        elif arg.startswith(("-v/", "-v~")):
             value = arg[2:]
         source = re.search(r"(?:src|source)=([^,]+)", value)
         path = source[1] if source else value.partition(":")[0]
@@ -157,7 +218,12 @@ def mounts_host(command: Command, _: str) -> bool:
 
 def host_namespace(command: Command, _: str) -> bool:
     return any(
-        re.fullmatch(r"--(?:pid|userns|ipc|uts|cgroupns)=host|--cap-add=(?:ALL|SYS_ADMIN|SYS_PTRACE|SYS_MODULE|DAC_READ_SEARCH|CAP_SYS_ADMIN)|--security-opt=(?:apparmor|seccomp)[:=]unconfined|--device=/dev/(?:sd|nvme|mem|vd).*", arg)
+        re.fullmatch(
+            r"--(?:pid|userns|ipc|uts|cgroupns)=host|--cap-add=(?:ALL|SYS_ADMIN|SYS_PTRACE|SYS_MODULE|"
+            r"DAC_READ_SEARCH|CAP_SYS_ADMIN)|--security-opt=(?:apparmor|seccomp)[:=]unconfined|"
+            r"--device=/dev/(?:sd|nvme|mem|vd).*",
+            arg,
+        )
         for arg in (*command.args, *(f"{option}={value}" for option, value in command.values))
     )
 
@@ -166,7 +232,7 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "url": url,
     "untrusted-index": untrusted_index,
     "downloaded": downloaded,
-    "runs-download": runs_download,
+    "stdin-network": stdin_network,
     "netcat-runs": netcat_runs,
     "method": method,
     "deleting-url": deleting_url,

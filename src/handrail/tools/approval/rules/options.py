@@ -55,7 +55,9 @@ _SAME = {
     "powershell": "pwsh powershell.exe",
 }
 _CANONICAL = {name: family for family, names in _SAME.items() for name in names.split()}
-_VERSIONED = re.compile(r"(python|pip|pypy|ruby|perl|php|lua|node|psql|pg_ctl|clang|gcc|kubectl|go|java|gem)-?\d+(?:\.\d+)*")
+_VERSIONED = re.compile(
+    r"(python|pip|pypy|ruby|perl|php|lua|node|psql|pg_ctl|clang|gcc|kubectl|go|java|gem)-?\d+(?:\.\d+)*"
+)
 
 # Options that take a value as their next argument: letters and long names. A leading `=` says that long options are
 # never abbreviated; `-` that options have one dash (`-delete`) and letters are never combined; `!` that the list is
@@ -66,7 +68,8 @@ _VALUES = {
     "apachectl": "!k f D c C d e E",
     "apt-get": "o c t a option config-file target-release host-architecture",
     "awk": "!F v f",
-    "aws": "=profile region output endpoint-url query sql method",
+    "aws": "=profile region output endpoint-url query sql method desired-count desired-capacity max-size "
+    "min-size min-capacity",
     "az": "subscription output resource-group name n g o query ids vault-name",
     "bq": "project_id location dataset_id format",
     "cargo": "Z manifest-path target-dir registry token version vers index color config",
@@ -79,15 +82,21 @@ _VALUES = {
     "clickhouse-client": "=h u d q host port user password database query queries-file",
     "cp": "!t S target-directory suffix",
     "crontab": "!u",
-    "cryptsetup": "c h s l d S type cipher key-size hash key-file keyfile-size key-slot header uuid label iter-time pbkdf",
-    "curl": "=X d H F T o u A e b w x m K E c D r t z C y Y U Q request data header form upload-file output user data-binary "
-    "data-raw data-urlencode data-ascii url url-query json cookie cookie-jar referer user-agent proxy max-time connect-timeout "
-    "retry retry-delay cert key cacert capath resolve interface limit-rate range config form-string netrc-file output-dir "
+    "cryptsetup": "c h s l d S type cipher key-size hash key-file keyfile-size key-slot header uuid label iter-time "
+    "pbkdf",
+    "curl": "=X d H F T o u A e b w x m K E c D r t z C y Y U Q request data header form upload-file output "
+    "user data-binary "
+    "data-raw data-urlencode data-ascii url url-query json cookie cookie-jar referer user-agent proxy "
+    "max-time connect-timeout "
+    "retry retry-delay cert key cacert capath resolve interface limit-rate range config form-string "
+    "netrc-file output-dir "
     "write-out unix-socket continue-at stderr trace",
     "dd": "!",
     "dnf": "c x enablerepo disablerepo repo setopt releasever installroot config exclude",
-    "docker": "=H l host context config log-level tlscacert tlscert tlskey file project-name project-directory profile env-file "
-    "filter name network volume env publish user workdir entrypoint mount label hostname device platform format tag signal pid "
+    "docker": "=H l host context config log-level tlscacert tlscert tlskey file project-name project-directory "
+    "profile env-file "
+    "filter name network volume env publish user workdir entrypoint mount label hostname device "
+    "platform format tag signal pid "
     "ipc userns cap-add security-opt",
     "dpkg": "root admindir instdir",
     "efibootmgr": "!o c d l L p n t w e E i x bootorder disk loader label part bootnext timeout",
@@ -97,12 +106,15 @@ _VALUES = {
     "flyctl": "a c o r app config org region",
     "fuser": "!n namespace",
     "gcloud": "=project account configuration zone region format filter impersonate-service-account verbosity",
-    "gh": "=R X F H q f repo field header method jq template raw-field hostname input body title notes target visibility label",
+    "gh": "=R X F H q f repo field header method jq template raw-field hostname input body title notes "
+    "target visibility label",
     "git": "!C c git-dir work-tree namespace exec-path super-prefix config-env",
     "glab": "R F X f repo field method group",
     "gpasswd": "a d A M Q add delete administrators members root",
-    "gpg": "u r o homedir default-key recipient local-user output passphrase passphrase-file keyring keyserver pinentry-mode",
-    "grep": "!e f m A B C d D regexp file max-count after-context before-context context include exclude exclude-dir exclude-from",
+    "gpg": "u r o homedir default-key recipient local-user output passphrase passphrase-file keyring "
+    "keyserver pinentry-mode",
+    "grep": "!e f m A B C d D regexp file max-count after-context before-context context include exclude "
+    "exclude-dir exclude-from",
     "gsutil": "!o h i u",
     "hcloud": "=context config",
     "helm": "=n f namespace kube-context kubeconfig values set version timeout repo set-string",
@@ -111,15 +123,18 @@ _VALUES = {
     "http": "a o auth output session verify cert cert-key timeout proxy auth-type print style pretty",
     "install": "!m o g t S mode owner group target-directory suffix",
     "ip": "!f n B family netns batch rcvbuf",
-    "iptables": "!t s d j p i o m w table source destination jump protocol in-interface out-interface match dport sport",
+    "iptables": "!t s d j p i o m w table source destination jump protocol in-interface out-interface match dport "
+    "sport",
     "java": "-!cp classpath jar",
     "jj": "R r m repository revision message at-operation config",
-    "journalctl": "!u t p S U o b n D M g c unit lines since until output vacuum-size vacuum-time vacuum-files boot directory file "
+    "journalctl": "!u t p S U o b n D M g c unit lines since until output vacuum-size vacuum-time vacuum-files boot "
+    "directory file "
     "machine identifier priority grep cursor user-unit",
     "kafka-topics": "=bootstrap-server zookeeper topic command-config partitions replication-factor config",
     "kill": "!s n signal timeout q",
     "killall": "!s u n o y Z signal user older-than younger-than ns context",
-    "kubectl": "=n f l c o s k context kubeconfig namespace cluster user server token filename selector output as as-group "
+    "kubectl": "=n f l c o s k context kubeconfig namespace cluster user server token filename selector output as "
+    "as-group "
     "field-selector container replicas grace-period timeout kustomize type patch",
     "ln": "!t S target-directory suffix",
     "ls": "!I w T ignore width",
@@ -129,9 +144,12 @@ _VALUES = {
     "mkfs": "!t type",
     "mongorestore": "=h d c u p uri host port db collection archive username password nsInclude nsFrom nsTo",
     "mongosh": "=u p host port username password authenticationDatabase eval file",
+    "mount": "!o t L U O options types",
+    "nsenter": "t S G target",
     "mv": "!t S target-directory suffix",
     "mvn": "f P s D pl file activate-profiles settings projects",
-    "mysql": "!u h P D e S user host port database execute socket defaults-file defaults-extra-file default-character-set ssl-ca "
+    "mysql": "!u h P D e S user host port database execute socket defaults-file defaults-extra-file "
+    "default-character-set ssl-ca "
     "protocol login-path",
     "mysqladmin": "u h P S user host port socket defaults-file defaults-extra-file",
     "mysqldump": "u h P S r user host port socket result-file",
@@ -139,36 +157,43 @@ _VALUES = {
     "nmcli": "f m g c w fields mode get-values colors wait",
     "npm": "prefix registry tag otp access loglevel workspace w cache userconfig globalconfig scope before",
     "nvme": "=n s l namespace-id ses lbaf",
-    "openssl": "-!in out pass passin passout key cert CAfile connect inkey k kfile iv K S md days subj config extensions",
+    "openssl": "-!in out pass passin passout key cert CAfile connect inkey k kfile iv K S md days subj config "
+    "extensions",
     "pacman": "b r dbpath root config cachedir arch ignore",
     "parted": "!a align",
     "passwd": "n x w i R r mindays maxdays warndays inactive root repository",
     "pg_ctl": "!D m o l p t U N P pgdata mode log timeout options",
     "pkill": "!s g G P t u U F O signal pgroup group parent terminal euid uid pidfile older ns nslist session",
     "pnpm": "C F filter dir registry tag otp",
-    "psql": "c d f h p U v o L P F R T command dbname file host port username set variable output pset log-file field-separator",
+    "psql": "c d f h p U v o L P F R T command dbname file host port username set variable output pset "
+    "log-file field-separator",
     "pulumi": "=s C stack cwd config-file color",
     "rabbitmqctl": "n p t node vhost timeout",
     "redis-cli": "=h p s a n u i r t d D user pass uri host socket cert key cacert",
-    "restic": "=r p H repo password-file password-command cache-dir tag host keep-last keep-daily keep-weekly keep-monthly path",
+    "restic": "=r p H repo password-file password-command cache-dir tag host keep-last keep-daily keep-weekly "
+    "keep-monthly path",
     "rg": "e f g t T m A B C j M regexp file glob type type-not max-count after-context before-context context",
     "rm": "!",
     "rmdir": "!",
     "rpm": "root dbpath define",
-    "rsync": "=!e f B M T rsh exclude include exclude-from include-from filter rsync-path files-from backup-dir suffix password-file "
-    "port log-file bwlimit max-size min-size timeout chmod chown temp-dir partial-dir compare-dest link-dest out-format max-delete",
+    "rsync": "=!e f B M T rsh exclude include exclude-from include-from filter rsync-path files-from backup-dir "
+    "suffix password-file "
+    "port log-file bwlimit max-size min-size timeout chmod chown temp-dir partial-dir compare-dest "
+    "link-dest out-format max-delete",
     "scp": "!i F P o c l S J D",
     "screen": "!S p c h e T t",
     "sed": "!e f l s expression file line-length",
     "sftp": "!i F P o c l S J B b D",
     "shred": "!n s iterations size random-source",
+    "split": "!a b C l n t",
     "sqlcmd": "!S U P d Q q i o s h v",
     "sqlite3": "-cmd separator init newline nullvalue vfs",
     "ssh": "!i F p l o c b e m D I J L O Q R S W w E B",
     "su": "!c s g G w command shell group supp-group whitelist-environment",
     "supabase": "project-ref db-url workdir",
     "supervisorctl": "!c s u p configuration serverurl username password",
-    "systemctl": "=!H M t p s n o P host machine type property signal lines output root state job-mode kill-whom kill-who what when",
+    "systemctl": "=!H M t p s n o P host machine type property signal lines output root state job-mode kill-whom "
+    "kill-who what when",
     "tar": "!C f X T I b g H K L N V directory file exclude exclude-from files-from use-compress-program transform "
     "strip-components owner group mode mtime level listed-incremental newer checkpoint-action to-command",
     "tee": "!",
@@ -177,6 +202,7 @@ _VALUES = {
     "touch": "!d r t date reference time",
     "truncate": "!s r o size reference",
     "ufw": "!",
+    "umount": "!t O types test-opts",
     "unzip": "!d P x",
     "useradd": "b c d e f g G k K p s u R groups gid home-dir shell comment password uid expiredate inactive",
     "usermod": "c d e f g G l p s u R groups gid home shell login comment password uid expiredate",
@@ -184,7 +210,8 @@ _VALUES = {
     "vault": "=-address namespace ns ca-cert client-cert client-key field format mount version versions",
     "VBoxManage": "-!",
     "vercel": "t S A token scope local-config cwd",
-    "wget": "O o a U P e B t T w Q i D A R I X l output-document output-file directory-prefix post-file post-data body-file "
+    "wget": "O o a U P e B t T w Q i D A R I X l output-document output-file directory-prefix post-file "
+    "post-data body-file "
     "body-data method header user-agent tries timeout input-file user password ca-certificate certificate private-key",
     "wrangler": "c e config env command file",
     "xargs": "!",
@@ -215,8 +242,10 @@ class _ShortHelp(NamedTuple):
 
 SHORT_HELP = _ShortHelp(
     frozenset(
-        "docker docker-compose kubectl helm git gh glab cargo npm pnpm yarn terraform systemctl flyctl vercel wrangler poetry uv "
-        "hatch twine pulumi minikube kind k3d eksctl argocd flux restic borg rclone multipass virsh vagrant incus ufw firewall-cmd "
+        "docker docker-compose kubectl helm git gh glab cargo npm pnpm yarn terraform systemctl flyctl "
+        "vercel wrangler poetry uv "
+        "hatch twine pulumi minikube kind k3d eksctl argocd flux restic borg rclone multipass virsh "
+        "vagrant incus ufw firewall-cmd "
         "doctl hcloud conda mamba nomad consul vault etcdctl velero skaffold az gcloud ansible ansible-playbook".split()
     ),
     frozenset("shutdown halt poweroff reboot history".split()),

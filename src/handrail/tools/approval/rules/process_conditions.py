@@ -24,9 +24,7 @@ def _targets(command: Command) -> list[str]:
             skip, signal_seen = False, True
         elif arg in ("-s", "-n", "--signal"):
             skip = True
-        elif arg == "--":
-            signal_seen = True
-        elif arg[:1] == "-" and not signal_seen:
+        elif arg == "--" or (arg[:1] == "-" and not signal_seen):
             signal_seen = True
         elif arg.startswith("--"):
             continue
@@ -49,7 +47,9 @@ def kills_hard(command: Command, _: str) -> bool:
     if not _PROBES.isdisjoint(command.args):
         return False
     signal = command.value("-s", "-n", "--signal")
-    if (signal is not None and _HARD.fullmatch(signal)) or any(_HARD.fullmatch(arg) for arg in command.args[:2] if arg[:1] == "-"):
+    if (signal is not None and _HARD.fullmatch(signal)) or any(
+        _HARD.fullmatch(arg) for arg in command.args[:2] if arg[:1] == "-"
+    ):
         return True
     return any(Taint.WIDE in arg.taints or (UNKNOWN in arg and arg.taints) for arg in command.args)
 
@@ -60,7 +60,9 @@ def any_process(command: Command, _: str) -> bool:
         return False
     if command.has(("-u", "-U", "-P", "-t", "-g", "-G", "--euid", "--uid", "--parent")) or not command.operands:
         return False
-    return all(_EVERYTHING.fullmatch(operand) for operand in command.operands) and not command.has(("-0", "-l", "--list", "-c", "--count"))
+    return all(_EVERYTHING.fullmatch(operand) for operand in command.operands) and not command.has(
+        ("-0", "-l", "--list", "-c", "--count")
+    )
 
 
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {

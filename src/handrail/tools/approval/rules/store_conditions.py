@@ -83,12 +83,18 @@ _CLIENTS: dict[str, tuple[str, str]] = {
 _POSTED = ("curl", "http")
 SQL_CLIENTS = (*_CLIENTS, *_POSTED)
 _REDIS = re.compile(
-    r"(?i)(?:^|[\s;'\"(])(flushall|flushdb|swapdb|shutdown|debug\s+(?:segfault|sleep|reload)|script\s+flush|function\s+flush|config\s+(?:set|rewrite|resetstat)|cluster\s+(?:reset|forget|failover|flushslots|delslots)|"
-    r"failover|replicaof|slaveof|acl\s+(?:deluser|setuser|load)|client\s+kill|module\s+(?:load|unload)|reset|migrate|restore|bgrewriteaof)(?=$|[\s'\",);])"
+    r"(?i)(?:^|[\s;'\"(])(flushall|flushdb|swapdb|shutdown|debug\s+(?:segfault|sleep|reload)|"
+    r"script\s+flush|function\s+flush|config\s+(?:set|rewrite|resetstat)|cluster\s+(?:reset|forget|"
+    r"failover|flushslots|delslots)|"
+    r"failover|replicaof|slaveof|acl\s+(?:deluser|setuser|load)|client\s+kill|module\s+(?:load|unload)|"
+    r"reset|migrate|restore|bgrewriteaof)(?=$|[\s'\",);])"
 )
 _MONGO = re.compile(
-    r"(?i)dropDatabase|dropCollection|\.drop\(|deleteMany\(\s*(?:\{\s*\})?\s*[,)]|\.remove\(\s*(?:\{\s*\})?\s*[,)]|shutdownServer|dropUser|dropAllUsers|dropRole|dropIndex|"
-    r"updateMany\(\s*\{\s*\}|fsyncLock|replSetReconfig|rs\.(?:stepDown|remove|reconfig)|sh\.removeShard|killOp|createUser|grantRolesToUser|renameCollection|\bdrop\b.*:\s*['\"]|findAndModify.*remove|\.deleteMany\(|bulkWrite.*deleteMany"
+    r"(?i)dropDatabase|dropCollection|\.drop\(|deleteMany\(\s*(?:\{\s*\})?\s*[,)]|"
+    r"\.remove\(\s*(?:\{\s*\})?\s*[,)]|shutdownServer|dropUser|dropAllUsers|dropRole|dropIndex|"
+    r"updateMany\(\s*\{\s*\}|fsyncLock|replSetReconfig|rs\.(?:stepDown|remove|reconfig)|"
+    r"sh\.removeShard|killOp|createUser|grantRolesToUser|renameCollection|\bdrop\b.*:\s*['\"]|"
+    r"findAndModify.*remove|\.deleteMany\(|bulkWrite.*deleteMany"
 )
 
 
@@ -101,7 +107,11 @@ def sql(command: Command, _: str) -> bool:
 
 def _sql_texts(command: Command) -> Iterator[str]:
     if command.name in _POSTED:
-        yield from (value for option, value in command.values if option.startswith(("-d", "--data")) and re.match(r"(?i)\s*(?:drop|truncate|delete|alter)\b", value))
+        yield from (
+            value
+            for option, value in command.values
+            if option.startswith(("-d", "--data")) and re.match(r"(?i)\s*(?:drop|truncate|delete|alter)\b", value)
+        )
         return
     options, files = (part.split() for part in _CLIENTS[command.name])
     args = command.args
@@ -137,9 +147,14 @@ def redis(command: Command, _: str) -> bool:
     operands = command.operands
     whole = " ".join(operands)
     if _REDIS.search(whole) or (command.stdin is not None and _REDIS.search(command.stdin.text)):
-        return not (operands and operands[0].lower() in ("get", "set", "help", "hget", "keys", "echo", "exists", "ttl", "type"))
+        return not (
+            operands and operands[0].lower() in ("get", "set", "help", "hget", "keys", "echo", "exists", "ttl", "type")
+        )
     if operands and operands[0].lower() in ("del", "unlink", "hdel", "expire"):
-        return any(UNKNOWN in key or Taint.WIDE in key.taints or key.glob or "*" in key for key in operands[1:]) or len(operands) == 1
+        return (
+            any(UNKNOWN in key or Taint.WIDE in key.taints or key.glob or "*" in key for key in operands[1:])
+            or len(operands) == 1
+        )
     return False
 
 
@@ -149,7 +164,14 @@ def mongo(command: Command, _: str) -> bool:
 
 
 def memcached(command: Command, _: str) -> bool:
-    return command.name in ("memcflush", "memrm", "memcrm") or any(arg in ("flush_all", "flush", "shutdown") for arg in command.args)
+    return command.name in ("memcflush", "memrm", "memcrm") or any(
+        arg in ("flush_all", "flush", "shutdown") for arg in command.args
+    )
 
 
-CONDITIONS: dict[str, Callable[[Command, str], bool]] = {"sql": sql, "redis": redis, "mongo": mongo, "memcached": memcached}
+CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
+    "sql": sql,
+    "redis": redis,
+    "mongo": mongo,
+    "memcached": memcached,
+}

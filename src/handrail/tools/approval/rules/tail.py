@@ -8,32 +8,53 @@ from .command import Command
 from .data_programs import DATA_PROGRAMS
 
 _STRONG = (
-    "delete|destroy|purge|wipe|terminate|erase|nuke|drop|unpublish|obliterate|factory-?reset|deprovision|teardown|tear-down|decommission|"
-    "shutdown|poweroff|power-off|reboot|halt|force-stop|force-delete|hard-reset|shred|trash|eradicate|annihilate|dropdb|drop-db|undeploy|"
-    "terminate-all|unmount-all|umount-all|clean-all|rmi|rmtree|rmdir|remove-all|delete-all|kill-all|killall|wipe-all|stop-all|reset-all|"
-    "publish|yank|formatdisk|mkfs|flushall|flush-all|truncate|uninstall|unregister|deregister|remove|rm|del|kill|stop|restart|reset|revoke|prune|flush|"
-    "disable|detach|evict|drain|suspend|abort|cancel|expunge|empty|discard|rollback|revert|force-push|unlink|unset|unload|undefine|deactivate|forget|clear|format|zap|eject|rmv|rem"
+    "delete|destroy|purge|wipe|terminate|erase|nuke|drop|unpublish|obliterate|factory-?reset|"
+    "deprovision|teardown|tear-down|decommission|"
+    "shutdown|poweroff|power-off|reboot|halt|force-stop|force-delete|hard-reset|shred|trash|eradicate|"
+    "annihilate|dropdb|drop-db|undeploy|"
+    "terminate-all|unmount-all|umount-all|clean-all|rmi|rmtree|rmdir|remove-all|delete-all|kill-all|"
+    "killall|wipe-all|stop-all|reset-all|"
+    "publish|yank|formatdisk|mkfs|flushall|flush-all|truncate|uninstall|unregister|deregister|remove|"
+    "rm|del|kill|stop|restart|reset|revoke|prune|flush|"
+    "disable|evict|drain|suspend|abort|cancel|expunge|empty|discard|rollback|revert|force-push|unlink|"
+    "unset|unload|undefine|deactivate|forget|clear|format|zap|eject|rmv|rem"
 )
 # What these words mean as the very first operand is clear; further in only the unmistakable ones count.
 _FIRST = re.compile(rf"(?:{_STRONG})")
 _LATER = re.compile(
-    r"delete|destroy|purge|wipe|terminate|erase|nuke|drop|unpublish|obliterate|factory-?reset|teardown|remove|rm|uninstall|unregister|"
-    r"deregister|kill|stop|revoke|prune|reset|disable|del|shutdown|reboot|restart|flush|forget|clear|undeploy|delete-all|remove-all"
+    r"delete|destroy|purge|wipe|terminate|erase|nuke|drop|unpublish|obliterate|factory-?reset|teardown|"
+    r"remove|rm|uninstall|unregister|"
+    r"deregister|kill|stop|revoke|prune|reset|disable|del|shutdown|reboot|restart|flush|forget|clear|"
+    r"undeploy|delete-all|remove-all|publish|poweroff|rollback|truncate"
 )
 _COMPOUND = re.compile(
-    r"(?:delete|destroy|terminate|purge|wipe|erase|remove|drop|kill|uninstall|unregister|revoke|rm|del|reset|clear|flush|stop)[-_:.][a-z0-9_.-]+|"
-    r"[a-z0-9_.-]+[-_:.](?:delete|destroy|terminate|purge|wipe|erase|remove|drop|kill|uninstall|rm|del|reset|flush|shutdown|reboot|stop|clear|prune)"
+    r"(?:delete|destroy|terminate|purge|wipe|erase|remove|drop|kill|uninstall|unregister|revoke|rm|del|"
+    r"reset|clear|flush|stop)[-_:.][a-z0-9_.-]+|"
+    r"[a-z0-9_.-]+[-_:.](?:delete|destroy|terminate|purge|wipe|erase|remove|drop|kill|uninstall|rm|del|"
+    r"reset|flush|shutdown|reboot|stop|clear|prune)|"
+    r"(?:remove|delete|destroy|uninstall|purge|wipe|erase)[a-z]{2,}(?<![drs])|[a-z]{2,}(?:delete|"
+    r"remove|destroy|uninstall|(?<!p)reset|(?<!on)stop|kill)"
 )
 _OPTIONS = (
-    "--delete --destroy --purge --wipe --erase --uninstall --kill --shutdown --reboot --poweroff --halt --factory-reset --nuke --terminate "
-    "--remove --unregister --delete-all --remove-all --kill-all --drop --stop --prune --reset --reset-all --revoke --flush --restart --clear --clean-all "
-    "--empty --force-delete --overwrite-all --rm --del --disable --format-disk --unpublish --publish --rollback --logout --zap --unmount"
+    "--delete --destroy --purge --wipe --erase --uninstall --kill --shutdown --reboot --poweroff "
+    "--halt --factory-reset --nuke --terminate "
+    "--remove --unregister --delete-all --remove-all --kill-all --stop --prune --reset --reset-all "
+    "--revoke --restart --clean-all "
+    "--force-delete --overwrite-all --rm --del --disable --format-disk --unpublish --publish --rollback --zap --unmount"
 ).split()
 _OPTION_SET = frozenset((*_OPTIONS, *(option[1:] for option in _OPTIONS)))
-_COMPOUND_OPTION = re.compile(r"--?(?:delete|destroy|wipe|erase|purge|uninstall|terminate|kill)-(?!on|when|after|if|time|delay|timeout|policy|filter|level)[a-z-]+")
+_COMPOUND_OPTION = re.compile(
+    r"--del(?!i|a|t|e|u)[a-z]+|--?(?:delete|destroy|wipe|erase|purge|uninstall|terminate|kill|"
+    r"drop)-(?!on|when|after|if|time|delay|timeout|policy|filter|level)[a-z-]+"
+)
 _NOUN = re.compile(r"[a-z][a-z0-9_.:/-]{0,30}")
 _NAME = re.compile(
-    r"(?:.*[-_.])?(?:delete|destroy|purge|wipe|erase|uninstall|shutdown|reboot|poweroff|killall|nuke|remove|rm|stop|kill|reset|umount|unmount|drop|rmdir)(?:[-_.](?:all|force|sh|py|data|db|disk|fs))*"
+    r".*[-_.](?:remove|delete|purge|uninstall)\w+|(?:.*[-_.])?(?:delete|destroy|purge|wipe|erase|"
+    r"uninstall|shutdown|reboot|poweroff|killall|nuke|remove|rm|stop|kill|reset|umount|unmount|drop|"
+    r"rmdir|restart|disable|disconnect|poweroff)(?:[-_.](?:all|force|sh|py|data|db|disk|fs))*"
+)
+_CMDLET = re.compile(
+    r"(?:Remove|Stop|Clear|Disable|Uninstall|Reset|Restart|Format|Revoke|Suspend|Unregister|Unpublish)-[A-Z]\w+"
 )
 _NEVER_BY_NAME = frozenset("rm rmdir stop kill unmount umount remove drop reset systemd-umount".split())
 
@@ -50,7 +71,11 @@ def destructive(command: Command) -> bool:
         return True
     if any(_COMPOUND_OPTION.fullmatch(word) for word in command.words if len(word) > 8):
         return True
-    return name not in _NEVER_BY_NAME and len(name) > 4 and _NAME.fullmatch(name) is not None and "/" not in command.argv0
+    if _CMDLET.fullmatch(name):
+        return True
+    return (
+        name not in _NEVER_BY_NAME and len(name) > 4 and _NAME.fullmatch(name) is not None and "/" not in command.argv0
+    )
 
 
 def _by_words(command: Command) -> bool:
@@ -60,7 +85,12 @@ def _by_words(command: Command) -> bool:
         if len(operand) > 40:
             return False
         if (_FIRST if seen == 0 else _LATER).fullmatch(operand) or (seen < 3 and _COMPOUND.fullmatch(operand)):
-            return not (seen == 0 and place in maybe and len(operands) == place + 1 and operand in ("clear", "reset", "format", "empty"))
+            return not (
+                seen == 0
+                and place in maybe
+                and len(operands) == place + 1
+                and operand in ("clear", "reset", "format", "empty")
+            )
         if not _NOUN.fullmatch(operand) or "." in operand:
             if place in maybe:
                 continue

@@ -91,8 +91,7 @@ def _tar(command: Command) -> Paths:
             return folders
         place = next((index for index, arg in enumerate(command.args[:-1]) if arg == "-C"), -1)
         return [command.args[place + 1]] if place >= 0 else ()
-    archive = [value for value in command.given("-f", "--file") if value != "-"]
-    return archive
+    return [value for value in command.given("-f", "--file") if value != "-"]
 
 
 def _tar_sources(command: Command) -> Paths:
@@ -190,11 +189,16 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
 }
 _READS: dict[str, Callable[[Command], Paths]] = {
     **dict.fromkeys(
-        "cat tac head tail less more nl od xxd hexdump hd strings base64 base32 basenc bat cut sort uniq rev fold fmt pr column paste view most "
-        "zcat bzcat xzcat gzip bzip2 xz zstd split diff cmp comm iconv uuencode pbcopy xclip wl-copy vim nano emacs code open xdg-open source . mapfile "
-        "expand unexpand ul look shuf tsort join colordiff delta glow mdcat lolcat pygmentize highlight ccat age ssh-keygen bcat dog peco fzf sum cksum jwt "
-        "enca file-roller install-info soelim troff nroff cksfv mail mailx mutt sendmail msmtp zip 7z rar ar cpio pax croc wormhole "
-        "magic-wormhole ffsend transfer pastebinit nc netcat unshadow john hashcat sqlite3 keytool qrencode zbarimg step readarray".split(),
+        "cat tac head tail less more nl od xxd hexdump hd strings base64 base32 basenc bat cut sort uniq "
+        "rev fold fmt pr column paste view most "
+        "zcat bzcat xzcat gzip bzip2 xz zstd split diff cmp comm iconv uuencode pbcopy xclip wl-copy vim "
+        "nano emacs code open xdg-open source . mapfile "
+        "expand unexpand ul look shuf tsort join colordiff delta glow mdcat lolcat pygmentize highlight "
+        "ccat age bcat dog peco fzf sum cksum jwt "
+        "enca file-roller install-info soelim troff nroff cksfv mail mailx mutt sendmail msmtp zip 7z rar "
+        "ar cpio pax croc wormhole "
+        "magic-wormhole ffsend transfer pastebinit nc netcat unshadow john hashcat sqlite3 keytool "
+        "qrencode zbarimg step readarray".split(),
         _all,
     ),
     **dict.fromkeys("grep rg ag ack sed awk jq yq perl".split(), _after_pattern),

@@ -11,16 +11,26 @@ from .command import Command
 
 _WHOLE_TREE = frozenset((".", "*", ":/", "./", ":(top)", "/", "..", ":/*", ":", "'*'"))
 _RUNS_PROGRAMS = re.compile(
-    r"(?i)core\.(hookspath|sshcommand|pager|editor|fsmonitor|askpass|gitproxy|attributesfile|worktree|excludesfile)|alias\..*|credential\..*|"
-    r"include(if)?\..*|filter\..*|url\..*|safe\.directory|http\..*(proxy|sslverify|extraheader).*|gpg\..*program|diff\..*(command|external|textconv)|"
-    r"merge\..*driver|pager\..*|sequence\.editor|uploadpack\.packobjectshook|remote\..*\.(url|pushurl|uploadpack|receivepack|proxy)|protocol\..*allow|"
-    r"transfer\.fsckobjects|receive\.denynonfastforwards|receive\.denydeletes|commit\.gpgsign|init\.templatedir|submodule\..*update|browser\..*|web\.browser|man\..*\.cmd|difftool\..*|mergetool\..*cmd"
+    r"(?i)core\.(hookspath|sshcommand|pager|editor|fsmonitor|askpass|gitproxy|attributesfile|worktree|"
+    r"excludesfile)|alias\..*|credential\..*|"
+    r"include(if)?\..*|filter\..*|url\..*|safe\.directory|http\..*(proxy|sslverify|extraheader).*|"
+    r"gpg\..*program|diff\..*(command|external|textconv)|"
+    r"merge\..*driver|pager\..*|sequence\.editor|uploadpack\.packobjectshook|remote\..*\.(url|pushurl|"
+    r"uploadpack|receivepack|proxy)|protocol\..*allow|"
+    r"transfer\.fsckobjects|receive\.denynonfastforwards|receive\.denydeletes|commit\.gpgsign|"
+    r"init\.templatedir|submodule\..*update|browser\..*|web\.browser|man\..*\.cmd|difftool\..*|"
+    r"mergetool\..*cmd"
 )
 _FRAMEWORK_DB = re.compile(
-    r"db:(drop|reset|purge|schema:load|migrate:reset|migrate:redo|rollback|wipe|truncate\w*|setup|structure:load|seed:replant|drop:_unsafe|drop:all|migrate:down|forward|prepare:force)(:\w+)?|"
-    r"migrate:(fresh|reset|rollback|refresh|undo\w*|down|redo)|(seed|db:seed):undo\w*|flush|reset_db|sqlflush|sqlclear|clean_pyc|reset_schema|dropdb|drop_db|drop-db|init-db:force|"
-    r"ecto\.(drop|reset|rollback)|telescope:clear|queue:(clear|flush)|cache:clear-all|model:prune|schema:drop|schema:dump:prune|db:monitor:kill|"
-    r"doctrine:(database:drop|schema:drop|fixtures:load)|database:drop|migration:(revert|down|fresh)|delete_all|destroy_all|tmp:clear:all|createsuperuser|changepassword|remove_stale_contenttypes|clearsessions:all|"
+    r"db:(drop|reset|purge|schema:load|migrate:reset|migrate:redo|rollback|wipe|truncate\w*|setup|"
+    r"structure:load|seed:replant|drop:_unsafe|drop:all|migrate:down|forward|prepare:force)(:\w+)?|"
+    r"migrate:(fresh|reset|rollback|refresh|undo\w*|down|redo)|(seed|db:seed):undo\w*|flush|reset_db|"
+    r"sqlflush|sqlclear|clean_pyc|reset_schema|dropdb|drop_db|drop-db|init-db:force|"
+    r"ecto\.(drop|reset|rollback)|telescope:clear|queue:(clear|flush)|cache:clear-all|model:prune|"
+    r"schema:drop|schema:dump:prune|db:monitor:kill|"
+    r"doctrine:(database:drop|schema:drop|fixtures:load)|database:drop|migration:(revert|down|fresh)|"
+    r"delete_all|destroy_all|tmp:clear:all|createsuperuser|changepassword|remove_stale_contenttypes|"
+    r"clearsessions:all|"
     r"assets:clobber:all|down:force|typeorm|ef|db-drop|db_drop|downgrade|wipe"
 )
 _MIGRATION_DOWN = re.compile(r"(?i)downgrade|migrate:undo(:all)?|ef")
@@ -68,17 +78,24 @@ def text(command: Command, parameter: str) -> bool:
 def bus(command: Command, parameter: str) -> bool:
     """A method with such a name is called over D-Bus."""
     wanted = _globs(parameter)
-    return any(_one_of(word, wanted) for arg in command.args for word in (*arg.lower().split("."), arg) if _BUS.fullmatch(word))
+    return any(
+        _one_of(word, wanted) for arg in command.args for word in (*arg.lower().split("."), arg) if _BUS.fullmatch(word)
+    )
 
 
 def framework_db(command: Command, _: str) -> bool:
     """A task of a web framework that drops, empties or rolls back its database."""
+    if "migrate" in command.args and command.args[-1] == "zero":
+        return True
     for place, arg in enumerate(command.args[:8]):
         if not _FRAMEWORK_DB.fullmatch(arg):
             continue
         if arg in ("flush", "wipe", "ef", "typeorm", "createsuperuser", "changepassword", "downgrade"):
             before = command.args[place - 1] if place else ""
-            if not (before.endswith(("manage.py", "django-admin", "flask", "db")) or (arg == "flush" and command.name == "django-admin")):
+            if not (
+                before.endswith(("manage.py", "django-admin", "flask", "db"))
+                or (arg == "flush" and command.name == "django-admin")
+            ):
                 continue
         return True
     return False
@@ -92,24 +109,19 @@ def ansible_changes(command: Command, _: str) -> bool:
     return any(
         module.rpartition(".")[2]
         in (
-            "reboot shutdown user group service systemd file command shell raw script apt yum dnf package copy template lineinfile blockinfile cron "
-            "win_reboot win_shell win_command replace mount filesystem parted lvol authorized_key sysctl iptables ufw firewalld hostname unarchive get_url expect pip"
+            "reboot shutdown user group service systemd file command shell raw script apt yum dnf package copy "
+            "template lineinfile blockinfile cron "
+            "win_reboot win_shell win_command replace mount filesystem parted lvol authorized_key sysctl "
+            "iptables ufw firewalld hostname unarchive get_url expect pip"
         ).split()
         for module in modules
     )
 
 
-def init_script(command: Command, _: str) -> bool:
-    """A script of /etc/init.d and the like, with an action that changes the service."""
-    if not command.argv0.startswith(("/etc/init.d/", "/etc/rc.d/", "/usr/local/etc/rc.d/", "/etc/rc.d/init.d/", "init.d/")):
-        return False
-    return bool(command.operands) and command.operands[0] in (
-        "stop", "restart", "reload", "force-reload", "force-stop", "condrestart", "try-restart", "start", "disable", "onestop", "graceful", "kill", "zap",
-    )  # fmt: skip
-
-
 def shell_operand(command: Command, _: str) -> bool:
-    return any(operand.rsplit("/", 1)[-1] in ("sh", "bash", "zsh", "dash", "ksh", "fish", "su") for operand in command.operands)
+    return any(
+        operand.rsplit("/", 1)[-1] in ("sh", "bash", "zsh", "dash", "ksh", "fish", "su") for operand in command.operands
+    )
 
 
 def whole_tree(command: Command, _: str) -> bool:
@@ -132,7 +144,9 @@ def refspec(command: Command, _: str) -> bool:
 def git_config(command: Command, _: str) -> bool:
     """Sets, adds or removes an entry that makes git run something or go elsewhere."""
     operands = command.operands[1:]
-    reads = command.has(("--get", "--get-all", "--get-regexp", "-l", "--list", "--get-urlmatch", "--show-origin", "--name-only"))
+    reads = command.has(
+        ("--get", "--get-all", "--get-regexp", "-l", "--list", "--get-urlmatch", "--show-origin", "--name-only")
+    )
     if reads or not operands:
         return False
     if operands[0] in ("get", "list"):
@@ -145,13 +159,20 @@ def git_config(command: Command, _: str) -> bool:
 
 
 def pacman_removes(command: Command, _: str) -> bool:
-    return any(re.match(r"-R", word) for word in command.words) or "--remove" in command.words or any(
-        re.fullmatch(r"-Sc+|-Scc|-Sy{1,2}u?u{2}", word) for word in command.words
+    return (
+        any(re.match(r"-R", word) for word in command.words)
+        or "--remove" in command.words
+        or any(re.fullmatch(r"-Sc+|-Scc|-Sy{1,2}u?u{2}", word) for word in command.words)
     )
 
 
 def screen_quits(command: Command, _: str) -> bool:
     return "X" in command.letters and any(arg in ("quit", "kill") for arg in command.args)
+
+
+def stdin(command: Command, _: str) -> bool:
+    """Something is piped or redirected in."""
+    return command.stdin is not None
 
 
 def wide_operands(command: Command, _: str) -> bool:
@@ -168,7 +189,6 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "bus": bus,
     "framework-db": framework_db,
     "ansible-changes": ansible_changes,
-    "init-script": init_script,
     "shell-operand": shell_operand,
     "whole-tree": whole_tree,
     "staged-only": staged_only,
@@ -176,5 +196,6 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "git-config": git_config,
     "pacman-removes": pacman_removes,
     "screen-quits": screen_quits,
+    "stdin": stdin,
     "wide-operands": wide_operands,
 }

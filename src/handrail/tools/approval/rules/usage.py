@@ -4,10 +4,11 @@
     docker volume rm|prune                sub-commands in a row, after whatever global options
     gcloud ... delete                     up to four other words may stand between
     gpg --export-secret-* !--help         an option that begins so; and none of those after `!`
-    kubectl get secret* -o=yaml,json*     an option with one of these values
+    kubectl get secret* -o=yaml,json*     an option with one of these values (`-o=x|--output=x` for both of its names)
     rm -r|-R|--recursive @home|system     an operand that is a path of one of these classes
     cp >@startup                          a path that the program writes to (`<@`: that it reads)
-    shred +                               at least one operand beside the words before
+    dropdb +                              at least one operand beside the words before (`+2`: two)
+    shred @*                              the same, and the operands are paths: they say how far the action goes
     chmod {world-writable}                a condition that is written in Python (see `conditions`)
 
 Words and values may have `*` and `?`; the first word is one program or several with `|` between.
@@ -15,6 +16,8 @@ Words and values may have `*` and `?`; the first word is one program or several 
 
 from __future__ import annotations
 
+import enum
+import operator
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -28,7 +31,20 @@ from .command import Command
 _MOST_SKIPPED = 4
 _NOUN = re.compile(r"[A-Za-z][\w.:-]*")
 _SPECIAL = "-!@<>{+"
+_ANYWHERE = frozenset("*")
+_FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
+    "operands": operator.attrgetter("operands"),
+    "writes": targets.written,
+    "reads": targets.read,
+}
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
+
+
+class Spared(enum.Enum):
+    SPARED = "spared"
+
+
+SPARED = Spared.SPARED
 
 
 class PatternError(ValueError):
@@ -47,16 +63,16 @@ class Word(NamedTuple):
 
 class Option(NamedTuple):
     names: tuple[str, ...]
-    values: tuple[str, ...]
+    valued: tuple[tuple[str, tuple[str, ...]], ...]
 
     def matches(self, command: Command) -> bool:
-        if not self.values:
-            return command.has(self.names)
+        if self.names and command.has(self.names):
+            return True
         return any(
-            fnmatchcase(value.lower(), glob)
-            for option, value in command.values
-            if option in self.names or (option.startswith("--") and any(name.startswith(option) for name in self.names))
-            for glob in self.values
+            (option == name or (len(option) > 3 and name.startswith(option)))
+            and any(fnmatchcase(value.lower(), glob) for glob in globs)
+            for name, globs in self.valued
+            for option, value in (*command.values, *zip(command.args, command.args[1:], strict=False))
         )
 
 
@@ -65,7 +81,11 @@ class Places(NamedTuple):
     classes: frozenset[str]
 
     def matches(self, command: Command, rest: Sequence[Arg]) -> bool:
-        return command.any_class(self.classes, _paths(self.of, command, rest))
+        if self.classes == _ANYWHERE:
+            return bool(_paths(self.of, command, rest))
+        if rest is command.operands or self.of != "operands":
+            return not command.met(_FINDERS[self.of]).isdisjoint(self.classes)
+        return command.any_class(self.classes, rest)
 
 
 class Condition(NamedTuple):
@@ -95,7 +115,6 @@ class Usage:
             self.refuses.append(_term(part[1:]))
         elif part[0] == "+" and (part[1:] or "1").isdigit():
             self.least = int(part[1:] or 1)
-            self.where = self.where or "operands"
         elif part[0] in _SPECIAL:
             term = _term(part)
             self.needs.append(term)
@@ -108,7 +127,8 @@ class Usage:
             globs = tuple(choice for choice in choices if "*" in choice or "?" in choice)
             self.words.append(Word(frozenset(choices) - set(globs), globs))
 
-    def matches(self, command: Command) -> Reach | None:
+    def matches(self, command: Command) -> Reach | Spared | None:
+        """How far the action goes; SPARED when only what stands after `!` made it harmless; None when it is not met."""
         for term in self.needs:
             if isinstance(term, Option) and not term.matches(command):
                 return None
@@ -116,14 +136,14 @@ class Usage:
         if end < 0:
             return None
         rest = command.operands[end:] if end else command.operands
-        if len(rest) < self.least or not self._terms_hold(command, rest):
+        if len(rest) < self.least or not self._needs_hold(command, rest):
             return None
+        if any(_holds(term, command, rest) for term in self.refuses):
+            return SPARED
         return command.reach(_paths(self.where, command, rest)) if self.where else Reach.NOWHERE
 
-    def _terms_hold(self, command: Command, rest: Sequence[Arg]) -> bool:
-        return all(isinstance(term, Option) or _holds(term, command, rest) for term in self.needs) and not any(
-            _holds(term, command, rest) for term in self.refuses
-        )
+    def _needs_hold(self, command: Command, rest: Sequence[Arg]) -> bool:
+        return all(isinstance(term, Option) or _holds(term, command, rest) for term in self.needs)
 
 
 def programs(pattern: str) -> list[str]:
@@ -149,15 +169,14 @@ def _term(part: str) -> Term:
             raise PatternError(f"unknown condition {part!r}; known: {', '.join(sorted(conditions.CONDITIONS))}")
         return Condition(conditions.CONDITIONS[name], parameter)
     if sign == "-":
-        names, _, values = part.partition("=")
-        return Option(tuple(names.split("|")), tuple(values.lower().split(",")) if values else ())
+        choices = [choice.partition("=") for choice in part.split("|")]
+        valued = [(name, tuple(values.lower().split(","))) for name, equals, values in choices if equals]
+        return Option(tuple(name for name, equals, _ in choices if not equals), tuple(valued))
     raise PatternError(f"cannot read {part!r} in a usage pattern")
 
 
 def _paths(of: str, command: Command, rest: Sequence[Arg]) -> Sequence[Arg]:
-    if of == "writes":
-        return targets.written(command)
-    return targets.read(command) if of == "reads" else rest
+    return rest if of == "operands" else _FINDERS[of](command)
 
 
 def _find(words: Sequence[Word], command: Command, word: int = 0, at: int = 0) -> int:

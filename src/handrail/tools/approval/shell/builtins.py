@@ -54,6 +54,9 @@ def _exported(walk: Running, name: str, exports: bool) -> None:
 
 def _declare(walk: Running, call: Call) -> Value | None:
     flags = "".join(arg[1:] for arg in call.args if arg[:1] == "-")
+    if walk.locals is not None and "g" not in flags:
+        for name in (*(node.name for node in call.declared), *(str(arg) for arg in call.args if arg[:1] != "-")):
+            walk.locals.setdefault(name, walk.state.variables.get(name))
     if "A" in flags:
         for arg in call.args:
             if arg[:1] != "-":
@@ -198,14 +201,16 @@ def _let(walk: Running, call: Call) -> Value | None:
 
 
 def _eval(walk: Running, call: Call) -> Value | None:
-    text = Value(" ".join(call.args), taints_of(call.args), call.args[0].word if len(call.args) == 1 else None)
+    args = call.args[1:] if call.args[:1] == ["--"] else call.args
+    text = Value(" ".join(args), taints_of(args), args[0].word if len(args) == 1 else None)
     return walk.run_text(text, call.stdin, "eval", same_shell=True)
 
 
 def _source(walk: Running, call: Call) -> Value | None:
-    if not call.args:
+    args = call.args[1:] if call.args[:1] == ["--"] else call.args
+    if not args:
         return None
-    path = call.args[0]
+    path = args[0]
     if path in STDIN_PATHS:
         return walk.run_text(call.stdin or EMPTY, None, "stdin", same_shell=True)
     content = walk.read_file(path)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from . import lexical
 from .documents import DocumentParser
-from .scanner import MAX_WORDS
-from .syntax import Assignment, Command, Function, Literal, Part, Redirect, Simple, TooLarge, Word
+from .scanner import MAX_HERE_DOCUMENTS, MAX_WORDS
+from .syntax import Assignment, Command, DoubleQuoted, Function, Literal, Part, Quoted, Redirect, Simple, TooLarge, Word
 
 
 class SimpleParser(DocumentParser):
@@ -143,15 +143,22 @@ class SimpleParser(DocumentParser):
         self.position = match.end()
         if self.blanks(comments=False) in ("#", "\n", ""):
             raise self.fail("expected a target")
+        if operator in (">&", "<&") and self.at("-"):  # what follows the dash is a word of its own
+            self.position += 1
+            return Redirect(descriptor or "", operator, Word([Literal("-")], self.position - 1, self.position))
         target = self.word()
         if target is None:
             raise self.fail("expected a target")
         redirect = Redirect(descriptor or "", operator, target)
         if operator in ("<<", "<<-"):
-            raw = self.text[target.start : target.end].replace("\\\n", "")
-            redirect.quoted = any(char in raw for char in "'\"\\")
-            redirect.delimiter = _delimiter(raw)
+            delimiter = _delimiter(target)
+            if delimiter is None:
+                raise self.fail("a delimiter that is not plain")
+            redirect.delimiter = delimiter
+            redirect.quoted = target.literal() is None
             self.waiting.append(redirect)
+            if len(self.waiting) > MAX_HERE_DOCUMENTS:
+                raise TooLarge("more here-documents than are judged", self.position)
         return redirect
 
     def redirects(self) -> list[Redirect]:
@@ -167,26 +174,14 @@ class SimpleParser(DocumentParser):
             found.append(redirect)
 
 
-def _delimiter(raw: str) -> str:
-    """A here-document's delimiter: quotes are removed, nothing is expanded."""
-    if not any(char in raw for char in "'\"\\"):
-        return raw
-    out, place = [], 0
-    while place < len(raw):
-        char = raw[place]
-        if char == "\\":
-            out.append(raw[place + 1 : place + 2])
-            place += 2
-        elif char == "$" and raw[place + 1 : place + 2] == "'":
-            end = raw.find("'", place + 2)
-            out.append(lexical.decode_escapes(raw[place + 2 : end]))
-            place = end + 1
-        elif char == "'":
-            end = raw.find("'", place + 1)
-            out.append(raw[place + 1 : end])
-            place = end + 1
-        else:
-            if char != '"':
-                out.append(char)
-            place += 1
-    return "".join(out)
+def _delimiter(word: Word) -> str | None:
+    """A here-document's delimiter: quotes are removed, nothing is expanded. None for one that is not plain text."""
+    texts: list[str] = []
+    for part in word.parts:
+        inside = part.parts if isinstance(part, DoubleQuoted) else [part]
+        for piece in inside:
+            if not isinstance(piece, Literal | Quoted):
+                return None
+            texts.append(piece.text)
+    text = "".join(texts)
+    return None if "\n" in text else text

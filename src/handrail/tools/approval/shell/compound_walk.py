@@ -130,7 +130,7 @@ class CompoundWalk(Walk):
 
     def _function(self, node: Function, _: Value | None) -> Value:
         self.state.define(self.expander.one(node.name).text, Defined(node.body, self.frame, self.level))
-        return EMPTY
+        return EMPTY  # what nobody calls is followed at the end
 
     def _coprocess(self, node: Coprocess, _: Value | None) -> Value:
         with self.subshell():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .initialisers import prints_initialisation
 from .shell_state import SECRET_CLASSES
-from .values import Arg, Taint, Value, unknown
+from .values import Arg, Taint, Taints, Value, unknown
 from .wrappers import skip_options
 
 if TYPE_CHECKING:
@@ -30,7 +30,12 @@ _READERS = frozenset(
     "csplit ul cp".split()
 )
 _SECRET_STORES = frozenset("pass op vault security secret-tool bw gopass lpass keepassxc-cli".split())
-_LISTERS = frozenset("ls find ps fd fdfind locate plocate git docker kubectl pgrep lsof".split())
+_LISTERS = frozenset(
+    "ls find ps fd fdfind locate plocate git docker podman kubectl oc helm pgrep pidof lsof atq virsh aws "
+    "gcloud az gh".split()
+)
+_NOTHING: Taints = frozenset()
+_SECRET: Taints = frozenset((Taint.CREDENTIAL,))
 _ARCHIVERS = frozenset(("tar", "zip", "cpio", "7z", "rsync"))
 _COPIERS = frozenset(("cp", "mv", "ln", "install", "gcp", "rsync"))
 
@@ -56,24 +61,23 @@ def unknown_output(walk: Running, call: Call) -> Value:
     return unknown(taints)
 
 
-def _read_taints(walk: Running, arg: Arg) -> set[Taint]:
+def _read_taints(walk: Running, arg: Arg) -> Taints:
+    if not arg or arg[0] == "-":
+        return _NOTHING
     known = walk.known_file(arg)
     if known is not None:
-        return set(known.taints)
-    path = arg.removeprefix("if=")
-    if path[:1] == "-" or not path or walk.classes(path).isdisjoint(SECRET_CLASSES):
-        return set()
-    return {Taint.CREDENTIAL}
+        return known.taints
+    return _NOTHING if walk.classes(arg.removeprefix("if=")).isdisjoint(SECRET_CLASSES) else _SECRET
 
 
 def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:
     if name in ("env", "printenv", "set", "export", "declare"):
         return not arguments
-    if name in _SECRET_STORES:
+    if name in _SECRET_STORES or name == "history":
         return True
     if name in _ARCHIVERS:
         roots = [arg for arg in arguments if arg[:1] in ("~", "/")]
-        return any(not walk.classes(arg).isdisjoint(("home-root", "root")) for arg in roots)
+        return any(not walk.classes(arg).isdisjoint(("home-root", "root", "system-root")) for arg in roots)
     if name in ("find", "fd", "fdfind", "locate"):
         return any("credential-name" in walk.classes(arg) for arg in arguments if arg[:1] != "-")
     return False

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from .lexical import decode_escapes
-from .operators import shell_quoted
+from .operators import escaped
 from .values import EMPTY, UNKNOWN, Arg, Value, joined, taints_of
 
 _LONGEST = 1 << 17
@@ -61,7 +61,12 @@ def echo(args: Sequence[str]) -> str:
         start += 1
     text = " ".join(args[start:])
     interprets = "e" in letters and letters.rfind("e") > letters.rfind("E")
-    return (decode_escapes(text) if interprets else text) + ("" if "n" in letters else "\n")
+    return (_printed_escapes(text) if interprets else text) + ("" if "n" in letters else "\n")
+
+
+def _printed_escapes(text: str) -> str:
+    """As `echo -e` and `%b` have them: octal numbers begin with a zero, which does not count."""
+    return decode_escapes(re.sub(r"\\0([0-7]{1,3})", r"\\\1", text).split("\\c", 1)[0])
 
 
 def printf(args: Sequence[str]) -> str:
@@ -89,11 +94,11 @@ def _formatted(match: re.Match[str], rest: list[str]) -> str:
         precision = rest.pop(0) if rest else "0"
     value = str(rest.pop(0)) if rest else ""
     if letter == "b":
-        value = decode_escapes(value)
+        value = _printed_escapes(value)
     elif letter == "c":
         value = value[:1]
     elif letter == "q":
-        value = shell_quoted(value)
+        value = escaped(value)
     elif letter in "xXod":
         value = _number(value, letter)
     if precision is not None and precision.isdigit() and letter in "sb":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from .braces import MAX_FIELDS, expand_braces
@@ -23,7 +24,7 @@ from .values import EMPTY, NO_TAINTS, UNKNOWN, Arg, Either, Stored, Taints, Valu
 
 _MAX_ARGS = 100_000
 _PLAIN = re.compile(r"[^{~*?\[]*\Z")
-_GLOB = re.compile(r"[*?\[]")
+_GLOB = re.compile(r"[*?]|\[.")
 _TILDE = re.compile(r"~(?:([\w.-]+)|(\+|-)|)(?=[/:]|\Z)")
 
 LITERAL, QUOTED, SPLIT, BREAK = "literal", "quoted", "split", "break"
@@ -184,12 +185,13 @@ class _Splitter:
         self._started = self._started or bool(text)
 
     def _split(self, text: str, taints: Taints) -> None:
-        for number, chunk in enumerate(split_by(text, self._separators)):
-            if number:
-                self._flush()
+        for chunk, cut in cut_by(text, self._separators):
             if chunk:
                 self._add(chunk, taints)
                 self._glob = self._glob or bool(_GLOB.search(chunk))
+            if cut:
+                self._started = self._started or not cut.isspace()
+                self._flush()
 
     def _flush(self) -> None:
         if self._started:
@@ -200,13 +202,27 @@ class _Splitter:
         self._reset()
 
 
+def cut_by(text: str, separators: str) -> Iterator[tuple[str, str]]:
+    """The stretches between separators, each with what ends it; the last one ends with nothing."""
+    last = 0
+    pattern = _separator(separators)
+    for match in re.finditer(pattern, text) if pattern else ():
+        yield text[last : match.start()], match.group()
+        last = match.end()
+    yield text[last:], ""
+
+
 def split_by(text: str, separators: str, most: int = 0) -> list[str]:
     """Cut a text as IFS says: runs of blanks are one cut, every other separator is one of its own."""
+    pattern = _separator(separators)
+    return re.split(pattern, text, maxsplit=most) if pattern else [text]
+
+
+@functools.lru_cache(32)
+def _separator(separators: str) -> str:
     if not separators:
-        return [text]
+        return ""
     blanks = "".join(char for char in separators if char in " \t\n")
     others = "".join(char for char in separators if char not in " \t\n")
     space = f"[{blanks}]" if blanks else "(?!)"
-    if not others:
-        return re.split(f"{space}+", text, maxsplit=most)
-    return re.split(f"{space}*[{re.escape(others)}]{space}*|{space}+", text, maxsplit=most)
+    return f"{space}*[{re.escape(others)}]{space}*|{space}+" if others else f"{space}+"

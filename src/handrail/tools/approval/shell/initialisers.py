@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_COMPLETING = (
+_COMPLETING = frozenset(
     "poetry pip pip3 gh kubectl helm npm rustup uv vault hub minikube kind k3d kustomize flux argocd istioctl oc doctl stern "
-    "glab docker podman cosign talosctl op ng deno pnpm yarn just task chezmoi eksctl velero tilt skaffold"
+    "glab docker podman cosign talosctl op ng deno pnpm yarn just task chezmoi eksctl velero tilt skaffold".split()
 )
 _INITIALISING = "pyenv rbenv nodenv goenv jenv plenv tfenv zoxide starship mcfly atuin oh-my-posh thefuck navi fasd"
 # A name alone would be a hole: the arguments have to be those that print shell text.
@@ -45,7 +45,6 @@ _COMPLETION = r"(.* )?completions?\b.*"
 
 def prints_initialisation(name: str, args: Sequence[str]) -> bool:
     pattern = _ARGUMENTS.get(name)
-    arguments = " ".join(args)
-    if pattern is not None and re.fullmatch(pattern, arguments):
+    if pattern is not None and re.fullmatch(pattern, " ".join(args)):
         return True
-    return name in _COMPLETING.split() and re.fullmatch(_COMPLETION, arguments) is not None
+    return name in _COMPLETING and re.fullmatch(_COMPLETION, " ".join(args)) is not None

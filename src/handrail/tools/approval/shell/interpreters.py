@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .running import Running
 
 _SHELL_WORDS = "rcfile init-file command Command"
+_RAISERS = frozenset("sudo doas pkexec run0 please su".split())
 _URL = re.compile(r"https?://")
 
 
@@ -38,28 +39,26 @@ def _shell(walk: Running, call: Call) -> Value | None:
             return unknown()
         script, operands = operands[0], operands[1:]
     if script is not None:
-        return _with_arguments(walk, operands[1:], script.value(), call.stdin)
+        return _with_arguments(walk, operands, script.value(), call.stdin)
     if operands and "-s" not in given:
         return _run_file(walk, call, operands[0], operands[1:])
-    if (
-        walk.under
-        and not operands
-        and walk.under[-1] in ("sudo", "doas", "pkexec", "run0", "please")
-        and call.stdin is None
-    ):
-        walk.report("privilege.root_shell", [Arg(walk.under[-1]), *call.argv])
+    if not operands and not _RAISERS.isdisjoint(walk.under):
+        walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if call.stdin is not None:
         return walk.run_text(call.stdin, None, "stdin")
     return unknown()
 
 
 def _with_arguments(walk: Running, args: Sequence[Arg], script: Value, stdin: Value | None, how: str = "-c") -> Value:
-    saved = walk.state.arguments
-    walk.state.arguments = tuple(arg.value() for arg in args) or None
+    """Run a script with `$0` and what follows it."""
+    saved, name = walk.state.arguments, walk.state.settings["program"]
+    walk.state.name_program(args[0].value() if args else None)
+    walk.state.arguments = tuple(arg.value() for arg in args[1:]) or None
     try:
         return walk.run_text(script, stdin, how)
     finally:
         walk.state.arguments = saved
+        walk.state.name_program(name)
 
 
 def _run_file(walk: Running, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
@@ -74,7 +73,7 @@ def _run_file(walk: Running, call: Call, path: Arg, args: Sequence[Arg]) -> Valu
     hidden = content.text == UNKNOWN and not isinstance(content, Either)
     if hidden and not content.taints and not path.startswith("/dev/fd/"):
         return unknown()
-    return _with_arguments(walk, args, content, call.stdin, "source")
+    return _with_arguments(walk, [path, *args], content, call.stdin, "source")
 
 
 def _language(walk: Running, call: Call) -> Value | None:

@@ -22,6 +22,14 @@ _MAX_ITEMS = 64
 _MAX_LINES = 16
 _LONGEST_INPUT = 20_000
 _XARGS_WORDS = "arg-file delimiter replace max-lines max-args max-procs max-chars process-slot-var eof"
+FIND_CHOOSES = frozenset(
+    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -newermt -size -empty "
+    "-user -group -perm -inum -links -lname -samefile -nouser -nogroup -mindepth -uid -gid -anewer -cnewer -xtype".split()
+)
+"""Tests of find that choose only some of what it comes upon."""
+_FIND_PRINTS_OTHER = frozenset(
+    "-exec -execdir -printf -fprintf -ls -fls -delete -quit -ok -okdir -fprint -prune".split()
+)
 _PARALLEL_WORDS = (
     "jobs arg-file sshlogin colsep delay timeout results joblog halt load memfree retries workdir shuf-seed tagstring"
 )
@@ -31,8 +39,7 @@ def _find(walk: Running, call: Call) -> Value | None:
     args = call.args
     count = next((place for place, arg in enumerate(args) if arg[:1] in ("-", "(", "!")), len(args))
     roots: Sequence[Arg] = args[:count] or [Arg(".")]
-    names = [following for arg, following in itertools.pairwise(args) if arg in ("-name", "-iname", "-path")]
-    last = str(names[-1]) if names else UNKNOWN
+    found = [place for root in roots[:_MAX_ROOTS] for place in _found(root, args)]
     place = count
     while place < len(args):
         if args[place] not in ("-exec", "-execdir", "-ok", "-okdir"):
@@ -46,13 +53,23 @@ def _find(walk: Running, call: Call) -> Value | None:
             if "{}" not in arg:
                 command.append(arg)
                 continue
-            command += [
-                arg.like(arg.replace("{}", f"{root.rstrip('/')}/{last}"), taints=_WIDE) for root in roots[:_MAX_ROOTS]
-            ]
+            command += [arg.like(arg.replace("{}", path), taints=_WIDE) for path in found]
         with walk.wrapped("find"), walk.subshell():
             walk.run(command, None, functions=False, builtins=False)
         place = end
-    return None
+    if not _FIND_PRINTS_OTHER.isdisjoint(args):
+        return None
+    separator = "\0" if "-print0" in args else "\n"
+    return Value("".join(f"{path}{separator}" for path in found), frozenset(_WIDE))
+
+
+def _found(root: str, args: Sequence[Arg]) -> list[str]:
+    """Paths that find may come upon below a root: the root itself too, when nothing chooses among them."""
+    names = [following for arg, following in itertools.pairwise(args) if arg in ("-name", "-iname", "-path")]
+    below = root.rstrip("/")
+    if names:
+        return [f"{below}/{UNKNOWN}/{names[-1].lstrip('/')}"]
+    return [f"{below}/{UNKNOWN}"] if FIND_CHOOSES.intersection(args) else [root, f"{below}/{UNKNOWN}"]
 
 
 def _fd(walk: Running, call: Call) -> Value | None:
@@ -112,9 +129,10 @@ def _parallel(walk: Running, call: Call) -> Value | None:
 
 def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) -> list[Arg]:
     """How the input is cut: at NULs, at a delimiter, by line, else at blanks with quotes."""
-    if value is None or not value.known or len(value.text) > _LONGEST_INPUT:
+    if value is None or value.text.strip() == UNKNOWN or len(value.text) > _LONGEST_INPUT:
         return [make_arg(UNKNOWN, taints=(value.taints if value is not None else frozenset()) | _WIDE)]
     text = value.text
+    more = [] if value.known else [make_arg(UNKNOWN, taints=value.taints | _WIDE)]
     delimiter = given.get("-d") or given.get("--delimiter")
     if "-0" in given or "--null" in given:
         found = text.split("\0")
@@ -125,7 +143,7 @@ def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) 
     else:
         words = re.findall(r"(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s'\"\\])+", text)
         found = [re.sub(r"\\(.)|['\"]", r"\1", word) for word in words]
-    return [make_arg(item, taints=value.taints) for item in found if item][:_MAX_ITEMS]
+    return more + [make_arg(item, taints=value.taints) for item in found if item][:_MAX_ITEMS]
 
 
 def _with_items(walk: Running, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:
@@ -154,6 +172,10 @@ def _su(walk: Running, call: Call) -> Value | None:
         call.args, "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
     )
     args = list(call.args)
+    if args[start : start + 1] == ["-"]:  # a login shell
+        start += 1
+        _, more = skip_options(args[start:], "cgGsuwT", "command group supp-group shell user session-command")
+        options += more
     if start < len(args):  # options may follow the user
         _, more = skip_options(args[start + 1 :], "cgGsuwT", "command group supp-group shell user session-command")
         options += more

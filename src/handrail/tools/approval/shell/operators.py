@@ -46,10 +46,13 @@ def substring(text: str, offset: int, length: int | None) -> str:
 
 
 def shell_quoted(text: str) -> str:
-    """As `printf %q` and `${x@Q}` write it: one word again when it is read back."""
-    if text and re.fullmatch(r"[\w@%+=:,./-]+", text):
-        return text
+    """As `${x@Q}` writes it: one word again when it is read back."""
     return "'" + text.replace("'", "'\\''") + "'"
+
+
+def escaped(text: str) -> str:
+    """As `printf %q` writes it."""
+    return re.sub(r"([^\w@%+=:,./-])", r"\\\1", text) if text else "''"
 
 
 def pattern_regex(pattern: str) -> str:

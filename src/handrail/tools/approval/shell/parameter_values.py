@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z_]\w*|\d+")
 _DEFAULTS = frozenset((":-", "-", ":=", "=", ":+", "+", ":?", "?"))
 _MAX_CHAIN = 8
+# Their values stand for directories: what is cut out of them is not known.
+_PLACES = frozenset(("HOME", "PWD", "OLDPWD"))
 
 
 class ParameterValues:
@@ -155,7 +157,7 @@ class ParameterValues:
             return self._shell.prompt(value)
         if operator == "@" and argument.text == "A" and value.known:
             return Value(f"{name}={operators.shell_quoted(value.text)}", value.taints)
-        if not (value.known and argument.known and second.known):
+        if name in _PLACES or not (value.known and argument.known and second.known):
             return unknown(value.taints | argument.taints | second.taints)
         pattern = _pattern(part.argument, argument.text)
         try:
@@ -167,7 +169,7 @@ class ParameterValues:
         operator = part.operator
         missing = value is None or (len(operator) == 2 and value.text == "")
         if operator[-1] == "+":
-            return EMPTY if value is not None and missing else self._expander.one(part.argument)
+            return self._alternative(value, missing, part)
         if not missing and value is not None:
             return value
         if operator[-1] == "?":
@@ -177,10 +179,17 @@ class ParameterValues:
             self._shell.assign(name, default)
         return default
 
+    def _alternative(self, value: Value | None, missing: bool, part: Parameter) -> Value:
+        if value is not None:
+            return EMPTY if missing else self._expander.one(part.argument)
+        # It may have been set before this command.
+        both = Either((EMPTY, self._expander.one(part.argument)))
+        return self._shell.pick((id(part), "alternative"), both) or EMPTY
+
     def _substring(self, value: Value, part: Parameter) -> Value:
         offset = self.number(self._expander.one(part.argument))
         length = None if part.second is None else self.number(self._expander.one(part.second))
-        if not value.known or offset is None or (part.second is not None and length is None):
+        if part.name in _PLACES or not value.known or offset is None or (part.second is not None and length is None):
             return unknown(value.taints)
         return Value(operators.substring(value.text, offset, length), value.taints)
 

@@ -6,7 +6,7 @@ One pass, nothing is run. No region is read more than twice, and nesting is boun
 from __future__ import annotations
 
 from .compounds import CompoundParser
-from .syntax import AndOr, Compound, Pipeline, Script, ShellSyntaxError, TextMap
+from .syntax import AndOr, Compound, Literal, Pipeline, Redirect, Script, ShellSyntaxError, TextMap, Word
 
 
 class Parser(CompoundParser):
@@ -81,7 +81,10 @@ class Parser(CompoundParser):
         while True:
             if self.blanks() != "|" or self.at("||"):
                 return Pipeline(commands, negated, timed)
-            self.position += 2 if self.at("|&") else 1
+            if self.at("|&"):
+                commands[-1].redirects.append(Redirect("2", ">&", Word([Literal("1")], self.position, self.position)))
+                self.position += 1
+            self.position += 1
             self.newlines()
             commands.append(self.command())
 

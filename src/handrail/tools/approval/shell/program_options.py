@@ -36,6 +36,13 @@ _GIT_COMMAND_ENDS = (
     ".path",
     ".program",
 )
+_TMUX_LETTERS = {
+    **dict.fromkeys(("new", "new-session"), "cnstxyeFf"),
+    **dict.fromkeys(("neww", "new-window"), "cneFt"),
+    **dict.fromkeys(("splitw", "split-window"), "cleFtp"),
+    **dict.fromkeys(("respawn-pane", "respawnp", "respawn-window", "respawnw"), "cet"),
+    **dict.fromkeys(("popup", "display-popup"), "bcdehsStTwxy"),
+}
 
 
 def _run_option(walk: Running, text: str, of: Arg | None = None) -> None:
@@ -177,19 +184,9 @@ def _tmux(walk: Running, call: Call) -> Value | None:
     if not rest:
         return None
     name = str(rest[0])
-    if name in (
-        "new",
-        "new-session",
-        "neww",
-        "new-window",
-        "split-window",
-        "splitw",
-        "respawn-pane",
-        "respawn-window",
-        "popup",
-        "display-popup",
-    ):
-        more, _ = skip_options(rest[1:], "cnstxyeFfdhwTSBlp")
+    letters = _TMUX_LETTERS.get(name)
+    if letters is not None:
+        more, _ = skip_options(rest[1:], letters)
         _run_option(walk, " ".join(rest[1 + more :]))
     elif name in ("run", "run-shell", "if", "if-shell", "pipe-pane", "pipep"):
         more, _ = skip_options(rest[1:], "tdc")

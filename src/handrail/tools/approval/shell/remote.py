@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -46,11 +47,15 @@ def _container(walk: Running, call: Call) -> Value | None:
     container = CONTAINERS[call.name]
     start, _ = skip_options(call.args, container.letters, container.words)
     rest = call.args[start:]
-    for subcommand in container.subcommands.split() or [""]:
-        path = subcommand.split("/") if subcommand else []
-        if [str(arg) for arg in rest[: len(path)]] == path:
+    for path in _paths(container.subcommands):
+        if rest[: len(path)] == path:
             return _inside(walk, call, container, rest[len(path) :], path)
     return None
+
+
+@functools.cache
+def _paths(subcommands: str) -> tuple[list[str], ...]:
+    return tuple(subcommand.split("/") for subcommand in subcommands.split()) or ([],)
 
 
 def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg], path: list[str]) -> Value | None:
@@ -68,7 +73,6 @@ def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]
     with walk.wrapped(call.name):
         if container.remote:
             with walk.elsewhere(), walk.subshell():
-                walk.state.cwd = Value("/")
                 _run_all(walk, call, texts, command)
         else:
             with walk.subshell():

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 
 from ..rules import Command as Line
+from ..rules import on_assign
 from . import effects, emulate
 from .builtins import BUILTINS
 from .compound_walk import CompoundWalk
 from .handlers import Call, Handler, handler_of
-from .judgement import Limit
+from .judgement import Judgement, Limit
 from .languages import COMMAND_VARIABLES, INJECTING_VARIABLES
 from .names import possible_names
 from .operators import shell_quoted
-from .state import Defined
+from .state import Defined, State
 from .syntax import Assignment, Simple, Word
 from .values import EMPTY, UNKNOWN, Arg, Array, Either, Stored, Taint, Value, either, joined, taints_of, unknown
 
 MAX_WRAPPERS = 24
+_PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
 _SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
 
 
@@ -29,7 +32,13 @@ class Running(CompoundWalk):
     """The programs that this one was started through, outermost first."""
     remote = 0
     """How many machines or containers away from this one."""
+    locals: dict[str, Stored | None] | None = None
+    """What the function at hand has made its own, with what it was outside; None outside of functions."""
     _calls: tuple[str, ...] = ()
+
+    def __init__(self, judgement: Judgement, state: State) -> None:
+        super().__init__(judgement, state)
+        self._called: set[Defined] = set()
 
     def simple(self, node: Simple, stdin: Value | None) -> Value:
         self.place = (node.start, node.end)
@@ -50,6 +59,7 @@ class Running(CompoundWalk):
     def _only_assignments(self, node: Simple) -> Value:
         for assignment in node.assignments:
             self.make_assignment(assignment)
+            self._show_assignment(assignment.name)
             if assignment.name in self.exported:
                 self.on_assign(assignment.name, self.state.variables.get(assignment.name))
         reads, outputs = self.redirects(node.redirects, None)
@@ -74,6 +84,7 @@ class Running(CompoundWalk):
 
     def on_assign(self, name: str, value: Stored | None) -> None:
         """A variable that programs will see: some of them make programs run or load something."""
+        self._show_assignment(name)
         if isinstance(value, Array) or value is None or not value.text:
             return
         if name in COMMAND_VARIABLES:
@@ -81,6 +92,27 @@ class Running(CompoundWalk):
                 self.run_text(value, None, name)
         elif name in INJECTING_VARIABLES:
             self.report("env.inject", [name, value.text])
+
+    def _show_assignment(self, name: str) -> None:
+        value = self.state.variables.get(name)
+        if name == "PATH":
+            self._check_search_path(value)
+        elif name in _PROMPTS and isinstance(value, Value) and value.known:
+            self.prompt(value)
+        elif name == "PROMPT_COMMAND" and isinstance(value, Value):
+            self.run_text(value, None, name)
+        if isinstance(value, Value) and (matches := on_assign(name, value.text)):
+            self.judgement.add(matches, [name, value.text], self.span([]))
+
+    def _check_search_path(self, value: Stored | None) -> None:
+        """Programs that are looked for in a place where anyone can put them."""
+        if not isinstance(value, Value):
+            return
+        in_front, rest, _ = value.text.partition(UNKNOWN)
+        for directory in in_front.split(":")[: -1 if rest else None]:
+            if directory in ("", ".") or "temp" in self.classes(directory):
+                self.report("env.path", ["PATH", value.text])
+                return
 
     # Command lines
 
@@ -141,7 +173,7 @@ class Running(CompoundWalk):
     def _output(self, call: Call) -> Value:
         out = emulate.output(call.name, call.args, call.stdin, self.known_file)
         if out is None:
-            return effects.unknown_output(self, call)
+            out = effects.unknown_output(self, call)
         if call.name in ("tee", "sponge"):
             for arg in call.args:
                 if arg[:1] != "-":
@@ -158,9 +190,7 @@ class Running(CompoundWalk):
             if name == UNKNOWN and not name.quoted and len(argv) > 1:
                 self.run(argv[1:], stdin, declared=declared)  # it may be empty
             return unknown(name.taints)
-        outs = [
-            self.run([name.like(candidate), *argv[1:]], stdin, declared=declared) for candidate in map(_plain, names)
-        ]
+        outs = [self.run([_named(name, candidate), *argv[1:]], stdin, declared=declared) for candidate in names]
         return either(outs) or EMPTY
 
     def _alias_or_function(self, argv: Sequence[Arg], stdin: Value | None) -> Value | None:
@@ -178,20 +208,35 @@ class Running(CompoundWalk):
         # A shell that was started since has the function only if it was exported.
         return joined(outs) if all(function.level == self.level for function in found) else None
 
-    def _call(self, name: str, function: Defined, args: Sequence[Arg], stdin: Value | None) -> Value:
+    def _call(self, name: str, function: Defined, args: Sequence[Arg] | None, stdin: Value | None) -> Value:
+        self._called.add(function)
         if name in self._calls:
             if self.concurrent:
                 self.report("proc.fork_bomb", [name])
             return unknown()
         saved = self.state.arguments
-        self.state.arguments = tuple(arg.value() for arg in args)
+        self.state.arguments = None if args is None else tuple(arg.value() for arg in args)
         calls, self._calls = self._calls, (*self._calls, name)
+        outer, self.locals = self.locals, {}
         try:
             with self.inside(function.frame), self.nested():
                 return self.command(function.body, stdin)
         finally:
+            for variable, value in self.locals.items():
+                self.state.assign(variable, value)
+            self.locals = outer
             self._calls = calls
             self.state.arguments = saved
+
+    def definitions(self) -> None:
+        """Follow the functions and aliases that nothing has called: a shell that lives on keeps them for later."""
+        for name, functions in list(self.state.functions.items()):
+            for function in functions:
+                if function not in self._called:
+                    self._call(name, function, None, unknown())
+        for name, text in list(self.state.aliases.items()):
+            self.state.alias(name, None)
+            self.run_text(Value(f"{text.text} {UNKNOWN}", text.taints, text.word), None, "alias")
 
     def _made_program(self, name: Arg, call: Call) -> Value | None:
         """A program that the command itself has made: it is what was written into it."""
@@ -208,7 +253,7 @@ class Running(CompoundWalk):
     def _in_search_path(self, name: str) -> str:
         """Where a program is found, if a directory of PATH got it from this command."""
         search = self.state.variables.get("PATH")
-        if not isinstance(search, Value):
+        if search is self.state.first_path or not isinstance(search, Value):
             return ""
         for directory in search.text.split(":")[:32]:
             if self.known_file(f"{directory or '.'}/{name}") is not None:
@@ -256,6 +301,8 @@ class Running(CompoundWalk):
             self.state.cwd = cwd
 
 
-def _plain(name: str) -> str:
+def _named(name: Arg, candidate: str) -> Arg:
     """A name without what made it uncertain."""
-    return name.replace("*", "_").replace("?", "_").replace("[", "_").replace(UNKNOWN, "_")
+    made = name.like("[" if candidate == "[" else re.sub(f"[*?[{UNKNOWN}]", "_", candidate))
+    made.glob = False
+    return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 _ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
 _MAX_ELEMENTS = 4_096
-SECRET_CLASSES = frozenset(("credential", "credential-name"))
+SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
+
+
+_normalised = functools.lru_cache(4096)(paths.normalise)
 
 
 class ShellState:
@@ -80,8 +84,10 @@ class ShellState:
         return value
 
     def _argument(self, number: int) -> Value | None:
+        if number == 0:
+            return self.state.settings.get("program")
         arguments = self.state.arguments
-        if number == 0 or arguments is None:
+        if arguments is None:
             return None
         return arguments[number - 1] if number <= len(arguments) else EMPTY
 
@@ -177,7 +183,7 @@ class ShellState:
 
     def path(self, path: str) -> str:
         """A path as files are remembered by it."""
-        return paths.normalise(str(path), self.cwd, self.judgement.project)
+        return _normalised(str(path), self.cwd, self.judgement.project)
 
     def classes(self, path: str) -> frozenset[str]:
         return paths.classes(path, self.cwd, self.judgement.project)

@@ -6,7 +6,7 @@ Nothing is ever copied, so a thousand subshells cost no more than what they chan
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .frames import Frame
@@ -32,7 +32,7 @@ _VARIABLES, _FUNCTIONS, _ALIASES, _FILES, _SETTINGS = range(5)
 class State:
     """Variables, functions, aliases, files made by the command itself, working directory and arguments."""
 
-    def __init__(self, cwd: str) -> None:
+    def __init__(self, cwd: str, variables: Mapping[str, str | None] | None = None) -> None:
         self.variables: dict[str, Stored] = {
             "HOME": Value("~"),
             "IFS": Value(" \t\n"),
@@ -40,11 +40,15 @@ class State:
             "SHELL": Value("/bin/bash"),
             "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
         }
+        self.first_path = self.variables["PATH"]
+        for name, text in (variables or {}).items():
+            if name not in self.variables:
+                self.variables[name] = unknown() if text is None else Value(text)
         self.functions: dict[str, tuple[Defined, ...]] = {}
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}
         """What files hold that the command itself has written, by normalised path."""
-        self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None}
+        self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
         self._tables: tuple[dict[str, Any], ...] = (
             self.variables,
             self.functions,
@@ -62,6 +66,10 @@ class State:
     @arguments.setter
     def arguments(self, values: tuple[Value, ...] | None) -> None:
         self._set(_SETTINGS, "arguments", values)
+
+    def name_program(self, name: Value | None) -> None:
+        """What `$0` is."""
+        self._set(_SETTINGS, "program", name)
 
     @property
     def cwd(self) -> Value:

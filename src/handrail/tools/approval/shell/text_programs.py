@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .handlers import Call, Handler
 from .lexical import decode_escapes
-from .values import UNKNOWN, Arg, Value
+from .values import UNKNOWN, Arg, Value, unknown
 from .wrappers import skip_options
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ def _awk_program(walk: Running, text: Arg) -> None:
         _awk_run(walk, text, match[1].rpartition("(")[2], strings)
     for match in re.finditer(r"(?<!\|)\|(?![|&])&?\s*(?!\s*getline)([^;}\n|]+)", code):
         if re.search(r"\bprintf?\b[^;{}\n]*$", code[: match.start()]):
-            _awk_run(walk, text, match[1], strings)
+            _awk_run(walk, text, match[1], strings, unknown())
     for match in re.finditer(r"\bprintf?\b[^;}\n>]*>>?\s*\ue001(\d+)\ue001", code):
         walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
 
 
-def _awk_run(walk: Running, text: Arg, expression: str, strings: list[str]) -> None:
+def _awk_run(walk: Running, text: Arg, expression: str, strings: list[str], stdin: Value | None = None) -> None:
     """Run a concatenation: its strings are known, all else in it is not."""
     pieces = _AWK_STRING.split(expression)
     command = "".join(
@@ -65,7 +65,7 @@ def _awk_run(walk: Running, text: Arg, expression: str, strings: list[str]) -> N
         if command.startswith(UNKNOWN):
             walk.report("dynamic.script", [text])
         else:
-            walk.run_text(Value(command, text.taints), None, "-c")
+            walk.run_text(Value(command, text.taints), stdin, "-c")
 
 
 def _until_parenthesis(code: str, start: int) -> str:

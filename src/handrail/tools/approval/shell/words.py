@@ -88,7 +88,7 @@ class WordParser(Scanner):
             parts.append(self.backquote(in_double=False))
         elif char in "<>" and self.text.startswith("(", self.position + 1):
             self.position += 2
-            parts.append(ProcessSubstitution(self.until_parenthesis(), char))
+            parts.append(ProcessSubstitution(self.substituted(), char))
         else:
             return False
         return True
@@ -196,7 +196,7 @@ class WordParser(Scanner):
         return script
 
     def substituted(self) -> Script:
-        """The script of `$(..)`. A here-document that it asks for must end inside."""
+        """The script of `$(..)` and its kin. A here-document that it asks for must end inside."""
         outer, self.waiting = self.waiting, []
         script = self.until_parenthesis()
         if self.waiting:

@@ -28,6 +28,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "chroot": Wrapper(words="userspec groups", operands=1),
     "chrt": Wrapper("TPD", "sched-runtime sched-period sched-deadline", 1, inert="-m --max -p --pid"),
     "command": Wrapper(inert="-v -V"),
+    "coreutils": Wrapper(),
     "cpulimit": Wrapper("lpeP", "limit pid exe path"),
     "daemon": Wrapper("nupoCDFNlLAE", "name user pidfile output chdir chroot"),
     "daemonize": Wrapper("acelopuE"),
@@ -63,6 +64,10 @@ WRAPPERS: dict[str, Wrapper] = {
     "kitty": Wrapper("dTo"),
     "konsole": Wrapper("p", "workdir"),
     "lckdo": Wrapper("WE", operands=1),
+    **dict.fromkeys(
+        ("ld.so", "ld-linux.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "ld-musl-x86_64.so.1"),
+        Wrapper(words="library-path preload argv0 audit inhibit-rpath", inert="--list --verify --help"),
+    ),
     "linux32": Wrapper(),
     "linux64": Wrapper(),
     "ltrace": Wrapper("eopsuaAnlxFD"),

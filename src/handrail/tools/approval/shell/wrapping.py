@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 def wrap(walk: Running, call: Call) -> Value | None:
     """Run what a wrapper runs."""
-    name, wrapper = call.name, WRAPPERS[call.name]
-    start, options = skip_options(call.args, wrapper.letters, wrapper.words, assignments=wrapper.assignments)
+    name = call.name
+    wrapper = WRAPPERS.get(name)
+    if wrapper is None:  # a name like it with a number, such as `command1`
+        return None
+    letters = wrapper.letters + "".join(option[1] for option in wrapper.text.split() if len(option) == 2)
+    start, options = skip_options(call.args, letters, wrapper.words, assignments=wrapper.assignments)
     given = {option for option, _ in options}
     if not given.isdisjoint(wrapper.inert.split()):
         if name == "command" and start < len(call.args):
@@ -37,7 +41,7 @@ def wrap(walk: Running, call: Call) -> Value | None:
         return EMPTY
     if wrapper.raises and not rest and not given.isdisjoint(("-s", "-i", "--shell", "--login")):
         walk.report("privilege.root_shell", call.argv)
-    if not rest:
+    if not rest and not (name == "env" and {"-S", "--split-string"} & given):
         return effects.unknown_output(walk, call)
     return _run_inside(walk, call, wrapper, options, rest)
 

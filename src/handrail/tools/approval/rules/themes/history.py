@@ -10,7 +10,7 @@ RULES = (
         ASK,
         "erases the history of commands, or logs",
         uses=(
-            "history -c|-w|-d|-r|clear|--delete|--clear",
+            "history -c|-d|clear|--delete|--clear",
             "history {first:clear|delete|clear-session}",
             "fc -W|-p|-P",
             "set {any:+o} {any:history}",

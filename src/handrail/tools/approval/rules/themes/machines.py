@@ -10,23 +10,35 @@ RULES = (
         ASK,
         "stops, resets or destroys virtual machines or their storage",
         uses=(
-            "virsh destroy|undefine|shutdown|reboot|reset|delete|vol-delete|vol-wipe|pool-destroy|pool-delete|pool-undefine|net-destroy|net-undefine|snapshot-delete|snapshot-revert|managedsave-remove|detach-*|"
-            "suspend|blockcommit|blockpull|secret-undefine|iface-destroy|iface-undefine|nwfilter-undefine|save|setmem|setvcpus|send-key|inject-nmi|checkpoint-delete|dompmsuspend|nodedev-destroy|domrename|qemu-*",
+            "virsh destroy|undefine|shutdown|reboot|reset|delete|vol-delete|vol-wipe|pool-destroy|pool-delete|"
+            "pool-undefine|net-destroy|net-undefine|snapshot-delete|snapshot-revert|managedsave-remove|"
+            "detach-*|"
+            "suspend|blockcommit|blockpull|secret-undefine|iface-destroy|iface-undefine|nwfilter-undefine|save|"
+            "setmem|setvcpus|send-key|inject-nmi|checkpoint-delete|dompmsuspend|nodedev-destroy|domrename|"
+            "qemu-*",
             "vagrant destroy|halt|suspend|reload|package",
             "vagrant box|snapshot|plugin|cloud remove|prune|delete|restore|uninstall|pop|expunge",
-            "VBoxManage unregistervm|controlvm|closemedium|discardstate|modifymedium|modifyvm|storagectl|storageattach|natnetwork|hostonlyif|encryptmedium|extpack|dhcpserver|unattended",
+            "VBoxManage unregistervm|controlvm|closemedium|discardstate|modifymedium|modifyvm|storagectl|"
+            "storageattach|natnetwork|hostonlyif|encryptmedium|extpack|dhcpserver|unattended",
             "VBoxManage snapshot * delete|restore|restorecurrent",
             "VBoxManage hostonlyif|natnetwork|extpack|dhcpserver remove|uninstall|stop|cleanup",
             "multipass delete|purge|stop|suspend|restart|restore|unalias",
             "incus delete|stop|restart|rm|pause|kill|rebuild|restore",
-            "incus image|network|storage|profile|project|snapshot|cluster|config|remote|volume ... delete|rm|remove|unset|detach|evacuate|restore|device",
-            "qm destroy|stop|shutdown|reset|reboot|suspend|delsnapshot|rollback|unlink|disk|template|migrate|set|unlock|monitor|des*|delete",
+            "incus image|network|storage|profile|project|snapshot|cluster|config|remote|volume ... delete|rm|"
+            "remove|unset|detach|evacuate|restore|device",
+            "qmrestore|vzrestore --force",
+            "qm destroy|stop|shutdown|reset|reboot|suspend|delsnapshot|rollback|unlink|disk|template|migrate|"
+            "set|unlock|monitor|des*|delete",
             "pct destroy|stop|shutdown|reboot|suspend|delsnapshot|rollback|restore|unlock|set|delete",
             "pvesm remove|free|set",
-            "pveum|pvecm|pveceph|pvesh|pvesr|ha-manager|pvenode delete|remove|delnode|destroy|purge|disable|set|stop|user|role|acl|stopall",
+            "pveum|pvecm|pveceph|pvesh|pvesr|ha-manager|pvenode delete|remove|delnode|destroy|purge|disable|"
+            "set|stop|user|role|acl|stopall",
             "pveum ... delete|remove|del",
-            "vzctl|prlctl|prlsrvctl|xl|xm|xe|bhyvectl|vmctl|vm|jail|iocage|bastille|ezjail-admin|cbsd|zoneadm|vmadm|lxd|smolvm "
-            "destroy|stop|delete|shutdown|reset|reboot|unregister|halt|kill|uninstall|rm|remove|poweroff|pause|suspend|restart|vm-destroy|vm-shutdown|vm-reboot|snapshot-destroy|vdi-destroy|host-shutdown|host-reboot|rename|detach-disk|clean",
+            "vzctl|prlctl|prlsrvctl|xl|xm|xe|bhyvectl|vmctl|vm|jail|iocage|bastille|ezjail-admin|cbsd|zoneadm|"
+            "vmadm|lxd|smolvm "
+            "destroy|stop|delete|shutdown|reset|reboot|unregister|halt|kill|uninstall|rm|remove|poweroff|pause|"
+            "suspend|restart|vm-destroy|vm-shutdown|vm-reboot|snapshot-destroy|vdi-destroy|host-shutdown|"
+            "host-reboot|rename|detach-disk|clean",
             "xe {first:*-destroy|*-uninstall|*-shutdown|*-reboot|*-forget|*-delete|vm-reset-powerstate|sr-*}",
             "bhyvectl --destroy|--force-reset|--force-poweroff",
             "iocage|bastille|jail -r|destroy",
@@ -35,18 +47,23 @@ RULES = (
             "esxcli ... remove|set|shutdown|poweroff|reboot|kill|uninstall|delete|unmount|enter",
             "vim-cmd {first:vmsvc/power.*|vmsvc/destroy|vmsvc/unregister|vmsvc/snapshot.remove*|hostsvc/*}",
             "vmkfstools -U|-K|-P|-C|-i|-w",
-            "vmrun stop|reset|deleteVM|deleteSnapshot|revertToSnapshot|suspend|pause|deleteFileInGuest|killProcessInGuest",
+            "vmrun stop|reset|deleteVM|deleteSnapshot|revertToSnapshot|suspend|pause|deleteFileInGuest|"
+            "killProcessInGuest",
             "vmware-cmd|powercli|Remove-VM|Stop-VM|Restart-VM|Remove-VMSnapshot|Restore-VMSnapshot|Suspend-VM +",
             "machinectl remove|poweroff|terminate|reboot|disable|kill|set-limit|clean|stop",
-            "limactl|tart|vmtool|orbctl|utmctl|quickemu|quickget|cloud-hypervisor|firecracker|ignite|flintlock|krunvm|kcli|virter|terraform-libvirt|tmt|testcloud|nova|uvt-kvm|uvtool "
-            "delete|stop|kill|rm|remove|destroy|factory-reset|prune|unprotect|shutdown|suspend|reset|--delete-vm|--kill|clean",
+            "limactl|tart|vmtool|orbctl|utmctl|quickemu|quickget|cloud-hypervisor|firecracker|flintlock|krunvm|"
+            "kcli|virter|terraform-libvirt|tmt|testcloud|nova|uvt-kvm|uvtool "
+            "delete|stop|kill|rm|remove|destroy|factory-reset|prune|unprotect|shutdown|suspend|reset|"
+            "--delete-vm|--kill|clean",
             "quickemu --delete-vm|--delete-disk|--kill|--snapshot",
             "qemu-img resize --shrink",
             "qemu-img snapshot -d|-a",
             "qemu-img commit|rebase",
             "qemu-nbd -d|--disconnect",
-            "guestfish|virt-sysprep|virt-customize|virt-resize|virt-sparsify|virt-rescue|guestmount|virt-edit -a|-d|--add|--domain|--format !--ro",
-            "onevm|oneimage|onehost|onevnet|onedatastore|onetemplate|oneuser|onegroup|onecluster delete|terminate|undeploy|poweroff|stop|reboot|disable|flush|offline|suspend|recover|disk-detach|chown",
+            "guestfish|virt-sysprep|virt-customize|virt-resize|virt-sparsify|virt-rescue|guestmount|virt-edit "
+            "-a|-d|--add|--domain|--format !--ro",
+            "onevm|oneimage|onehost|onevnet|onedatastore|onetemplate|oneuser|onegroup|onecluster delete|"
+            "terminate|undeploy|poweroff|stop|reboot|disable|flush|offline|suspend|recover|disk-detach|chown",
             "wsl|wsl.exe --unregister|--shutdown|-t|--terminate|--uninstall",
             "docker-desktop|multipassd --factory-reset|stop",
             "anka delete|stop|registry|suspend",
@@ -60,7 +77,26 @@ RULES = (
             "boxes|proot-distro remove|reset",
             "proot-distro remove|reset|clear-cache",
         ),
-        match=("virsh destroy vm1", "vagrant destroy -f", "VBoxManage unregistervm vm --delete", "qm destroy 100", "pct destroy 101", "multipass delete --purge vm", "lxc delete -f c1", "wsl --unregister Ubuntu"),
-        spare=("virsh list", "vagrant status", "vagrant up", "VBoxManage list vms", "qm list", "multipass list", "lxc list", "machinectl list", "qemu-img info a.qcow2"),
+        match=(
+            "virsh destroy vm1",
+            "vagrant destroy -f",
+            "VBoxManage unregistervm vm --delete",
+            "qm destroy 100",
+            "pct destroy 101",
+            "multipass delete --purge vm",
+            "lxc delete -f c1",
+            "wsl --unregister Ubuntu",
+        ),
+        spare=(
+            "virsh list",
+            "vagrant status",
+            "vagrant up",
+            "VBoxManage list vms",
+            "qm list",
+            "multipass list",
+            "lxc list",
+            "machinectl list",
+            "qemu-img info a.qcow2",
+        ),
     ),
 )

@@ -16,7 +16,8 @@ RULES = (
             "init|telinit|/sbin/init 0|6|1|s|S|u|emergency|single",
             "openrc single|shutdown|reboot|halt",
             "systemctl reboot|poweroff|halt|kexec|rescue|emergency|soft-reboot|exit",
-            "systemctl start|isolate reboot*|poweroff*|halt*|shutdown*|rescue*|emergency*|kexec*|runlevel0*|runlevel6*|runlevel1*|ctrl-alt-del*",
+            "systemctl start|isolate reboot*|poweroff*|halt*|shutdown*|rescue*|emergency*|kexec*|runlevel0*|"
+            "runlevel6*|runlevel1*|ctrl-alt-del*",
             "loginctl|elogind-inhibit reboot|poweroff|halt",
             "dbus-send|busctl|gdbus|qdbus|qdbus6|qdbus-qt5 {bus:poweroff|reboot|halt|shutdown|restart|kexec}",
             "kexec -e|--exec",
@@ -38,8 +39,24 @@ RULES = (
             "rtcwake -m=off,disable",
             "tee|cp|dd|sponge {writes:/proc/sysrq-trigger}",
         ),
-        match=("reboot", "shutdown -h now", "shutdown now", "init 6", "systemctl reboot", "systemctl start reboot.target", "busctl call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b true"),
-        spare=("shutdown -c", "systemctl status", "init --version", "shutdown --help", "reboot --help", "last reboot", "runlevel"),
+        match=(
+            "reboot",
+            "shutdown -h now",
+            "shutdown now",
+            "init 6",
+            "systemctl reboot",
+            "systemctl start reboot.target",
+            "busctl call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b true",
+        ),
+        spare=(
+            "shutdown -c",
+            "systemctl status",
+            "init --version",
+            "shutdown --help",
+            "reboot --help",
+            "last reboot",
+            "runlevel",
+        ),
     ),
     Rule(
         "power.sysrq",
@@ -83,18 +100,27 @@ RULES = (
             "fence_* -o=off,reboot,cycle",
             "stonith_admin|crm_node --reboot|--fence|-B|-F|-R|--remove",
             "ansible {ansible-changes}",
-            "salt|salt-call|salt-ssh|salt-run {any:system.reboot|system.shutdown|system.halt|system.poweroff|cmd.run|file.remove|service.stop|service.restart|pkg.remove|user.delete|state.apply|cmd.script|pkg.purge|service.disable|user.add}",
+            "salt|salt-call|salt-ssh|salt-run {any:system.reboot|system.shutdown|system.halt|system.poweroff|"
+            "cmd.run|file.remove|service.stop|service.restart|pkg.remove|user.delete|state.apply|cmd.script|"
+            "pkg.purge|service.disable|user.add}",
             "pdsh|clush|mussh|pssh|parallel-ssh|dsh|fab|knife|bolt|mco {any:reboot|shutdown|poweroff|halt|delete|bulk}",
             "adb reboot|root|remount|disable-verity|uninstall|sideload|unroot",
-            "adb shell {text:*rm?-r*|*reboot*|*pm?uninstall*|*pm?clear*|*wipe*|*format*|*settings?put*|*am?force-stop*}",
-            "fastboot flash|erase|format|oem|flashing|reboot|update|flashall|set_active|-w|delete-logical-partition|wipe-super",
+            "adb shell {text:*rm?-r*|*reboot*|*pm?uninstall*|*pm?clear*|*wipe*|*format*|*settings?put*|"
+            "*am?force-stop*}",
+            "fastboot flash|erase|format|oem|flashing|reboot|update|flashall|set_active|-w|"
+            "delete-logical-partition|wipe-super",
             "fastboot -w",
             "heimdall flash|close-pc-screen",
             "idevicediagnostics|idevicerestore|ideviceinstaller shutdown|restart|sleep|-U|--uninstall|-e|--erase",
             "idevicerestore -e|--erase|-l",
             "cfgutil erase|restore|shut-down|restart|remove-app",
         ),
-        match=("ipmitool chassis power off", "ansible all -b -m reboot", "adb reboot bootloader", "fastboot erase userdata"),
+        match=(
+            "ipmitool chassis power off",
+            "ansible all -b -m reboot",
+            "adb reboot bootloader",
+            "fastboot erase userdata",
+        ),
         spare=("ipmitool sensor", "ansible all -m ping", "adb devices", "fastboot devices", "ipmitool chassis status"),
     ),
 )

@@ -11,6 +11,13 @@ RULES = (
         "a destructive sub-command or option of a program without rules of its own",
         uses=(),
         match=("lando-x destroy", "pueue-x group delete x", "mytool --uninstall", "appctl db drop"),
-        spare=("grep delete a.txt", "mkdir delete", "foo list", "foo show --delete-time", "foo --format json", "make destroy"),
+        spare=(
+            "grep delete a.txt",
+            "mkdir delete",
+            "foo list",
+            "foo show --delete-time",
+            "foo --format json",
+            "make destroy",
+        ),
     ),
 )

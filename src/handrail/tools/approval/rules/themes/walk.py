@@ -27,7 +27,7 @@ RULES = (
         spare=("echo x",),
     ),
     Rule(
-        "limit",
+        "limit.exceeded",
         ASK,
         "the command is too long, too deep or does too much to be judged",
         match=("( " * 200 + "ls" + " )" * 200,),
@@ -37,8 +37,15 @@ RULES = (
         "text.hidden",
         ASK,
         "holds characters that are not shown, or that change the order of what is",
-        match=("ls \u200b # \u202e safe", "r\u200bm x"),
+        match=("ls \u200b # \u202e safe",),
         spare=("echo '\u2192 \u2190'", "rg '\u00fcn\u00efcode' src"),
+    ),
+    Rule(
+        "env.path",
+        ASK,
+        "looks for programs where anyone can put them",
+        match=("PATH=/tmp/x:$PATH ls", "export PATH=.:$PATH; ls"),
+        spare=('export PATH="$HOME/.local/bin:$PATH"', "PATH=$PWD/node_modules/.bin:$PATH eslint ."),
     ),
     Rule(
         "code.exec_computed",

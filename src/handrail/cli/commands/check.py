@@ -1,0 +1,121 @@
+"""`handrail check`: say what a shell command would do, without running it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import exits, options
+
+if TYPE_CHECKING:
+    from ...tools.approval.assessment import Assessment, Finding
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("check")(check)
+
+
+def check(
+    command: Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command; or - to read it from stdin.")],
+    cwd: Annotated[
+        str | None, typer.Option("--cwd", metavar="FOLDER", help="Where it would start; by default, here.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say what a shell command would do, and whether it may: nothing is run.
+
+    The dangerous parts are marked, each with the rule that found it and why. Below stand the command lines that would
+    run, as far as they can be known: variables, quotes, wrappers and nested shells are followed.
+
+    \b
+    Examples:
+      handrail check 'rm -rf build/'
+      handrail check 'curl -s https://example.com/install.sh | sudo bash'
+      handrail check --json - < script.sh
+
+    Exit codes: 0 it may run, 3 a person would be asked, 4 it is blocked and nobody can allow it.
+    """
+    from ...config import load_config
+    from ...tools.approval.detect import assess
+    from ...tools.approval.rules.custom import configured
+    from ..output import emit_json
+
+    text = _from_stdin() if command == "-" else command
+    assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=configured(load_config()))
+    if as_json:
+        emit_json(assessment.as_dict())
+    else:
+        _show(assessment)
+    raise typer.Exit(_EXIT_CODES[assessment.verdict.value])
+
+
+_EXIT_CODES = {"allow": exits.ExitCode.OK, "ask": exits.ExitCode.DENIED, "block": exits.ExitCode.BLOCKED}
+_STYLES = {"block": "red", "ask": "yellow", "note": "cyan", "allow": "green"}
+_MAX_LINES_SHOWN = 20
+
+
+def _from_stdin() -> str:
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+def _show(assessment: Assessment) -> None:
+    from ..output import colours, emit, paint, visible
+
+    painted = colours(sys.stdout)
+    emit(
+        "".join(
+            paint(visible(text), _STYLES.get(severity, ""), on=painted and bool(severity))
+            for text, severity in _marked(assessment)
+        )
+    )
+    emit("")
+    for finding in assessment.findings:
+        _show_finding(assessment, finding, painted)
+    for segment in assessment.segments[:_MAX_LINES_SHOWN]:
+        emit(f"{paint('runs', 'dim', on=painted)}   {visible(_line(segment.argv))}")
+    if len(assessment.segments) > _MAX_LINES_SHOWN:
+        emit(f"       and {len(assessment.segments) - _MAX_LINES_SHOWN} more")
+    if assessment.unknown:
+        parts = ", ".join(dict.fromkeys(part.what for part in assessment.unknown))
+        emit(f"{paint('open', 'dim', on=painted)}   {visible(parts)}: known only when it runs")
+    verdict = assessment.verdict.value
+    emit(f"{paint(verdict, _STYLES[verdict], on=painted)}{' ' * (7 - len(verdict))}{_MEANING[verdict]}")
+
+
+_MEANING = {
+    "allow": "it would run without a question",
+    "ask": "a person would be asked",
+    "block": "it would not run, whoever allows it",
+}
+
+
+def _show_finding(assessment: Assessment, finding: Finding, painted: bool) -> None:
+    from ..output import emit, paint, visible
+
+    severity = finding.severity.value
+    emit(f"{paint(severity, _STYLES[severity], on=painted)}{' ' * (7 - len(severity))}{finding.rule}: {finding.why}")
+    start, end = finding.span
+    excerpt = assessment.command[start:end]
+    if (start, end) != (0, len(assessment.command)):
+        emit(f"       at {start}-{end}: {visible(_short(excerpt))}")
+
+
+def _marked(assessment: Assessment) -> list[tuple[str, str]]:
+    """The command cut into stretches, each with the gravest severity that is found there."""
+    from ...tools.approval.assessment import stretches
+
+    return [(text, severity.value if severity is not None else "") for text, severity in stretches(assessment)]
+
+
+def _line(argv: tuple[str, ...]) -> str:
+    from shlex import quote
+
+    return " ".join(arg if arg == "?" else quote(arg) for arg in argv)
+
+
+def _short(text: str, most: int = 120) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."

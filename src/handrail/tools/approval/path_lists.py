@@ -1,0 +1,123 @@
+"""Lists of places that matter: directories of the system, files of keys, files that run by themselves, devices."""
+
+from __future__ import annotations
+
+import re
+
+SYSTEM_TOP = frozenset(
+    "bin boot dev etc lib lib32 lib64 libx32 opt proc root run sbin srv sys usr var home mnt media nix snap "
+    "System Library Applications Users Volumes private".split()
+)
+# Below the top: as bad to lose as a directory of the top.
+SYSTEM_ROOTS = frozenset(
+    "/usr/bin /usr/sbin /usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share /usr/local /usr/include "
+    "/var/lib /var/spool "
+    "/var/backups /lib/modules /boot/efi /boot/grub /etc/systemd /lib/systemd /usr/lib/systemd /System/Library "
+    "/private/etc /private/var /var/lib/dpkg /etc/ssh /etc/pam.d".split()
+)
+TEMP = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")
+CONFIG = re.compile(r"/(?:etc|boot|bin|sbin|lib\w*|usr(?!/local(?:/|$)|/src(?:/|$))|System|Library|private/etc)(?:/|$)")
+STARTUP_DIRS = tuple(
+    (
+        "/etc/profile /etc/bash.bashrc /etc/bashrc /etc/zsh /etc/environment /etc/cron /etc/anacrontab "
+        "/etc/at. /etc/rc /etc/init /etc/systemd "
+        "/lib/systemd /usr/lib/systemd /run/systemd/system /usr/local/lib/systemd /var/spool/cron "
+        "/var/spool/at /etc/ld.so.preload /etc/pam.d "
+        "/etc/xdg/autostart /etc/X11/Xsession /etc/update-motd.d /etc/udev/rules.d /etc/NetworkManager/dispatcher.d "
+        "/etc/network/if- /etc/modules /etc/ld.so.conf /etc/sudoers /etc/doas.conf /Library/LaunchAgents "
+        "/Library/LaunchDaemons "
+        "/Library/StartupItems /etc/apt/apt.conf.d /etc/logrotate.d /etc/inittab /etc/local.d"
+    ).split()
+)
+CREDENTIALS = tuple(
+    (
+        "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d/* "
+        "/etc/master.passwd /etc/security/opasswd "
+        "/etc/ssh/ssh_host_*_key /etc/krb5.keytab /etc/ppp/*-secrets /etc/wireguard/*.conf "
+        "/etc/NetworkManager/system-connections/* "
+        "/etc/ssl/private/* /etc/letsencrypt/live/*/privkey.pem /etc/kubernetes/admin.conf /etc/rancher/k3s/k3s.yaml "
+        "/var/lib/kubelet/config.yaml /var/lib/kubelet/pki/* /etc/kubernetes/pki/* /proc/*/environ "
+        "/proc/*/mem /var/run/secrets/* /run/secrets/* /etc/shadow.bak /var/backups/shadow* "
+        "/var/lib/sss/db/* /etc/pki/tls/private/* ~/.ssh ~/.ssh/id_* ~/.ssh/*.pem ~/.ssh/*_rsa "
+        "~/.ssh/*_ed25519 ~/.ssh/*.key ~/.ssh/identity "
+        "~/.aws ~/.aws/credentials ~/.aws/cli/cache/* ~/.aws/sso/cache/* ~/.config/gcloud "
+        "~/.config/gcloud/* ~/.azure ~/.azure/* ~/.kube ~/.kube/config "
+        "~/.docker/config.json ~/.netrc ~/_netrc ~/.pgpass ~/.my.cnf ~/.mylogin.cnf ~/.git-credentials "
+        "~/.config/git/credentials ~/.npmrc "
+        "~/.yarnrc.yml ~/.pypirc ~/.gnupg ~/.gnupg/* ~/.config/gh ~/.config/gh/hosts.yml "
+        "~/.config/glab-cli/config.yml ~/.config/hub ~/.password-store ~/.password-store/* "
+        "~/.vault-token ~/.config/rclone/rclone.conf ~/.rclone.conf ~/.cargo/credentials* "
+        "~/.gem/credentials ~/.terraformrc ~/.terraform.d/credentials* "
+        "~/.mozilla/firefox/*/logins.json ~/.mozilla/firefox/*/key4.db ~/.mozilla/firefox/*/cookies.sqlite "
+        "~/.thunderbird/*/logins.json "
+        "~/.config/google-chrome/*/Login?Data ~/.config/chromium/*/Login?Data "
+        "~/.config/google-chrome/*/Cookies ~/.config/BraveSoftware/*/Login?Data "
+        "~/Library/Keychains ~/Library/Keychains/* ~/.local/share/keyrings ~/.local/share/keyrings/* "
+        "~/.config/op/* ~/.config/Bitwarden*/* "
+        "~/.config/doctl/config.yaml ~/.config/hcloud/cli.toml ~/.config/heroku/* ~/.fly/config.yml "
+        "~/.databrickscfg ~/.snowsql/config ~/.oci/config ~/.oci/*.pem "
+        "~/.config/configstore/*.json ~/.m2/settings.xml ~/.gradle/gradle.properties "
+        "~/.nuget/NuGet/NuGet.Config ~/.config/sops/age/keys.txt "
+        "~/.config/age/* ~/.age/* ~/.bitcoin/wallet.dat ~/.ethereum/keystore/* ~/.electrum/wallets/* "
+        "~/.config/solana/id.json ~/.s3cfg ~/.boto ~/.passwd-s3fs "
+        "~/.Xauthority ~/.ICEauthority ~/.config/anthropic/* ~/.config/openai/* ~/.huggingface/token "
+        "~/.cache/huggingface/token ~/.kaggle/kaggle.json ~/.smbcredentials"
+    ).split()
+)
+CREDENTIAL_NAMES = tuple(
+    (
+        "id_rsa id_dsa id_ecdsa id_ed25519 .env .env.* *.env *.pem *.keytab *.kdbx *.p12 *.pfx *.jks "
+        "credentials.json service-account*.json "
+        "serviceaccount*.json .netrc .pgpass .git-credentials .htpasswd secrets.yml secrets.yaml "
+        "secrets.json master.key kubeconfig"
+    ).split()
+)
+HARMLESS_NAMES = re.compile(
+    r"\.env\.(example|sample|template|dist|test|ci)|cacert\.pem|cert\.pem|.*\bpub(lic)?\b.*\.pem|"
+    r"fullchain\.pem|chain\.pem"
+)
+STARTUP = tuple(
+    (
+        "~/.bashrc ~/.bash_profile ~/.bash_login ~/.bash_logout ~/.bash_aliases ~/.profile ~/.zshrc "
+        "~/.zshenv ~/.zprofile ~/.zlogin ~/.zlogout ~/.kshrc "
+        "~/.cshrc ~/.tcshrc ~/.login ~/.config/fish/* ~/.xinitrc ~/.xprofile ~/.xsession ~/.xsessionrc "
+        "~/.config/autostart/* ~/.config/systemd/* "
+        "~/.local/share/systemd/* ~/Library/LaunchAgents/* ~/.ssh/authorized_keys* ~/.ssh/rc ~/.ssh/config "
+        "~/.ssh/environment ~/.gitconfig "
+        "~/.config/git/config ~/.vimrc ~/.vim/plugin/* ~/.config/nvim/* ~/.emacs ~/.emacs.d/init.el "
+        "~/.pam_environment ~/.inputrc ~/.forward ~/.procmailrc "
+        "~/.pythonrc* ~/.npmrc ~/.config/pip/pip.conf ~/.pip/pip.conf ~/.pypirc ~/.curlrc ~/.wgetrc "
+        "~/.gdbinit ~/.lldbinit ~/.tmux.conf ~/.screenrc ~/.config/environment.d/* "
+        "~/.config/plasma-workspace/* ~/.config/hypr/* ~/.config/sway/* ~/.config/i3/* ~/.irbrc "
+        "~/.Rprofile ~/.local/bin/sudo"
+    ).split()
+)
+HISTORY = tuple(
+    (
+        "~/.bash_history ~/.zsh_history ~/.zhistory ~/.history ~/.sh_history ~/.ash_history ~/.ksh_history "
+        "~/.local/share/fish/fish_history ~/.python_history ~/.node_repl_history "
+        "~/.mysql_history ~/.psql_history ~/.sqlite_history ~/.rediscli_history ~/.dbshell ~/.irb_history "
+        "~/.lesshst ~/.viminfo ~/.mongosh/mongosh_repl_history"
+    ).split()
+)
+OWN = tuple(
+    (
+        "~/.config/handrail ~/.config/handrail/* ~/.local/state/handrail ~/.local/state/handrail/* "
+        "~/.local/share/handrail ~/.local/share/handrail/* ~/Library/Application?Support/handrail "
+        "~/Library/Application?Support/handrail/* */.handrail/config.yaml"
+    ).split()
+)
+DATA_NAMES = tuple(
+    (
+        "*.db *.sqlite *.sqlite3 *.db3 *.mdb *.accdb *.duckdb *.rdb *.dbf *.ibd ibdata1 *.myd *.frm *.kdbx *.mdf *.ldf"
+    ).split()
+)
+BLOCK_DEVICE = re.compile(
+    r"/dev/(?:[shv]d[a-zX*?\[{]|xvd|nvme|mmcblk|dm-|md\d|md/|loop|r?disk\d|disk/|mapper/|vg\w*/|sr\d|"
+    r"nbd|zd|zvol/|bcache|drbd|pmem|mtd|"
+    r"mem$|kmem|port$|ada\d|da\d|root$|[*?]|s[*?]|sg\d|cciss/|rbd|\ue000)"
+)
+HARMLESS_DEVICE = re.compile(
+    r"/dev/(?:null|zero|full|tty|stdout|stderr|stdin|fd|u?random|pts|ptmx|shm|console|tcp|udp|dsp|"
+    r"audio|usb|input|video|snd|serial|ttyS|kvm|net)"
+)

@@ -1,0 +1,77 @@
+"""Ask all three about one text, and say in which way they differ."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+from .ours import Tree, ours
+from .theirs import NotComparable, bash, shfmt
+
+
+class Outcome(enum.StrEnum):
+    """How the three stand to one another."""
+
+    SAME = "all three read the same"
+    REFUSED = "we refuse it: a person is asked"
+    BASH_REFUSES = "bash refuses it: nothing would run"
+    SHFMT_REFUSES = "shfmt refuses it, bash reads the same as we"
+    SHFMT_DIFFERS = "shfmt reads something else, bash the same as we"
+    BASH_DIFFERS = "bash prints it otherwise, with the same words or as shfmt and we read it"
+    UNPRINTABLE = "what bash prints cannot be read again, shfmt reads something else or nothing"
+    DIFFERENT = "neither reads the same as we"
+
+
+def compare(text: str) -> Outcome:
+    text = text.rstrip("\\")  # bash drops a last backslash when it prints
+    mine = ours(text)
+    if mine is None:
+        return Outcome.REFUSED
+    try:
+        other = shfmt(text)
+    except NotComparable:
+        other = None
+    try:
+        real = bash(text)
+    except NotComparable:  # words that are no longer reserved behind a redirection, which is printed last
+        return Outcome.BASH_DIFFERS if mine == other else Outcome.UNPRINTABLE
+    if real is None:
+        return Outcome.BASH_REFUSES
+    if _as_printed(mine) == _as_printed(real):
+        return Outcome.SHFMT_REFUSES if other is None else Outcome.SAME if mine == other else Outcome.SHFMT_DIFFERS
+    # After a here-document bash prints no `;`: what can be compared then is the words.
+    same_words = "<<" in text and list(_words(mine)) == list(_words(real))
+    return Outcome.BASH_DIFFERS if mine == other or same_words else Outcome.DIFFERENT
+
+
+def _words(tree: Tree) -> Iterator[Tree]:
+    """Every word of every command, in order."""
+    if isinstance(tree, tuple) and tree and tree[0] == "simple":
+        yield from tree[2]
+    elif isinstance(tree, tuple):
+        for part in tree:
+            yield from _words(part)
+
+
+def _as_printed(tree: Tree) -> Tree:
+    """What stays the same when bash prints what it has read."""
+    if not isinstance(tree, tuple):
+        return tree
+    tree = tuple(map(_as_printed, tree))
+    kind = tree[0] if tree else None
+    if kind == "redirect" and tree[1] == "":
+        tree = (kind, "0" if tree[2][0] == "<" else "1" if tree[2][0] == ">" else "", *tree[2:])
+    if kind == "redirect" and tree[2] == "<>" and tree[1] in "01":  # printed as if the default were 1
+        return (kind, "", *tree[2:])
+    if kind == "[[":  # a lone word is printed as `-n word`
+        return (kind, tuple(word for word in tree[1] if word != (("text", "-n"),)), *tree[2:])
+    if kind == "function" and tree[2][0] != "group":  # printed inside braces
+        return (
+            kind,
+            tree[1],
+            ("group", (("list", False, (("", ("pipe", False, False, (tree[2],))),)),), ()),
+            *tree[3:],
+        )
+    if kind == "for((" and len(tree[1]) == 1:  # what is left out is printed as 1
+        return (kind, ";".join(part or "1" for part in tree[1][0][1].split(";")), *tree[2:])
+    return tree
