@@ -68,7 +68,7 @@ def _trial(line: JsonDict, judge: Judge, policy: Policy) -> Trial:
         line.get("details", {}),
     )
     tool = line["tool"]
-    judged = judge.judge(action, tool, asks_about_tool=policy.asks_about_tool(tool))
+    judged = judge.judge(action, tool, policy)
     ruling = policy.rule(judged, tool, granted=lambda _: False)
     would = "deny" if ruling.refused is not None else "ask" if ruling.open else "allow"
     rules = sorted({finding.rule for finding in judged.findings})

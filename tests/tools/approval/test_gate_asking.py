@@ -211,7 +211,7 @@ class TestWaiting:
 
         used, more_threads, allowed = asyncio.run(scenario())
         assert used < 20_000_000
-        assert more_threads == 0
+        assert more_threads <= 0  # idle workers may have ended meanwhile
         assert allowed == 200
 
 

@@ -178,6 +178,30 @@ def test_one_forbidden_action_forbids_the_call() -> None:
     assert approver.requests == []
 
 
+class TestOwnRules:
+    RULES = (
+        "approval_rules:\n  deploy.production:\n    why: it goes to the customers\n    uses: ['make deploy']\n"
+        "    match: [make deploy]\n    spare: [make build]\n"
+    )
+
+    def test_a_rule_of_the_user_asks_and_its_answer_can_last(self, home: Path) -> None:
+        (home / "config.yaml").write_text(self.RULES)
+        here, approver = gate(path=home / "config.yaml"), RecordingApprover([Decision.SESSION])
+        assert review(here, "make build") == "allowed"
+        assert "it goes to the customers" in review(here, "make deploy")
+        assert review(here, "make deploy", approver=approver, session_id="s") == "allowed"
+        assert review(here, "sudo -u me make deploy", session_id="s") == "allowed"
+
+    def test_it_asks_in_a_container_too_for_who_knows_where_it_reaches(self, home: Path) -> None:
+        (home / "config.yaml").write_text(self.RULES)
+        action = command("make deploy", environment="docker", isolated=True, reaches_host=False)
+        assert review(gate(path=home / "config.yaml"), action).startswith("Not run:")
+
+    def test_one_that_cannot_be_used_lets_nothing_pass(self, home: Path) -> None:
+        (home / "config.yaml").write_text(self.RULES.replace("spare: [make build]", "spare: [make deploy]"))
+        assert "should be spared" in review(gate(path=home / "config.yaml"), HARMLESS)
+
+
 class TestBrokenConfiguration:
     def test_a_file_that_breaks_while_running_allows_nothing_until_it_is_mended(self, home: Path) -> None:
         path = home / "config.yaml"

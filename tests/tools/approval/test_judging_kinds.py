@@ -107,7 +107,7 @@ class TestCode:
 
 
 def test_a_judge_that_fails_makes_it_a_question() -> None:
-    def fails(text: str, cwd: str) -> Assessment:
+    def fails(*_: Any) -> Assessment:
         raise RecursionError
 
     here = ApprovalGate(assess=fails)
@@ -132,10 +132,10 @@ class TestKinds:
 
     @pytest.mark.parametrize("cwd", ["", "/", "//", "/srv/.."])
     def test_a_project_that_is_everything_is_no_bound(self, cwd: str) -> None:
-        assert not kind_of("fs.rm", Reach.PROJECT, cwd=cwd, environment="local").can_last
+        assert not kind_of("fs.rm", Reach.PROJECT, root=cwd, environment="local").can_last
 
     def test_every_reach_is_a_kind_of_its_own(self) -> None:
-        kinds = [kind_of("fs.rm", reach, cwd="/srv/app", environment="local") for reach in Reach]
+        kinds = [kind_of("fs.rm", reach, root="/srv/app", environment="local") for reach in Reach]
         for one in kinds:
             assert [other for other in kinds if one.covers(other)] == ([one] if one.can_last else [])
 
@@ -143,14 +143,14 @@ class TestKinds:
         "rule", ["dynamic.command", "rce.download_to_shell", "parse.error", "limit", "text.hidden"]
     )
     def test_what_can_be_anything_never_lasts(self, rule: str) -> None:
-        assert not kind_of(rule, Reach.NOWHERE, cwd="/x", environment="local").can_last
+        assert not kind_of(rule, Reach.NOWHERE, root="/x", environment="local").can_last
         with pytest.raises(ValueError, match="asked about each time"):
             parse_kind(f"{rule}@nowhere")
 
 
 def test_the_gate_itself_costs_little(home: Path, tmp_path: Path) -> None:
     """All that is done for a harmless command but judging it: the settings are looked at, and it is recorded."""
-    quick = ApprovalGate(Settings(path=home / "config.yaml"), folder=tmp_path, assess=lambda text, _: Assessment(text))
+    quick = ApprovalGate(Settings(path=home / "config.yaml"), folder=tmp_path, assess=lambda text, *_: Assessment(text))
     actions, context = [command(HARMLESS)], ToolContext(tool="terminal")
     assert quick.review(actions, context) is None
     with costs_less_than(0.5):

@@ -65,8 +65,9 @@ def can_be_anything(rule: str) -> bool:
     return rule.startswith(_ANYTHING)
 
 
-def kind_of(rule: str, reach: Reach, *, cwd: str, environment: str) -> Kind:
-    root = posixpath.normpath(cwd) if reach is Reach.PROJECT and cwd else ""
+def kind_of(rule: str, reach: Reach, *, root: str, environment: str) -> Kind:
+    """`root` is the folder in which work is expected."""
+    root = posixpath.normpath(root) if reach is Reach.PROJECT and root else ""
     if reach is Reach.PROJECT and not root.strip("/."):
         return Kind(rule, Reach.UNKNOWN, "", environment)  # a project that is everything is no bound
     return Kind(rule, reach, root, environment)

@@ -16,13 +16,16 @@ from .typed import read_typed
 
 if TYPE_CHECKING:
     from .own import Own
+    from .policy import Policy
+    from .rules import Rulebook
 
 log = logging.getLogger(__name__)
 
-# The command, the directory where it would run.
-Assess = Callable[[str, str], Assessment]
+# A command, the action that it is part of, and the rules that hold (None: those that come with Handrail).
+Assess = Callable[[str, Action, "Rulebook | None"], Assessment]
 
-_OUR_THEMES_ELSEWHERE = ("tool.", "hook.")
+# Rules of this module that are about the machine where the action runs.
+_HERE = ("judge.", "input.", "code.", "own.")
 _RULE_CHARACTERS = re.compile(r"[^a-z0-9_.-]+")
 _INTERPRETERS = {
     "python": "python3 -c",
@@ -47,14 +50,10 @@ class Judged(NamedTuple):
 
     def is_remote(self, finding: Finding) -> bool:
         """Whether the effect is elsewhere than on the machine where it runs."""
-        if finding.rule.startswith(_OUR_THEMES_ELSEWHERE):
-            return True
-        from .rules import Effect, rule
+        from .rules import Effect, builtin
 
-        try:
-            return rule(finding.rule).effect is Effect.REMOTE
-        except KeyError:
-            return False
+        rule = builtin().rules.get(finding.rule)
+        return rule.effect is Effect.REMOTE if rule is not None else not finding.rule.startswith(_HERE)
 
 
 class Judge:
@@ -63,32 +62,32 @@ class Judge:
     def __init__(self, assess: Assess, own: Own) -> None:
         self._assess, self._own = assess, own
 
-    def judge(self, action: Action, tool: str, *, asks_about_tool: bool) -> Judged:
-        judged = _WAYS[action.kind](self, action, tool)
-        if asks_about_tool:
+    def judge(self, action: Action, tool: str, policy: Policy) -> Judged:
+        judged = _WAYS[action.kind](self, action, tool, policy.rulebook)
+        if policy.ask_tools and policy.asks_about_tool(tool):
             name = rule_name("tool", tool)
             listed = Finding(name, Severity.ASK, f"approvals.ask_tools lists {tool}", (0, len(action.text)))
             judged = judged._replace(findings=(*judged.findings, listed))
         return judged
 
-    def _command(self, action: Action, _: str) -> Judged:
-        assessment = self._assessed(action.text, action.cwd)
+    def _command(self, action: Action, _: str, rulebook: Rulebook | None) -> Judged:
+        assessment = self._assessed(action.text, action, rulebook)
         findings = assessment.findings
         if not action.isolated and (usual := self._own.in_usual_place(action)) is not None:
             whole = (0, len(action.text))
-            ours = [found for found in self._assessed(usual, action.cwd).findings if found.rule.startswith("own.")]
+            ours = [found for found in self._assessed(usual, action, None).findings if found.rule.startswith("own.")]
             findings = (*(replace(found, span=whole) for found in ours), *findings)
         return Judged(action, findings, tuple([segment.argv for segment in assessment.segments]))
 
-    def _assessed(self, text: str, cwd: str) -> Assessment:
+    def _assessed(self, text: str, action: Action, rulebook: Rulebook | None) -> Assessment:
         try:
-            return self._assess(text, cwd)
+            return self._assess(text, action, rulebook)
         except Exception as error:  # noqa: BLE001  what could not be judged is asked about, whatever went wrong
             log.warning("a command could not be judged: %s: %s", type(error).__name__, error)
             why = "it could not be judged"
             return Assessment(text, (Finding("judge.failed", Severity.ASK, why, (0, len(text)), (), Reach.UNKNOWN),))
 
-    def _code(self, action: Action, _: str) -> Judged:
+    def _code(self, action: Action, tool: str, rulebook: Rulebook | None) -> Judged:
         """Code is judged as the command that would run it."""
         language = str(action.details.get("language", "python")).lower()
         interpreter = _INTERPRETERS.get(language)
@@ -98,26 +97,26 @@ class Judge:
                 action, (Finding("code.unknown", Severity.ASK, why, (0, len(action.text)), (), Reach.UNKNOWN),)
             )
         command = f"{interpreter} {shlex.quote(action.text)}"
-        judged = self._command(action._replace(text=command), "")
+        judged = self._command(action._replace(text=command), tool, rulebook)
         shift = len(interpreter) + 2
         is_same = command[shift : shift + len(action.text)] == action.text
         findings = tuple(_within(finding, shift, len(action.text), exact=is_same) for finding in judged.findings)
         return Judged(action, findings, judged.command_lines)
 
-    def _input(self, action: Action, _: str) -> Judged:
+    def _input(self, action: Action, tool: str, rulebook: Rulebook | None) -> Judged:
         reading = read_typed(action)
         if reading is None:
             return Judged(action)
         if reading.findings:
             return Judged(action, reading.findings)
-        judged = self._command(action._replace(text=reading.text), "")
+        judged = self._command(action._replace(text=reading.text), tool, rulebook)
         findings: Iterable[Finding] = judged.findings
         if not reading.is_shell:  # words to a program that may be anything: only what is clearly a command counts
             findings = [finding for finding in findings if finding.argv and not can_be_anything(finding.rule)]
         moved = tuple(_within(finding, -reading.start, len(action.text), exact=True) for finding in findings)
         return Judged(action, moved, judged.command_lines)
 
-    def _file(self, action: Action, _: str) -> Judged:
+    def _file(self, action: Action, _: str, __: Rulebook | None) -> Judged:
         ours = self._own.of_file(action)
         if ours is not None:
             return Judged(action, (ours,))
@@ -130,7 +129,7 @@ class Judge:
             tuple(Finding(m.rule.id, m.rule.severity, m.rule.why, place, (action.text,), m.reach) for m in found),
         )
 
-    def _tool(self, action: Action, tool: str) -> Judged:
+    def _tool(self, action: Action, tool: str, _: Rulebook | None) -> Judged:
         """A tool that says of itself that it destroys, or a question that a plugin asks."""
         why, place = str(action.details.get("why") or ""), (0, len(action.text))
         if why:
@@ -143,7 +142,7 @@ class Judge:
         return Judged(action)
 
 
-_WAYS: dict[ActionKind, Callable[[Judge, Action, str], Judged]] = {
+_WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]] = {
     ActionKind.COMMAND: Judge._command,
     ActionKind.INPUT: Judge._input,
     ActionKind.CODE: Judge._code,
@@ -157,11 +156,12 @@ def rule_name(theme: str, name: str) -> str:
     return f"{theme}.{_RULE_CHARACTERS.sub('-', name.lower()).strip('-.') or 'unnamed'}"
 
 
-def builtin_assess(command: str, cwd: str) -> Assessment:
+def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> Assessment:
     """The judge that comes with Handrail."""
     from .detect import assess
 
-    return assess(command, cwd=cwd or None)
+    known = {name: action.details[name] for name in ("project", "variables") if name in action.details}
+    return assess(command, cwd=action.cwd or None, rulebook=rulebook, **known)
 
 
 def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Finding:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...config import Config
     from ...protocols import Action
     from .judging import Judged
+    from .rules import Rulebook
 
 T = TypeVar("T")
 
@@ -65,6 +66,7 @@ class Policy(NamedTuple):
     allow: tuple[Entry, ...] = ()
     deny: tuple[Entry, ...] = ()
     ask_tools: tuple[str, ...] = ()
+    rulebook: Rulebook | None = None  # None: the rules that come with Handrail
 
     def rule(self, judged: Judged, tool: str, *, granted: Callable[[Iterable[Kind]], bool]) -> Ruling:
         """`granted`: whether these kinds, all of them, were allowed for longer; asking counts as one use."""
@@ -102,7 +104,8 @@ class Policy(NamedTuple):
     def _not_allowed(self, judged: Judged, findings: Iterable[Finding], tool: str) -> list[Open]:
         action, left = judged.action, []
         for finding in findings:
-            kind = kind_of(finding.rule, finding.reach, cwd=action.cwd, environment=action.environment)
+            root = str(action.details.get("project") or action.cwd)
+            kind = kind_of(finding.rule, finding.reach, root=root, environment=action.environment)
             if any(allowed.covers(kind) for allowed in self.allowlist):
                 continue
             if any(entry.matches(finding.argv) or entry.matches_tool(tool) for entry in self.allow):
@@ -122,12 +125,21 @@ def read_policy(config: Config, *, yolo: bool = False) -> Policy:
         allow=_checked("approvals.allow", lambda: allow_entries(settings.allow)),
         deny=_checked("approvals.deny", lambda: deny_entries(settings.deny)),
         ask_tools=settings.ask_tools,
+        rulebook=_checked("approval_rules", lambda: _rulebook(config)),
     )
+
+
+def _rulebook(config: Config) -> Rulebook | None:
+    if not config.approval_rules:
+        return None
+    from .rules.custom import configured
+
+    return configured(config)
 
 
 def strictest(policy: Policy) -> Policy:
     """What holds inside of an agent's own shell: all that denies, nothing that allows."""
-    return Policy(deny=policy.deny, ask_tools=policy.ask_tools)
+    return Policy(deny=policy.deny, ask_tools=policy.ask_tools, rulebook=policy.rulebook)
 
 
 def can_reach(finding: Finding, judged: Judged) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LONGEST_TEXT = 2000
 # What judging an action again needs to know of it.
-_KEPT_DETAILS = ("language", "destructive", "foreground", "command", "echo", "rule", "why")
+_KEPT_DETAILS = ("project", "language", "destructive", "foreground", "command", "echo", "rule", "why")
 
 
 class Records:
