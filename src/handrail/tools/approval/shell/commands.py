@@ -26,7 +26,7 @@ class SimpleParser(DocumentParser):
             plain = lexical.PLAIN.match(text, self.position)
             if plain:
                 begin, end = plain.span(1)
-                words.append(Word([Literal(plain.group(1))], begin, end))
+                words.append(Word([Literal(plain[1])], begin, end, plain[1]))
                 self.position = end
             else:
                 char = self.blanks()
@@ -45,14 +45,16 @@ class SimpleParser(DocumentParser):
                 else:
                     words.append(self._argument())
                 text = self.text
-            if len(words) == 1:
+            if len(words) == 1 and not declaring:
                 first = words[0]
                 declaring = isinstance(first, Word) and first.literal() in lexical.DECLARATIONS
             elif len(words) > MAX_WORDS:
                 raise TooLarge("more words than are judged", self.position)
         if not (words or assignments or redirects):
             raise self.fail("expected a command")
-        return Simple(assignments, words, redirects, start, self.position)
+        node = Simple(assignments, words, redirects, start, self.position)
+        node.declares = declaring
+        return node
 
     def _argument(self) -> Word:
         word = self.word()

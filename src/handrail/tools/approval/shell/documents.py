@@ -15,8 +15,7 @@ class DocumentParser(ParameterParser):
         if self.budget.documents < 0:
             raise TooLarge("more here-documents than are judged", self.position)
         start = self.position
-        lines, kept, verbatim = self._document_lines(redirect)
-        body = "".join(lines)
+        body, kept, verbatim = self._plain_document(redirect) or self._document_by_lines(redirect)
         if redirect.quoted:
             parts: list[Part] = [Quoted(body, start if verbatim else -1)]
         else:
@@ -25,8 +24,19 @@ class DocumentParser(ParameterParser):
         redirect.body = Word(parts, start, self.position)
         redirect.origin = TextMap(kept)
 
-    def _document_lines(self, redirect: Redirect) -> tuple[list[str], list[tuple[int, int]], bool]:
-        """The lines up to the delimiter, where each stood, and whether they are as in the source."""
+    def _plain_document(self, redirect: Redirect) -> tuple[str, list[tuple[int, int]], bool] | None:
+        """The same as below, in one go, for a text that is just what stands in the source."""
+        if redirect.operator == "<<-":
+            return None
+        text, start, delimiter = self.text, self.position, redirect.delimiter
+        end = start - 1 if text.startswith(delimiter + "\n", start) else text.find(f"\n{delimiter}\n", start - 1)
+        if end < 0 or not delimiter or (not redirect.quoted and text.find("\\\n", start, end + 1) >= 0):
+            return None
+        self.position = end + len(delimiter) + 2
+        return text[start : end + 1], [(0, start)], True
+
+    def _document_by_lines(self, redirect: Redirect) -> tuple[str, list[tuple[int, int]], bool]:
+        """The text up to the delimiter, where its lines stood, and whether they are as in the source."""
         position, strip = self.position, redirect.operator == "<<-"
         lines: list[str] = []
         kept: list[tuple[int, int]] = []
@@ -42,7 +52,7 @@ class DocumentParser(ParameterParser):
             lines.append(stripped + "\n")
             length += len(stripped) + 1
         self.position = position
-        return lines, kept, verbatim
+        return "".join(lines), kept, verbatim
 
     def _document_line(self, position: int, *, joined: bool) -> tuple[str, int]:
         """One line from here, without its newline, and where that stands; a backslash at the end joins the next."""

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .initialisers import prints_initialisation
+from .initialisers import INITIALISERS, prints_initialisation
 from .shell_state import SECRET_CLASSES
-from .values import Arg, Taint, Taints, Value, unknown
+from .values import UNKNOWN, Arg, Taint, Taints, Value, unknown
 from .wrappers import skip_options
 
 if TYPE_CHECKING:
@@ -38,11 +38,26 @@ _NOTHING: Taints = frozenset()
 _SECRET: Taints = frozenset((Taint.CREDENTIAL,))
 _ARCHIVERS = frozenset(("tar", "zip", "cpio", "7z", "rsync"))
 _COPIERS = frozenset(("cp", "mv", "ln", "install", "gcp", "rsync"))
+_FETCHERS = frozenset(("aria2c", "axel", "fetch", "http", "xh"))
+_MAKERS = frozenset(("curl", "wget", "scp", "dd", *_COPIERS, *_FETCHERS))
+
+
+_ENVIRONMENT = frozenset(("env", "printenv", "set", "export", "declare"))
+_FINDERS = frozenset(("find", "fd", "fdfind", "locate"))
+_TELLING = frozenset(
+    (
+        "openssl", "history", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS, *_ENVIRONMENT, *_FINDERS,
+        *INITIALISERS,
+    )
+)  # fmt: skip
+"""Programs of whose output something can be told."""
 
 
 def unknown_output(walk: Running, call: Call) -> Value:
     """What a program prints that is not worked out: unknown, but its sources can be told."""
     name, args = call.name, call.args
+    if name not in _TELLING:
+        return Value(UNKNOWN, call.stdin.taints) if call.stdin is not None else Value(UNKNOWN)
     taints: set[Taint] = set(call.stdin.taints) if call.stdin is not None else set()
     if name in _NETWORK or (name == "openssl" and "s_client" in args):
         taints.add(Taint.NETWORK)
@@ -71,14 +86,14 @@ def _read_taints(walk: Running, arg: Arg) -> Taints:
 
 
 def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:
-    if name in ("env", "printenv", "set", "export", "declare"):
+    if name in _ENVIRONMENT:
         return not arguments
     if name in _SECRET_STORES or name == "history":
         return True
     if name in _ARCHIVERS:
         roots = [arg for arg in arguments if arg[:1] in ("~", "/")]
         return any(not walk.classes(arg).isdisjoint(("home-root", "root", "system-root")) for arg in roots)
-    if name in ("find", "fd", "fdfind", "locate"):
+    if name in _FINDERS:
         return any("credential-name" in walk.classes(arg) for arg in arguments if arg[:1] != "-")
     return False
 
@@ -86,13 +101,13 @@ def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:
 def files_made(walk: Running, call: Call) -> None:
     """Remember the files that a program makes, where what they hold matters to what follows."""
     name, args = call.name, call.args
-    if not args:
+    if not args or name not in _MAKERS:
         return
     if name == "curl":
         _downloaded(walk, _curl_targets(args))
     elif name == "wget":
         _downloaded(walk, _wget_targets(args))
-    elif name in ("aria2c", "axel", "fetch", "http", "xh"):
+    elif name in _FETCHERS:
         _, options = skip_options(args, "od", "out dir output")
         _downloaded(walk, [value for option, value in options if option in ("-o", "--out", "--output") and value])
     elif name == "scp" and ":" in args[-2 if len(args) > 1 else -1]:

@@ -27,15 +27,9 @@ def output(name: str, args: Sequence[Arg], stdin: Value | None, files: Files) ->
     """What the program prints; None when that is not worked out here."""
     if name == "echo":
         return Value(echo(args), taints_of(args))
-    if name == "printf":
-        return Value(printf(args), taints_of(args))
-    if name in ("true", "false", ":", "test", "["):
-        return EMPTY
-    if name in ("which", "where") and len(args) == 1:
-        return Value(str(args[0]) + "\n")
     filtering = _FILTERS.get(name)
     if filtering is None:
-        return None
+        return _without_input(name, args)
     flags = [arg for arg in args if arg[:1] == "-" and arg != "-"]
     operands = [arg for arg in args if arg[:1] != "-" or arg == "-"]
     source = stdin
@@ -51,6 +45,14 @@ def output(name: str, args: Sequence[Arg], stdin: Value | None, files: Files) ->
         return source if source is not None and name == "cat" and not flags else None
     text = filtering(source.text, flags, operands)
     return None if text is None else Value(text, source.taints)
+
+
+def _without_input(name: str, args: Sequence[Arg]) -> Value | None:
+    if name == "printf":
+        return Value(printf(args), taints_of(args))
+    if name in ("true", "false", ":", "test", "["):
+        return EMPTY
+    return Value(f"{args[0]}\n") if name in ("which", "where") and len(args) == 1 else None
 
 
 def echo(args: Sequence[str]) -> str:

@@ -59,6 +59,11 @@ class Expander:
         """The fields that a command gets."""
         out: list[Arg] = []
         for word in words:
+            if word.plain:
+                arg = Arg(word.plain)
+                arg.word = word
+                out.append(arg)
+                continue
             parts = word.parts
             if len(parts) == 1:
                 part = parts[0]

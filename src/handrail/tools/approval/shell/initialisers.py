@@ -41,6 +41,7 @@ _ARGUMENTS = {
     **dict.fromkeys(_INITIALISING.split(), r"|init\b.*|--alias.*"),
 }
 _COMPLETION = r"(.* )?completions?\b.*"
+INITIALISERS = frozenset((*_ARGUMENTS, *_COMPLETING))
 
 
 def prints_initialisation(name: str, args: Sequence[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import TYPE_CHECKING
 
 from .container_table import CONTAINERS, REMOTE
@@ -55,7 +55,8 @@ def _is_tool(name: Arg) -> bool:
 
 
 def _matching(pattern: str, names: tuple[str, ...]) -> list[str]:
-    return [name for name in names if fnmatchcase(name, pattern)]
+    matches = re.compile(translate(pattern)).match
+    return [name for name in names if matches(name)]
 
 
 @functools.lru_cache(8)

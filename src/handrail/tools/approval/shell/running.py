@@ -44,9 +44,12 @@ class Running(CompoundWalk):
         self.place = (node.start, node.end)
         if not node.words:
             return self._only_assignments(node)
-        declared = [word for word in node.words if isinstance(word, Assignment)]
-        words = [word for word in node.words if isinstance(word, Word)] if declared else node.words
-        argv = self.expander.args(words)  # type: ignore[arg-type]
+        declared: list[Assignment] = []
+        words: list[Word] = node.words  # type: ignore[assignment]
+        if node.declares:
+            declared = [word for word in node.words if isinstance(word, Assignment)]
+            words = [word for word in node.words if isinstance(word, Word)]
+        argv = self.expander.args(words)
         stdin, outputs = self.redirects(node.redirects, stdin) if node.redirects else (stdin, [])
         if not argv:
             return self.emit(EMPTY, outputs)
@@ -132,7 +135,7 @@ class Running(CompoundWalk):
         name = argv[0]
         if UNKNOWN in name or name.glob or not name:
             return self._unknown_name(argv, stdin, declared)
-        if functions:
+        if functions and (self.state.functions or self.state.aliases):
             found = self._alias_or_function(argv, stdin)
             if found is not None:
                 return found
@@ -145,8 +148,7 @@ class Running(CompoundWalk):
             out = handler(self, call)
             if out is not None and base in _SELF_CONTAINED:
                 return out
-        made = self._made_program(name, call)
-        if made is not None:
+        if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
         outer: Handler | None = handler_of(base)
         if outer is not None and out is None:
@@ -240,8 +242,6 @@ class Running(CompoundWalk):
 
     def _made_program(self, name: Arg, call: Call) -> Value | None:
         """A program that the command itself has made: it is what was written into it."""
-        if not self.state.files:
-            return None
         path = str(name)
         if "/" not in path:
             path = self._in_search_path(path)

@@ -122,12 +122,14 @@ Part = Literal | Quoted | DoubleQuoted | Parameter | Substitution | ProcessSubst
 class Word(Node):
     """Parts that stand together."""
 
-    __slots__ = ("end", "parts", "start")
+    __slots__ = ("end", "parts", "plain", "start")
 
-    def __init__(self, parts: list[Part], start: int = 0, end: int = 0) -> None:
+    def __init__(self, parts: list[Part], start: int = 0, end: int = 0, plain: str = "") -> None:
         self.parts = parts
         self.start = start
         self.end = end
+        self.plain = plain
+        """Its text, if nothing in it can be expanded and the parser has seen that."""
 
     def literal(self) -> str | None:
         """Its text when it is nothing but unquoted text, as names and reserved words are."""
@@ -177,7 +179,7 @@ class Redirect(Node):
 class Simple(Node):
     """Assignments, words and redirections of one command. After `declare` and its kin, assignments are among the words."""
 
-    __slots__ = ("assignments", "end", "redirects", "start", "words")
+    __slots__ = ("assignments", "declares", "end", "redirects", "start", "words")
 
     def __init__(
         self,
@@ -192,6 +194,8 @@ class Simple(Node):
         self.redirects = redirects
         self.start = start
         self.end = end
+        self.declares = False
+        """Whether assignments are among the words."""
 
 
 class Compound(Node):

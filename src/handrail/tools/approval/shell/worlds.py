@@ -43,7 +43,8 @@ class Worlds:
             fresh = self._picked()
             return self._others(work, first, fresh, mark) if fresh else [first]
         finally:
-            self._forget(self._picked())
+            if left := self._picked():
+                self._forget(left)
             self._fresh = outer
 
     def _picked(self) -> list[tuple[object, int]]:
