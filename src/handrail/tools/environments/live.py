@@ -226,8 +226,7 @@ class LiveEnvironment:
         if self._link is not None:
             return self._link
         with self._connecting:
-            if self._is_closed:
-                raise EnvironmentClosed(f"this {self.name} environment was closed; make a new one")
+            self._check_open()
             if self._link is None:
                 try:
                     self._link = self._connect(self._state)
@@ -237,6 +236,10 @@ class LiveEnvironment:
                     ) from None
                 self._cwd = self._link.cwd
             return self._link
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EnvironmentClosed(f"this {self.name} environment was closed; make a new one")
 
     def _check_process(self) -> None:
         """After a fork the shell is the parent's: this process gets one of its own."""

@@ -60,6 +60,7 @@ class LocalEnvironment(LiveEnvironment):
 
     @property
     def files(self) -> Files:
+        self._check_open()
         cwd = self.cwd
         if self._sandbox is not None:
             return RemoteFiles(self._call, lambda: self.cwd, self._file_limits[0], self._roots)
