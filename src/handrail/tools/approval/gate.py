@@ -105,11 +105,8 @@ class ApprovalGate:
             self._records.close()
 
     def _ruling(self, action: Action, context: ToolContext, policy: Policy) -> Ruling:
-        tool = context.tool
-        judged = self._judge.judge(
-            action, tool, asks_about_tool=bool(policy.ask_tools) and policy.asks_about_tool(tool)
-        )
-        return policy.rule(judged, tool, granted=lambda kinds: self._is_granted(kinds, context))
+        judged = self._judge.judge(action, context.tool, policy)
+        return policy.rule(judged, context.tool, granted=lambda kinds: self._is_granted(kinds, context))
 
     def _is_granted(self, kinds: Iterable[Kind], context: ToolContext) -> bool:
         held = [(grant, parse_kind(grant.key)) for grant in self.store.grants.of(self._scopes(context))]
