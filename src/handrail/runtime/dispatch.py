@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 CANCEL_GRACE_SECONDS = 1.0
 
 
-# The gate ends its own waiting for an answer; this is for one that does not.
 GATE_MARGIN_SECONDS = 60.0
 
 _MOST_PLANS = 200_000
@@ -173,8 +172,7 @@ class Runtime:
             if self.hooks.active:
                 prepared.arguments = yield from self._hooks_around().before(call, prepared.entry, prepared.arguments)
             if prepared.entry.actions is not None:
-                limit = self.config.approvals.timeout + GATE_MARGIN_SECONDS
-                yield Step(self._review(prepared, prepared.entry), limit, call.cancel)
+                yield Step(self._review(prepared, prepared.entry), self._gate_limit, call.cancel)
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
             error = raised.error if isinstance(raised, Foreign) else raised
             prepared.blocked = isinstance(error, Denied)
@@ -208,7 +206,12 @@ class Runtime:
     def _hooks_around(self) -> HooksAroundCall:
         from .hooking import HooksAroundCall  # most programs have no hooks
 
-        return HooksAroundCall(self.hooks, self.gate or self._gate_for_questions, self._context)
+        return HooksAroundCall(self.hooks, self.gate or self._gate_for_questions, self._context, limit=self._gate_limit)
+
+    @property
+    def _gate_limit(self) -> float:
+        """The gate ends its own waiting for an answer; this is for one that does not."""
+        return self.config.approvals.timeout + GATE_MARGIN_SECONDS
 
     @cached_property
     def _gate_for_questions(self) -> Gate:

@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 class HooksAroundCall:
     """Unknown means no: a policy hook that fails, and a question that nobody answers, both block the call."""
 
-    def __init__(self, hooks: HookManager, gate: Gate, context: Callable[[Call, CancelToken], ToolContext]) -> None:
+    def __init__(
+        self, hooks: HookManager, gate: Gate, context: Callable[[Call, CancelToken], ToolContext], *, limit: float
+    ) -> None:
+        """`limit`: seconds that the gate may take for an answer."""
         self._hooks = hooks
-        self._gate = gate
+        self._gate, self._limit = gate, limit
         self._context = context
 
     def before(self, call: Call, entry: ToolEntry, arguments: JsonDict) -> Flow[JsonDict]:
@@ -95,7 +98,7 @@ class HooksAroundCall:
         text = f"{call.name} {json.dumps(arguments, ensure_ascii=False, default=str)}"
         action = Action(ActionKind.TOOL, text, details=details)
         context = self._context(call, call.cancel or CancelToken())
-        yield Step(lambda: self._gate.review([action], context), cancel=call.cancel)
+        yield Step(lambda: self._gate.review([action], context), self._limit, call.cancel)
 
 
 def _about(call: Call, arguments: JsonDict) -> JsonDict:

@@ -109,8 +109,8 @@ class ApprovalGate:
         return policy.rule(judged, context.tool, granted=lambda kinds: self._is_granted(kinds, context))
 
     def _is_granted(self, kinds: Iterable[Kind], context: ToolContext) -> bool:
-        held = [(grant, parse_kind(grant.key)) for grant in self.store.grants.of(self._scopes(context))]
-        used = [next((grant for grant, kind in held if kind.covers(wanted)), None) for wanted in kinds]
+        held = self.store.grants.of(self._scopes(context))
+        used = [next((grant for grant in held if _covers(grant.key, wanted)), None) for wanted in kinds]
         found = [grant for grant in used if grant is not None]
         return len(found) == len(used) and self.store.grants.use(set(found))
 
@@ -166,6 +166,13 @@ class ApprovalGate:
             self._records.decided(self.store, ruling, context)
         except StoreError as error:
             raise unusable(error) from None
+
+
+def _covers(key: str, wanted: Kind) -> bool:
+    try:
+        return parse_kind(key).covers(wanted)
+    except ValueError:  # granted by another version, where it could last
+        return False
 
 
 def _request(left: Sequence[Open], context: ToolContext, *, expires_at: float) -> ApprovalRequest:
