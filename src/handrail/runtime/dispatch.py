@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 CANCEL_GRACE_SECONDS = 1.0
 
 
-# The gate ends its own waiting for an answer; this is for one that does not.
 GATE_MARGIN_SECONDS = 60.0
 
 _MOST_PLANS = 200_000
@@ -195,8 +194,7 @@ class Runtime:
             return
         prepared.is_reviewed = True
         try:
-            limit = self.config.approvals.timeout + GATE_MARGIN_SECONDS
-            yield Step(self._ask_gate(prepared, entry), limit, prepared.call.cancel)
+            yield Step(self._ask_gate(prepared, entry), self.gate_limit, prepared.call.cancel)
         except Exception as raised:  # noqa: BLE001  whatever went wrong around a call is told, never raised
             self._refuse(prepared, raised)
 
@@ -240,6 +238,11 @@ class Runtime:
     def gate_for_questions(self) -> Gate:
         """A plugin's question passes a gate too, also in a runtime that was given none."""
         return self.gate or self._gate_of_its_own
+
+    @property
+    def gate_limit(self) -> float:
+        """The gate ends its own waiting for an answer; this is for one that does not."""
+        return self.config.approvals.timeout + GATE_MARGIN_SECONDS
 
     @cached_property
     def _gate_of_its_own(self) -> Gate:

@@ -120,7 +120,7 @@ class HooksAroundCall:
         action = Action(ActionKind.TOOL, text, details=details)
         context = self._runtime.context(call, call.cancel or CancelToken())
         gate = self._runtime.gate_for_questions()
-        yield Step(lambda: gate.review([action], context), cancel=call.cancel)
+        yield Step(lambda: gate.review([action], context), self._runtime.gate_limit, call.cancel)
 
 
 def _settled(

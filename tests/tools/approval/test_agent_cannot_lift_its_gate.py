@@ -36,6 +36,7 @@ class TestCommands:
             "python -m handrail approvals answer 3f9c once",
             "python3 -m handrail approvals revoke 4",
             "env -i PATH=$PATH handrail approvals answer 3f9c once",
+            "script -qc 'handrail approvals answer 3f9c once' /dev/null",
             "tmux new-window 'handrail approvals answer 3f9c once'",
             "tmux send-keys 'handrail approvals answer 3f9c once' Enter",
             "ssh localhost -t handrail approvals answer 3f9c once",

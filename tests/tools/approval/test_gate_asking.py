@@ -288,6 +288,17 @@ class TestApprovers:
         assert "denied by phone" in told
 
 
+def test_an_answer_that_was_not_offered_is_worth_no_more_than_once() -> None:
+    async def scenario() -> tuple[str, list[Any]]:
+        here = gate()
+        waiting = asyncio.create_task(areview(here, UNKNOWN, approver=QueueApprover(), session_id="s"))
+        request = await _pending(here.store)
+        here.store.answer(request.id, Answer(Decision.ALWAYS, "phone"))
+        return await waiting, here.store.grants.all()
+
+    assert asyncio.run(scenario()) == ("allowed", [])
+
+
 class TestShown:
     def test_the_request_says_what_where_why_and_what_a_lasting_yes_covers(self) -> None:
         approver = RecordingApprover()

@@ -62,6 +62,13 @@ def test_yolo_and_off_ask_nobody(settings: dict[str, Any]) -> None:
     assert review(gate(**settings), IN_HOME) == "allowed"
 
 
+@pytest.mark.parametrize("text", ["rm -rf /\n(", "echo 'unclosed", "echo " + "(" * 10_000])
+@pytest.mark.parametrize("settings", [{"yolo": True}, {"mode": "off"}], ids=str)
+def test_what_cannot_be_read_is_asked_about_even_then(settings: dict[str, Any], text: str) -> None:
+    """A shell runs the lines before the one that it cannot read."""
+    assert review(gate(**settings), text).startswith("Not run:")
+
+
 def test_what_the_user_allowed_is_not_asked_about() -> None:
     assert review(gate(allow=("git push",)), REMOTE) == "allowed"
     assert review(gate(allowlist=(DELETES_HERE,)), IN_PROJECT) == "allowed"

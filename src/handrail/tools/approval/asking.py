@@ -42,6 +42,12 @@ class Asking:
 
     async def ask(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
         """The request with its id, and the answer that holds for it. Raises StoreError."""
+        request, answer = await self._first_answer(request, approver)
+        if answer.decision.allows and answer.decision not in request.offers:
+            answer = answer._replace(decision=Decision.ONCE)  # yes to this, but for longer it was not to be had
+        return request, answer
+
+    async def _first_answer(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
         stored = self._store.ask(kept(request), fingerprint=_fingerprint(request))
         request = request._replace(id=stored.request.id, expires_at=stored.request.expires_at)
         if stored.state is State.ANSWERED and (answer := self._store.claim(request.id)) is not None:
@@ -89,10 +95,7 @@ async def consult(approver: Approver, request: ApprovalRequest) -> Answer:
         reply = Answer(reply)
     if not isinstance(reply, Answer) or not isinstance(reply.decision, Decision):
         return Answer(Decision.DENY, name, "no answer was given")
-    decision = reply.decision
-    if decision.allows and decision not in request.offers:
-        decision = Decision.ONCE  # yes to this, but for longer it was not to be had
-    return reply._replace(decision=decision, by=reply.by or name)
+    return reply._replace(by=reply.by or name)
 
 
 async def reply_of(approver: Approver, request: ApprovalRequest) -> Reply:

@@ -105,15 +105,12 @@ class ApprovalGate:
             self._records.close()
 
     def _ruling(self, action: Action, context: ToolContext, policy: Policy) -> Ruling:
-        tool = context.tool
-        judged = self._judge.judge(
-            action, tool, asks_about_tool=bool(policy.ask_tools) and policy.asks_about_tool(tool)
-        )
-        return policy.rule(judged, tool, granted=lambda kinds: self._is_granted(kinds, context))
+        judged = self._judge.judge(action, context.tool, policy)
+        return policy.rule(judged, context.tool, granted=lambda kinds: self._is_granted(kinds, context))
 
     def _is_granted(self, kinds: Iterable[Kind], context: ToolContext) -> bool:
-        held = [(grant, parse_kind(grant.key)) for grant in self.store.grants.of(self._scopes(context))]
-        used = [next((grant for grant, kind in held if kind.covers(wanted)), None) for wanted in kinds]
+        held = self.store.grants.of(self._scopes(context))
+        used = [next((grant for grant in held if _covers(grant.key, wanted)), None) for wanted in kinds]
         found = [grant for grant in used if grant is not None]
         return len(found) == len(used) and self.store.grants.use(set(found))
 
@@ -169,6 +166,13 @@ class ApprovalGate:
             self._records.decided(self.store, ruling, context)
         except StoreError as error:
             raise unusable(error) from None
+
+
+def _covers(key: str, wanted: Kind) -> bool:
+    try:
+        return parse_kind(key).covers(wanted)
+    except ValueError:  # granted by another version, where it could last
+        return False
 
 
 def _request(left: Sequence[Open], context: ToolContext, *, expires_at: float) -> ApprovalRequest:

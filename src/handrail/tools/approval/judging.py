@@ -24,8 +24,6 @@ log = logging.getLogger(__name__)
 # A command, the action that it is part of, and the rules that hold (None: those that come with Handrail).
 Assess = Callable[[str, Action, "Rulebook | None"], Assessment]
 
-# Rules of this module that are about the machine where the action runs.
-_HERE = ("judge.", "input.", "code.", "own.")
 _RULE_CHARACTERS = re.compile(r"[^a-z0-9_.-]+")
 _INTERPRETERS = {
     "python": "python3 -c",
@@ -47,13 +45,6 @@ class Judged(NamedTuple):
     action: Action
     findings: tuple[Finding, ...] = ()
     command_lines: tuple[Sequence[str], ...] = ()
-
-    def is_remote(self, finding: Finding) -> bool:
-        """Whether the effect is elsewhere than on the machine where it runs."""
-        from .rules import Effect, builtin
-
-        rule = builtin().rules.get(finding.rule)
-        return rule.effect is Effect.REMOTE if rule is not None else not finding.rule.startswith(_HERE)
 
 
 class Judge:

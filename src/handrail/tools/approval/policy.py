@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Nobody can say of these that they keep to the floor, so they are asked about even when nobody wants to be asked.
+_UNREAD = ("parse.", "limit", "judge.")
+# Rules that are not the judge's, and are about the machine where the action runs.
+_HERE = ("judge.", "input.", "code.", "own.")
 # In a container that has the project mounted, these can be on the host's side of the mount.
 _MOUNTED = frozenset({Reach.PROJECT, Reach.OUTSIDE, Reach.HOME, Reach.UNKNOWN})
 
@@ -87,7 +91,9 @@ class Policy(NamedTuple):
         if granted([item.kind for item in left]):
             return Ruling(judged, By.GRANT)
         if self.asks is not None:
-            return Ruling(judged, self.asks)
+            left = [item for item in left if item.finding.rule.startswith(_UNREAD)]
+            if not left:
+                return Ruling(judged, self.asks)
         return Ruling(judged, By.HARMLESS, open=tuple(left))
 
     def asks_about_tool(self, name: str) -> bool:
@@ -145,9 +151,17 @@ def strictest(policy: Policy) -> Policy:
 def can_reach(finding: Finding, judged: Judged) -> bool:
     """Whether what was found can do harm outside of where it runs. An isolated place holds what is done to the machine."""
     action = judged.action
-    if not action.isolated or judged.is_remote(finding):
+    if not action.isolated or _acts_elsewhere(finding.rule):
         return True
     return action.reaches_host and (finding.reach in _MOUNTED or can_be_anything(finding.rule))
+
+
+def _acts_elsewhere(rule_id: str) -> bool:
+    """Of a user's rule nobody knows, so it might."""
+    from .rules import Effect, builtin
+
+    rule = builtin().rules.get(rule_id)
+    return rule.effect is Effect.REMOTE if rule is not None else not rule_id.startswith(_HERE)
 
 
 def _checked(key: str, read: Callable[[], T]) -> T:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...config import Config, load_config
 from ...errors import ConfigError
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class _Read(NamedTuple):
+    """What was read, and what the file was like then."""
+
+    stamp: tuple[int, ...]
+    config: Config
+    policy: Policy | ConfigError
+
+
 class Settings:
     """Of a configuration that is given, or else of the file at `path`, which is read anew when it changes.
 
@@ -34,25 +43,25 @@ class Settings:
     """
 
     def __init__(self, config: Config | None = None, *, path: Path | None = None, yolo: bool = False) -> None:
-        self.config = config or Config()
         self._path, self._yolo = path, yolo
-        self._policy: Policy | None = None
-        self._problem: ConfigError | None = None
-        self._stamp = self._look()
-        if path is not None:
-            self._reload(self._stamp)
+        self._lock = threading.Lock()
+        self._read = self._read_anew(self._look(), config or Config())
 
     def policy(self) -> Policy:
         """Raises ConfigError when the settings cannot be used."""
         stamp = self._look()
-        if stamp != self._stamp:
-            self._reload(stamp)
-        if self._problem is not None:
-            raise self._problem
-        if self._policy is None:
-            policy = read_policy(self.config, yolo=self._yolo)
-            self._policy = strictest(policy) if self.is_inside else policy
-        return self._policy
+        if stamp != self._read.stamp:
+            with self._lock:
+                self._read = self._read_anew(stamp, self._read.config)
+        policy = self._read.policy
+        if isinstance(policy, ConfigError):
+            raise policy
+        return policy
+
+    @property
+    def config(self) -> Config:
+        """The last that could be used."""
+        return self._read.config
 
     @cached_property
     def is_inside(self) -> bool:
@@ -61,7 +70,9 @@ class Settings:
 
     def lift_asking(self) -> None:
         """Ask nobody from now on: `--yolo`."""
-        self._yolo, self._policy = True, None
+        with self._lock:
+            self._yolo = True
+            self._read = self._read_anew(self._look(), self._read.config)
 
     @property
     def timeout(self) -> float:
@@ -94,12 +105,14 @@ class Settings:
             return ()
         return (found.st_mtime_ns, found.st_size, found.st_ino)
 
-    def _reload(self, stamp: tuple[int, ...]) -> None:
-        self._stamp, self._policy, self._problem = stamp, None, None
+    def _read_anew(self, stamp: tuple[int, ...], config: Config) -> _Read:
         try:
-            self.config = load_config(self._path)
+            if self._path is not None:
+                config = load_config(self._path)
+            policy = read_policy(config, yolo=self._yolo)
         except ConfigError as error:
-            self._problem = error
+            return _Read(stamp, config, error)
+        return _Read(stamp, config, strictest(policy) if self.is_inside else policy)
 
 
 def add_to_allowlist(path: Path, keys: Sequence[str]) -> None:
