@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from enum import Enum, auto
@@ -14,6 +15,7 @@ T = TypeVar("T")
 
 # What a cancelled call may take to clean up before we go without it.
 GRACE_SECONDS = 5.0
+_LOOK_SECONDS = 0.25
 
 
 class Ending(Enum):
@@ -47,14 +49,24 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
 
     try:
         pool.submit(run)
-        done, _ = wait([outcome], timeout)
-        if done:
+        if _wait_for(outcome, timeout):
             return Supervised(outcome.result(), Ending.DONE)
         ending, reason = Ending.TIMED_OUT, f"its {timeout:g} s are over"
     except KeyboardInterrupt:
         ending, reason = Ending.INTERRUPTED, "interrupted by Ctrl-C"
     cancel.cancel(reason)
     return Supervised(_value_of(outcome), ending)
+
+
+def _wait_for(future: Future[T], timeout: float | None) -> bool:
+    """Whether it is done in time. A Ctrl-C that comes just before a wait begins is heard only when the wait ends: so none
+    is long."""
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = _LOOK_SECONDS if end is None else min(_LOOK_SECONDS, end - time.monotonic())
+        done, _ = wait([future], max(0.0, left))
+        if done or (end is not None and time.monotonic() >= end):
+            return bool(done)
 
 
 def _value_of(future: Future[T]) -> T | None:
