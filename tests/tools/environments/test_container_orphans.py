@@ -46,7 +46,7 @@ def kind(service: Kind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kind]:
 
 
 def test_a_killed_runtime_leaves_nothing_running_and_its_container_ends_by_itself(kind: Kind) -> None:
-    client, name = kind.client(commands=("setsid -f sleep 2001",), leave_after=3)
+    client, name = kind.client(commands=("setsid -f sleep 2001",), leave_after=5)
     assert "sleep 2001" in kind.programs(name)
     client.kill()
     client.wait()
@@ -75,12 +75,12 @@ def test_pruning_takes_away_what_it_names(kind: Kind) -> None:
 
 
 def test_a_persistent_one_of_a_killed_runtime_stops_by_itself_and_keeps_its_files(kind: Kind) -> None:
-    client, name = kind.client("lasting", ("echo kept >/file",), persistent=True, leave_after=0.5)
+    client, name = kind.client("lasting", ("echo kept >/file",), persistent=True, leave_after=5)
     client.kill()
     client.wait()
     wait_until(lambda: not kind.is_running(name), timeout=PATIENCE_SECONDS)
     assert name not in _pruned(kind)
-    with kind.make("lasting", persistent=True, leave_after=0.5) as shell:
+    with kind.make("lasting", persistent=True, leave_after=5) as shell:
         assert text(shell.execute("cat /file", timeout=PATIENCE_SECONDS)) == "kept\n"
 
 

@@ -17,7 +17,7 @@ from ...support import wait_until
 from .conftest import PATIENCE_SECONDS, text
 from .container_kinds import CLASSES, Kind, name_of, without
 
-QUICK = {"leave_after": 0.5}
+QUICK = {"leave_after": 5}
 
 
 @pytest.fixture(scope="module", params=["docker", "podman", "apptainer"])

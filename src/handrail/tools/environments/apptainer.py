@@ -43,7 +43,7 @@ _CHECK_SECONDS = 4.0
 _ASK_SECONDS = 30.0
 _START_SECONDS = 1800.0  # an image may have to be loaded and unpacked
 _END_SECONDS = 10.0
-_LEAVE_SECONDS = 1.0
+_LEAVE_SECONDS = 5.0
 _NO_FOLDER = 4
 _NO_LIMITS = "limits take root, or cgroups v2 with systemd; leave memory, cpus and pids out where neither is there"
 _ENTER = 'cd -- "${0:-$HOME}" && exec "$@"'
@@ -270,7 +270,7 @@ class ApptainerEnvironment(LiveEnvironment):
             return
         name, self._instance = self._instance, ""
         if self.settings.persistent:  # stays if something was started to live on in it, or somebody else is there
-            leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}", "beside")
+            leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
             if programs.ask([*_inside(program, name), *leave], seconds=_ASK_SECONDS).code == standby.SOMEBODY:
                 return
         try:

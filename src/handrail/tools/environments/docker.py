@@ -39,7 +39,7 @@ _CHECK_SECONDS = 4.0
 _ASK_SECONDS = 30.0
 _START_SECONDS = 120.0
 _PULL_SECONDS = 1800.0
-_LEAVE_SECONDS = 1.0
+_LEAVE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +296,7 @@ class DockerEnvironment(LiveEnvironment):
 
     def _leave(self, program: str, name: str) -> None:
         """Stop it, unless something was started to live on in it, or somebody else is there."""
-        leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}", "beside")
+        leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
         words = [program, "exec", name, *leave]
         if programs.ask(words, seconds=_ASK_SECONDS).code != standby.SOMEBODY:
             programs.ask([program, "wait", name], seconds=_LEAVE_SECONDS)

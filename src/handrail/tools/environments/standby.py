@@ -4,7 +4,7 @@ The text of this module is run there, by whatever Python 3.8 there is; it is the
 
     python3 -c TEXT idle 60            as the first one: take in orphans, and end when nobody has been here for 60 seconds
     python3 -c TEXT idle 60 beside     the same beside it, in the background: a signal ends process 1
-    python3 -c TEXT leave 2 beside     end it now, if it is empty within 2 seconds; 3 is the exit code when it is not
+    python3 -c TEXT leave 2            end it now, if nobody else is there; a shell that was closed has 2 seconds to go
 
 It does not matter who is there: a runtime's shell, a process that was started to live on, a person who looks around. So a
 runtime that was killed leaves a container that ends by itself, and one that shares it with another takes nothing away.
@@ -21,6 +21,7 @@ import time
 STOP_SIGNAL = signal.SIGPWR  # ends process 1. A command that ends all processes it can see sends another
 SOMEBODY = 3  # the exit code of `leave`
 _NAME = b"handrail-wait"
+_LEAVING = {b"handrail-pump", b"handrail-guard", b"handrail-keeper"}
 
 
 def source() -> str:
@@ -33,49 +34,53 @@ def source() -> str:
 def main(task: str, seconds: float, *, is_beside: bool) -> None:
     if task == "leave":
         _be_called()
-        sys.exit(0 if _end_when_alone(0.0, seconds, is_beside) else SOMEBODY)
+        sys.exit(_leave(seconds))
     if not is_beside:
         signal.signal(STOP_SIGNAL, lambda *_: os._exit(0))
         _be_called()
-    elif _others(who_wait=True) or os.fork() != 0:
+    elif _NAME in _others() or os.fork() != 0:
         return  # one is enough
     else:
         _settle()
-    _end_when_alone(seconds, None, is_beside)
+    _wait_until_alone(seconds)
+    if is_beside:
+        os.kill(1, STOP_SIGNAL)
 
 
-def _end_when_alone(seconds: float, within: float | None, is_beside: bool) -> bool:
-    """True when it was ended, False when somebody was there for all of the time."""
-    now = since = time.monotonic()
-    end = None if within is None else now + within
-    pause = min(2.0, max(0.02, seconds / 4))
+def _leave(seconds: float) -> int:
+    end = time.monotonic() + seconds
+    while True:
+        names = _others() - {_NAME}
+        if not names:
+            os.kill(1, STOP_SIGNAL)
+            return 0
+        # What remains of the shell that was closed just now is on its way out.
+        if names - _LEAVING or time.monotonic() >= end:
+            return SOMEBODY
+        time.sleep(0.01)
+
+
+def _wait_until_alone(seconds: float) -> None:
+    since = time.monotonic()
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    while end is None or now < end:
+    while time.monotonic() - since < seconds:
+        signal.sigtimedwait([signal.SIGCHLD], min(2.0, seconds / 4))
         _reap()
-        if _others():
-            since = now
-        elif now - since >= seconds:
-            if is_beside:
-                os.kill(1, STOP_SIGNAL)
-            return True
-        signal.sigtimedwait([signal.SIGCHLD], pause)
-        now = time.monotonic()
-    return False
+        if _others() - {_NAME}:
+            since = time.monotonic()
 
 
-def _others(*, who_wait: bool = False) -> bool:
-    """Whether there are processes beside the first one and those that only wait, as this does; or, any of the latter."""
+def _others() -> set[bytes]:
+    """What the processes beside the first one and this are called."""
+    names: set[bytes] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        if int(pid) in (1, os.getpid()):
-            continue
-        try:
-            with open(f"/proc/{pid}/comm", "rb") as file:
-                is_one_of_us = file.read().strip() == _NAME
-        except OSError:
-            continue  # it has just ended
-        if is_one_of_us == who_wait:
-            return True
-    return False
+        if int(pid) not in (1, os.getpid()):
+            try:
+                with open(f"/proc/{pid}/comm", "rb") as file:
+                    names.add(file.read().strip())
+            except OSError:
+                continue  # it has just ended
+    return names
 
 
 def _reap() -> None:
