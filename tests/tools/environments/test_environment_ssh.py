@@ -234,6 +234,33 @@ def test_a_host_without_python_says_what_to_do(ssh_service: Ssh, make: Make) -> 
         make(ssh_service, python="python9").start()
 
 
+def test_a_start_that_failed_leaves_nothing_even_if_nobody_closes_it(ssh_service: Ssh) -> None:
+    settings = {"host": ssh_service.impostor, "config_file": str(ssh_service.config)}
+    with pytest.raises(HostKeyRefused):
+        SshEnvironment.from_settings(settings, task_id="t").start()
+    assert not _folders()
+
+
+def test_after_a_fork_the_child_has_a_connection_of_its_own(ssh_service: Ssh, make: Make) -> None:
+    environment = make(ssh_service)
+    mine = _client_port(environment)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, _client_port(environment).encode())
+            environment.close()
+        finally:
+            os._exit(0)
+    os.close(write)
+    with open(read) as said:
+        theirs = said.read()
+    os.waitpid(child, 0)
+    assert theirs
+    assert theirs != mine
+    assert _run(environment, "echo still") == "still\n"
+
+
 def test_an_account_that_may_not_log_in_says_so(own_ssh_service: Ssh, make: Make) -> None:
     (own_ssh_service.home / ".bashrc").write_text("echo 'this account is not for you'; exit 7\n")
     with pytest.raises(EnvironmentStartError, match="ended with code 7: this account is not for you"):

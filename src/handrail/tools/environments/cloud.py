@@ -20,6 +20,7 @@ from ...types import Unavailable
 from . import bundle, owner
 from .base import ProcessState
 from .errors import EnvironmentStartError, LoginRefused
+from .link import Fatal, Link, Lost
 from .live import LiveEnvironment
 from .sdk_loop import SdkLoop, sdk_loops
 from .session import Session
@@ -28,7 +29,6 @@ from .stream import Stream, StreamChannel
 
 if TYPE_CHECKING:
     from .channel import Channel
-    from .link import Link
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class CloudEnvironment(LiveEnvironment):
         self._cloud: Cloud | None = None
         self._sandbox: Sandbox | None = None
         self._sandbox_process = os.getpid()
-        self._is_busy = False
+        self._is_busy = True  # for all that is known
 
     # What a backend says
 
@@ -219,13 +219,11 @@ class CloudEnvironment(LiveEnvironment):
         return {**task, KEPT: "1"} if self.persistent else {**task, OWNER: owner.mark()}
 
     def close(self) -> None:
-        if self.persistent and self._link is not None:
-            try:
+        if self.persistent and self._link is not None and self._sandbox_process == os.getpid():
+            with contextlib.suppress(ToolError):  # it cannot be asked: then nothing is stopped
                 self._is_busy = any(
                     one.survives and one.poll().state is ProcessState.RUNNING for one in self.processes()
                 )
-            except ToolError:  # it cannot be asked: stop nothing
-                self._is_busy = True
         super().close()
 
     def _disconnected(self) -> None:
@@ -277,8 +275,6 @@ class CloudEnvironment(LiveEnvironment):
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
         """An SDK's errors as ours."""
-        from .link import Fatal, Lost
-
         try:
             yield
         except (ToolError, ConfigError, Fatal, Lost):

@@ -63,7 +63,7 @@ class SshEnvironment(LiveEnvironment):
     def __init__(self, settings: SshSettings) -> None:
         super().__init__()
         self._settings = settings
-        self._folder = ""
+        self._folder, self._folder_process = "", 0
 
     @classmethod
     def from_settings(
@@ -98,7 +98,8 @@ class SshEnvironment(LiveEnvironment):
 
     def _connect(self, state: bytes | None) -> Link:
         _find_ssh()
-        self._folder = self._folder or connections.take()
+        if not self._folder or self._folder_process != os.getpid():  # after a fork it is the parent's
+            self._folder, self._folder_process = connections.take(), os.getpid()
         settings = self._settings
         transport = Transport(
             argv=self._command,
@@ -108,7 +109,11 @@ class SshEnvironment(LiveEnvironment):
             silence=float(_SILENT_KEEPALIVES * settings.keepalive),
             explain=self._explain,
         )
-        return Session(transport, env=dict(settings.env), cwd=settings.cwd, state=state, must_have_cwd=True)
+        try:
+            return Session(transport, env=dict(settings.env), cwd=settings.cwd, state=state, must_have_cwd=True)
+        except BaseException:
+            self._disconnected()
+            raise
 
     def _disconnected(self) -> None:
         if self._folder:
