@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .expand import Expander
 
 _ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
-_MAX_ELEMENTS = 4_096
+_MAX_ELEMENTS = 256
 SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 
 
