@@ -166,7 +166,8 @@ RULES = (
         "empties the trash, caches or old versions for good",
         uses=(
             "trash-empty|empty-trash|trash-rm|trashy",
-            "trash empty|--empty|-e",
+            "trash --empty|-e",
+            "trash empty",
             "trash -e|--empty",
             "rip -d|--decompose",
             "bleachbit -c|--clean",
@@ -193,7 +194,7 @@ RULES = (
             "tarsnap -d|--nuke",
             "timeshift --delete|--delete-all|--restore",
             "snapper ... delete|remove|undochange|rollback|delete-config",
-            "rdiff-backup --remove-older-than|remove",
+            "rdiff-backup --remove-older-than",
             "rdiff-backup remove",
             "rsnapshot delete",
             "bup rm|gc|prune-older",

@@ -24,7 +24,7 @@ RULES = (
             "gh repo sync --force",
             "gh repo create --public",
             "gh gist create --public|-p",
-            "gh api {method:put} ",
+            "gh api {method:put}",
             "gh api graphql {any:*delete*|*mutation*delete*}",
             "gh workflow|run enable|disable|cancel|delete",
             "glab repo|project|release|issue|mr|variable|ssh-key|label|schedule|deploy-key|cluster|ci|snippet|"
