@@ -37,11 +37,21 @@ def assess(
     """What would run, what is dangerous in it, and what cannot be known.
 
     `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
-    the same); without them, relative paths count as the project's. `variables` are those that the shell has already,
-    None for a value that is not known.
+    the same, unless that is a home or belongs to the system); without them, relative paths count as the project's.
+    `variables` are those that the shell has already, None for a value that is not known.
     """
-    judgement = _judged(command, State(cwd or ".", variables), project or cwd or "", rulebook)
+    judgement = _judged(command, State(cwd or ".", variables), project or _project(cwd), rulebook)
     return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
+
+
+def _project(cwd: str | None) -> str:
+    from . import paths
+
+    if cwd is None or not paths.classes(cwd).isdisjoint(
+        ("root", "home-root", "system-root", "config", "kernel", "device")
+    ):
+        return ""
+    return cwd
 
 
 def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
