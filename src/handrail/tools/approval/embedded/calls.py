@@ -32,7 +32,7 @@ _SENDS = re.compile(
     r"(?i)\b(?:fetch|axios|https?\.request|Net::HTTP|curl_exec|LWP|HTTP::Tiny|post|request|sendBeacon)\b"
 )
 _MAPS_UNLINK = re.compile(
-    r"\bunlink\s*\(?\s*(?:<|glob\b)|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
+    r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
 )
 _LISTS = re.compile(
     r"\b(?:glob|readdir\w*|entries|children|opendir|scandir|list\.files|forEach|each|map|walk)\b|Dir\[|<\*"

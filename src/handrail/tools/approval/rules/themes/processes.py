@@ -43,7 +43,7 @@ RULES = (
         ASK,
         "kills processes by name or owner",
         uses=(
-            "pkill !-0|-l|--list|-V|-c|--count +",
+            "pkill !-0|-l|--list|-V +",
             "pkill -u|-U|-g|-G|-t|-P|-s|-F|--euid|--uid|--parent|--session|--terminal|--pidfile !-0",
             "killall !-0|-l|--list|-V|--version +",
             "killall -u|--user",
