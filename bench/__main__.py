@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -15,11 +16,11 @@ _COLUMNS = "{:<48} {:>12} {:>12} {:>7} {:>6}  {}"
 def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         os.environ["HANDRAIL_HOME"] = home
-        from . import core
+        from . import approval, core
 
         print(_COLUMNS.format("what", "handrail", "floor", "ratio", "limit", "peers (ratio)"))
         rows = []
-        for figure in core.figures():
+        for figure in itertools.chain(core.figures(), approval.figures()):
             rows.append(figure)
             limit = "" if figure.limit is None else f"{figure.limit:g}"
             mark = "" if figure.held else "  MISSED"
