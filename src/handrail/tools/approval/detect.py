@@ -37,16 +37,29 @@ def assess(
     """What would run, what is dangerous in it, and what cannot be known.
 
     `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
-    the same); without them, relative paths count as the project's. `variables` are those that the shell has already,
-    None for a value that is not known.
+    the same, unless that is a home or belongs to the system); without them, relative paths count as the project's.
+    `variables` are those that the shell has already, None for a value that is not known.
     """
-    judgement = _judged(command, State(cwd or ".", variables), project or cwd or "", rulebook)
-    return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
+    with _uncollected(len(command)):
+        state = State(cwd or ".", variables)
+        judgement = _judged(command, state, project or _project(cwd), rulebook, recording=True)
+        return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
+
+
+def _project(cwd: str | None) -> str:
+    from . import paths
+
+    if cwd is None or not paths.classes(cwd).isdisjoint(
+        ("root", "home-root", "system-root", "config", "kernel", "device")
+    ):
+        return ""
+    return cwd
 
 
 def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
     """(dangerous, the rule's id, why)."""
-    findings = _judged(command, State("."), "", None).sorted_findings()
+    with _uncollected(len(command)):
+        findings = _judged(command, State("."), "", None, recording=False).sorted_findings()
     if Assessment(command, findings[:1]).verdict is Verdict.ALLOW:
         return False, None, None
     return True, findings[0].rule, findings[0].why
@@ -78,10 +91,10 @@ def _patterns() -> list[tuple[str, str]]:
     return found
 
 
-def _judged(command: str, state: State, project: str, rulebook: Rulebook | None) -> Judgement:
+def _judged(command: str, state: State, project: str, rulebook: Rulebook | None, *, recording: bool) -> Judgement:
     from .rules import builtin
 
-    judgement = Judgement(rulebook or builtin(), project)
+    judgement = Judgement(rulebook or builtin(), project, recording=recording)
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
         judgement.report("limit.exceeded", ["the command is too long"], whole)
@@ -89,17 +102,23 @@ def _judged(command: str, state: State, project: str, rulebook: Rulebook | None)
     if turning := _TURNING.search(command):
         judgement.report("text.hidden", [f"U+{ord(turning.group()):04X}"], turning.span())
     try:
-        with _uncollected(len(command)):
-            script, text_map = parse(command.replace(UNKNOWN, "?"))
-            walk = Running(judgement, state)
-            walk.frame = Frame(text_map=text_map)
-            walk.script(script, None)
-            walk.definitions()
+        _follow(command.replace(UNKNOWN, "?"), judgement, state)
     except (Limit, TooLarge) as error:
         judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:
         judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))
     return judgement
+
+
+def _follow(command: str, judgement: Judgement, state: State) -> None:
+    script, text_map = parse(command)
+    walk = Running(judgement, state)
+    walk.frame = Frame(text_map=text_map)
+    try:
+        walk.script(script, None)
+        walk.definitions()
+    finally:
+        del walk.expander  # it knows the walk too: without this, all of it would wait for the collector
 
 
 @contextlib.contextmanager

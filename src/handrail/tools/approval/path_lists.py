@@ -109,7 +109,8 @@ OWN = tuple(
 )
 DATA_NAMES = tuple(
     (
-        "*.db *.sqlite *.sqlite3 *.db3 *.mdb *.accdb *.duckdb *.rdb *.dbf *.ibd ibdata1 *.myd *.frm *.kdbx *.mdf *.ldf"
+        "*.db *.sqlite *.sqlite3 *.db3 *.mdb *.accdb *.duckdb *.rdb *.dbf *.ibd ibdata1 *.myd *.frm *.kdbx *.mdf *.ldf "
+        "*.qcow2 *.vmdk *.vdi *.vhd *.vhdx"
     ).split()
 )
 BLOCK_DEVICE = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +13,7 @@ from .tokens import Token
 
 _WITHOUT_PARENTHESES = frozenset(("perl", "ruby", "lua", "haskell", "scheme"))
 _HOME_NAMES = frozenset(("os.homedir", "process.env.HOME", "Dir.home"))
-_MOST = 64
+_MOST_TOKENS = 300
 
 
 def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[str | None] | None, bool]:
@@ -28,7 +29,10 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
         return None, False
     found: list[str | None] = []
     pieces: list[str | None] = []
-    for token in _inside(tokens, place + parenthesised, parenthesised=parenthesised):
+    start = place + parenthesised
+    for count, token in enumerate(_inside(tokens, start, parenthesised=parenthesised)):
+        if count >= _MOST_TOKENS:
+            return [None], parenthesised
         if token.text == "," and token.kind == "sign":
             found.append(_folded(pieces))
             pieces = []
@@ -36,8 +40,6 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
             pieces.append(token.text)
         elif token.kind in ("name", "command"):
             pieces.append("~" if token.text in _HOME_NAMES else None)
-        if len(found) > _MOST:
-            break
     if pieces:
         found.append(_folded(pieces))
     return found, parenthesised
@@ -46,7 +48,7 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
 def _inside(tokens: Sequence[Token], place: int, *, parenthesised: bool) -> Iterator[Token]:
     """The tokens of one argument list; brackets of lists inside it do not count."""
     depth = 0
-    for token in tokens[place:]:
+    for token in itertools.islice(tokens, place, place + _MOST_TOKENS + 100):
         if token.kind == "sign" and token.text in "([{":
             depth += token.text != "["
         elif token.kind == "sign" and token.text in ")]}":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -31,7 +32,7 @@ _SENDS = re.compile(
     r"(?i)\b(?:fetch|axios|https?\.request|Net::HTTP|curl_exec|LWP|HTTP::Tiny|post|request|sendBeacon)\b"
 )
 _MAPS_UNLINK = re.compile(
-    r"\bunlink\s*\(?\s*(?:<|glob\b)|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
+    r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
 )
 _LISTS = re.compile(
     r"\b(?:glob|readdir\w*|entries|children|opendir|scandir|list\.files|forEach|each|map|walk)\b|Dir\[|<\*"
@@ -40,8 +41,17 @@ _HOME = re.compile(
     r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:process\.env\.HOME|os\.homedir\(\))\}"
 )
 _FILE_MODULE = re.compile(r"['\"](?:node:)?fs(?:/promises|-extra)?['\"]")
+_REMOVERS = re.compile(r"['\"](?:rimraf|del|fs-extra)['\"]")
+_MINUS_ONE = re.compile(r"-\s*1\b")
 _CHAIN = re.compile(r"\.|->|::|\?\.")
+_MOST_CALLS = 2000
 _FORKS = frozenset(("fork", "pcntl_fork", "Process.fork", "Kernel.fork", "cluster.fork"))
+_ANY_LAST = frozenset(_CHAIN.split(name)[-1].rstrip("!?") for name in KINDS) | {"sync", "default", "manual"}
+_LAST_NAMES = {
+    language: _ANY_LAST
+    | {_CHAIN.split(name)[-1] for name in f"{SHELL.get(language, '')} {ARGV.get(language, '')}".split()}
+    for language in {*SHELL, *ARGV}
+}
 _ALONE_UNCLEAR = frozenset(("rm", "rmdir", "remove"))
 _LISTS_OF_WORDS = frozenset(("perl", "ruby", "r", "elixir", "scheme"))
 
@@ -82,6 +92,14 @@ def judge(host: Host, text: str) -> None:
             host.shell(_interpolated(token.text))
         elif token.kind == "name":
             _name(host, text, found, place)
+        if host.calls > _MOST_CALLS:
+            host.find("limit.exceeded")
+            return
+
+
+@functools.lru_cache(64)
+def _mentions(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.search(text) is not None
 
 
 def _interpolated(text: str) -> str:
@@ -90,11 +108,14 @@ def _interpolated(text: str) -> str:
 
 
 def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
+    chain = _CHAIN.split(found[place].text)
+    last = chain[-1].rstrip("!?")
+    if last not in _LAST_NAMES.get(host.language, _ANY_LAST):
+        return
     given, parenthesised = arguments(host.language, found, place + 1)
     if given is None:
         return
-    chain = _CHAIN.split(found[place].text)
-    last = chain[-1].rstrip("!?")
+    host.calls += 1
     call = Call(text, last, given)
     names = _names(host.language, found[place].text, chain, text)
     if names.intersection(ARGV.get(host.language, "").split()):
@@ -115,13 +136,9 @@ def _names(language: str, written: str, chain: list[str], text: str) -> set[str]
     names = {written.replace("->", ".").lstrip("&")}
     if len(chain) == 1 or chain[0].lower().lstrip("$") in QUALIFIERS or language == "php":
         names.add(last)
-    if language == "javascript" and _FILE_MODULE.search(text):
+    if language == "javascript" and _mentions(_FILE_MODULE, text):
         names.add(f"fs.{last}")
-    if (
-        language == "javascript"
-        and last in ("sync", "default", "manual")
-        and re.search(r"['\"](?:rimraf|del|fs-extra)['\"]", text)
-    ):
+    if language == "javascript" and last in ("sync", "default", "manual") and _mentions(_REMOVERS, text):
         names.add("rimraf")
     return names - _ALONE_UNCLEAR if len(names) == 1 or language == "javascript" else names
 
@@ -152,7 +169,7 @@ def _tree(host: Host, call: Call) -> None:
 def _file(host: Host, call: Call) -> None:
     for path in call.known:
         host.delete(path, tree=False)
-    if not call.known and _LISTS.search(call.text):
+    if not call.known and _mentions(_LISTS, call.text):
         host.find("code.delete")
 
 
@@ -196,7 +213,7 @@ def _chmod(host: Host, call: Call) -> None:
 
 
 def _evaluate(host: Host, call: Call) -> None:
-    if _FETCHES.search(call.text):
+    if _mentions(_FETCHES, call.text):
         host.find("rce.download_to_shell")
     elif call.first is None:
         host.find("code.exec_computed")
@@ -208,7 +225,7 @@ def _evaluate(host: Host, call: Call) -> None:
 
 def _kill(host: Host, call: Call) -> None:
     known = set(call.known)
-    if known & {"-1", "1"} or (re.search(r"-\s*1\b", call.text) and "1" in known):
+    if known & {"-1", "1"} or (_mentions(_MINUS_ONE, call.text) and "1" in known):
         host.find("proc.kill_all")
     elif None in call.arguments or known & {"9", "KILL", "SIGKILL", "-9"}:
         host.find("proc.kill_force")

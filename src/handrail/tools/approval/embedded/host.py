@@ -25,6 +25,8 @@ class Host:
         self.language = language
         self.matches: list[Match] = []
         self.depth = 0
+        self.calls = 0
+        """How many calls of interest were looked at; programs that make very many are not read to the end."""
         self._shell = shell
         self._argv = argv
         self._cwd = cwd

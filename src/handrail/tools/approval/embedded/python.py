@@ -247,7 +247,7 @@ class _Reader:
             return
         if process in (-1, 1):
             self.host.find("proc.kill_all")
-        elif process is None or "pid" in self.text:
+        elif process in (None, 0) or "pid" in self.text:
             self.host.find("proc.kill_force")
 
     def _opens(self, node: ast.Call, args: list[Any]) -> None:

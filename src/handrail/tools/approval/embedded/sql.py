@@ -49,6 +49,7 @@ _ALWAYS = re.compile(
     r"\(*(?:TRUE|1|NOT FALSE|NOT 0|(?P<same>[\w.']+) ?(?:=|<=|>=|<=>|IS) ?(?P=same)|1 ?< ?2|2 ?> ?1|0 "
     r"?= ?0|S ?= ?S|NULL IS NULL|1 ?<> ?0|1 ?!= ?0|EXISTS ?\( ?SELECT 1 ?\)|S LIKE S)\)*"
 )
+_OWN_COMMAND = re.compile(r"(?m)^\s*[\\.][A-Za-z?+]+[^\n;]*$")
 _META = re.compile(r"(?m)^\s*(?:\\!|\.shell\b|\.system\b|\.restore\b|\.import\b.*--drop|!\s*\w)")
 
 
@@ -57,7 +58,7 @@ def problem(text: str) -> str:
     text = text[:_MOST]
     if _META.search(text):
         return "runs a program or replaces the database"
-    clean = _NOISE.sub(_blank, _COMMENT.sub(" ", text))
+    clean = _OWN_COMMAND.sub(";", _NOISE.sub(_blank, _COMMENT.sub(" ", text)))
     for statement in _SPLIT.split(clean):
         words = statement.split()
         if words and (why := _statement(" ".join(words).upper())):

@@ -84,7 +84,12 @@ class Rulebook:
                 found[rule.id] = Match(rule, reach)
         if self._by_text:
             found |= self._by_words(command)
-        if not found and not spared and destructive(command) and not command.only_talks(grave=False):
+        if (
+            not found
+            and not spared
+            and destructive(command, has_rules=command.name in self._by_program)
+            and not command.only_talks(grave=False)
+        ):
             return [Match(self.rules[_TAIL])] if _TAIL in self.rules else []
         return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
 
@@ -167,14 +172,16 @@ def findings(command: Command) -> list[Match]:
     return builtin().findings(command)
 
 
-def on_write(target: str, cwd: str = ".", project: str = "") -> list[Match]:
-    """What is dangerous in writing to this path."""
+def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = False) -> list[Match]:
+    """What is dangerous in writing to this path, or in leaving nothing in it."""
     if paths.normalise(target, cwd) == "/proc/sysrq-trigger":
         return [Match(rule("power.sysrq"), Reach.SYSTEM)]
     kinds = paths.classes(target, cwd, project)
     for kind, rule_id in _ON_WRITE:
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
+    if empties and "data" in kinds:
+        return [Match(rule("redirect.data"), paths.reach(target, cwd, project))]
     return []
 
 

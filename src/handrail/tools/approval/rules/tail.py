@@ -38,9 +38,9 @@ _COMPOUND = re.compile(
 _OPTIONS = (
     "--delete --destroy --purge --wipe --erase --uninstall --kill --shutdown --reboot --poweroff "
     "--halt --factory-reset --nuke --terminate "
-    "--remove --unregister --delete-all --remove-all --kill-all --stop --prune --reset --reset-all "
+    "--remove --unregister --delete-all --remove-all --kill-all --stop --reset --reset-all "
     "--revoke --restart --clean-all "
-    "--force-delete --overwrite-all --rm --del --disable --format-disk --unpublish --publish --rollback --zap --unmount"
+    "--force-delete --overwrite-all --del --disable --format-disk --unpublish --publish --rollback --zap --unmount"
 ).split()
 _OPTION_SET = frozenset((*_OPTIONS, *(option[1:] for option in _OPTIONS)))
 _COMPOUND_OPTION = re.compile(
@@ -56,11 +56,18 @@ _NAME = re.compile(
 _CMDLET = re.compile(
     r"(?:Remove|Stop|Clear|Disable|Uninstall|Reset|Restart|Format|Revoke|Suspend|Unregister|Unpublish)-[A-Z]\w+"
 )
+# After one of these words comes what it is about, not what is to be done.
+_HARMLESS = frozenset(
+    "info show list ls search find help view get describe status install add inspect explain display print query read create "
+    "new run exec test build start edit cat log logs version check validate why what watch open import export upgrade update "
+    "fetch".split()
+)
 _NEVER_BY_NAME = frozenset("rm rmdir stop kill unmount umount remove drop reset systemd-umount".split())
 
 
-def destructive(command: Command) -> bool:
-    """Whether the first operands or an option say that something will be destroyed, removed or stopped."""
+def destructive(command: Command, *, has_rules: bool) -> bool:
+    """Whether its words say that something will be destroyed, removed or stopped: the first operands, an option, or the
+    very name of a program that has no rules."""
     name = command.name
     if name in DATA_PROGRAMS or name.startswith("-"):
         return False
@@ -71,11 +78,10 @@ def destructive(command: Command) -> bool:
         return True
     if any(_COMPOUND_OPTION.fullmatch(word) for word in command.words if len(word) > 8):
         return True
-    if _CMDLET.fullmatch(name):
-        return True
-    return (
-        name not in _NEVER_BY_NAME and len(name) > 4 and _NAME.fullmatch(name) is not None and "/" not in command.argv0
-    )
+    if has_rules or "/" in command.argv0:
+        return False
+    named = name not in _NEVER_BY_NAME and len(name) > 4 and _NAME.fullmatch(name) is not None
+    return named or _CMDLET.fullmatch(name) is not None
 
 
 def _by_words(command: Command) -> bool:
@@ -91,6 +97,8 @@ def _by_words(command: Command) -> bool:
                 and len(operands) == place + 1
                 and operand in ("clear", "reset", "format", "empty")
             )
+        if operand in _HARMLESS:
+            return False
         if not _NOUN.fullmatch(operand) or "." in operand:
             if place in maybe:
                 continue

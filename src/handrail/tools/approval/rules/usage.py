@@ -170,6 +170,8 @@ def _term(part: str) -> Term:
         return Condition(conditions.CONDITIONS[name], parameter)
     if sign == "-":
         choices = [choice.partition("=") for choice in part.split("|")]
+        if any(len(name) < 2 or name[0] != "-" for name, _, _ in choices):
+            raise PatternError(f"{part!r} names options and something else; a word or condition stands by itself")
         valued = [(name, tuple(values.lower().split(","))) for name, equals, values in choices if equals]
         return Option(tuple(name for name, equals, _ in choices if not equals), tuple(valued))
     raise PatternError(f"cannot read {part!r} in a usage pattern")

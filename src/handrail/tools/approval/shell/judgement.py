@@ -33,13 +33,17 @@ class Sink(NamedTuple):
 class Judgement:
     """What has been found so far."""
 
-    def __init__(self, book: Rulebook, project: str) -> None:
+    def __init__(self, book: Rulebook, project: str, *, recording: bool = True) -> None:
         self.book = book
         self.project = project
         self.findings: list[Finding] = []
         self.sinks: dict[str, Sink] = {}
+        self.recording = recording
+        """Whether the command lines are wanted, and not only the findings."""
         self.lines: list[tuple[Sequence[Arg], Frame, Span, int]] = []
         """Every command line that would run, with its frame, its place there, and how deep it is nested."""
+        self.scripts = 0
+        """How many files of the command's own making were run."""
         self._steps = MAX_STEPS
         self._seen: set[tuple[str, Span]] = set()
 

@@ -141,7 +141,8 @@ class Running(CompoundWalk):
                 return found
         base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
         base = base.removesuffix(".exe") or str(name)
-        self.judgement.lines.append((argv, self.frame, self.place, self.nest + len(self.under)))
+        if self.judgement.recording:
+            self.judgement.lines.append((argv, self.frame, self.place, self.nest + len(self.under)))
         call = Call(base, argv[1:], stdin, name, declared)
         out: Value | None = None
         if builtins and (handler := BUILTINS.get(base)):
@@ -271,7 +272,8 @@ class Running(CompoundWalk):
             return unknown(content.taints)
         first, _, _ = content.text.partition("\n")
         interpreter = [Arg(part) for part in first[2:].split()] if first.startswith("#!") else [Arg("sh")]
-        self.state.write(script := f"/dev/fd/script{len(self.judgement.lines)}", content)
+        self.judgement.scripts += 1
+        self.state.write(script := f"/dev/fd/script{self.judgement.scripts}", content)
         with self.wrapped(path):
             return self.run([*interpreter, Arg(script), *args], stdin, functions=False)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .expand import Expander
 
 _ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
-_MAX_ELEMENTS = 4_096
+_MAX_ELEMENTS = 256
 SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 
 
@@ -206,7 +206,8 @@ class ShellState:
         return unknown([Taint.CREDENTIAL] if secret else ())
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
-        matches = on_write(target, self.cwd, self.judgement.project)
+        empties = operator in (">", ">|", "&>") and not content.text
+        matches = on_write(target, self.cwd, self.judgement.project, empties=empties)
         if matches:
             self.judgement.add(matches, [operator, target], self.span([target]))
         if target.startswith(("/dev/tcp/", "/dev/udp/")):

@@ -19,6 +19,7 @@ _SED_ADDRESS = re.compile(
     r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)(?:(?!\1).)*\1)?(?:\s*,\s*(?:[+~]?\d+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*!?\s*"
 )
 _LONGEST = 100_000
+_LOOK_BACK = 300
 
 
 def _awk(walk: Running, call: Call) -> Value | None:
@@ -49,7 +50,7 @@ def _awk_program(walk: Running, text: Arg) -> None:
     for match in re.finditer(r"([^;{}\n|&]*)\|&?\s*getline\b", code):
         _awk_run(walk, text, match[1].rpartition("(")[2], strings)
     for match in re.finditer(r"(?<!\|)\|(?![|&])&?\s*(?!\s*getline)([^;}\n|]+)", code):
-        if re.search(r"\bprintf?\b[^;{}\n]*$", code[: match.start()]):
+        if re.search(r"\bprintf?\b[^;{}\n]*$", code[max(0, match.start() - _LOOK_BACK) : match.start()]):
             _awk_run(walk, text, match[1], strings, unknown())
     for match in re.finditer(r"\bprintf?\b[^;}\n>]*>>?\s*\ue001(\d+)\ue001", code):
         walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))

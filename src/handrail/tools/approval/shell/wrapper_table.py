@@ -132,7 +132,7 @@ WRAPPERS: dict[str, Wrapper] = {
         "aCcDghpRrTtUu",
         ("user group host prompt chdir role type close-from other-user chroot command-timeout login-class auth-type"),
         assignments=True,
-        inert="-l -v -k -K -V --list --validate --version --help -h -e --edit",
+        inert="-l -v -K -V --list --validate --version --help -h -e --edit",
         chdir="-D --chdir",
         raises=True,
     ),

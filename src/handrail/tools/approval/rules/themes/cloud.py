@@ -64,7 +64,8 @@ RULES = (
             f"elastic-beanstalk|pantheon|terminus|acli|wp-engine|kinsta|ploi|forge|vapor|envoyer|encore|hasura|"
             f"dbt-cloud|databricks|snow|fivetran|census|airbyte|abctl|astro|coder|gitpod|codespaces|cloudquery|"
             f"steampipe|turbot ... {_VERBS}|{_COLON}",
-            f"heroku|firebase|netlify|ember|sfdx|sf {{first:{_COLON}|pg:copy|pg:promote|pg:killall|ps:scale|maintenance:on|"
+            f"heroku|firebase|netlify|ember|sfdx|sf "
+            f"{{first:{_COLON}|pg:copy|pg:promote|pg:killall|ps:scale|maintenance:on|"
             "config:unset|rollback|restart|force:org:delete|pg:upgrade}",
             "vercel|now rm|remove|rollback|promote",
             "wrangler delete|rollback",

@@ -61,7 +61,8 @@ RULES = (
             "k3d|kind|k0s|k0sctl|microk8s|rke|rke2|kops|eksctl|ctlptl|vcluster|clusterctl|capi|gardenctl|"
             "kubespray ... delete|del|remove|rm|reset|stop|destroy|uninstall|drain|purge|disable|leave|"
             "remove-node|down",
-            "minikube delete|stop|pause|unmount|addons|node|image|cache|kubectl delete|disable|stop|rm|--",
+            "minikube delete|stop|pause|unmount|addons|node|image|cache|kubectl --",
+            "minikube delete|stop|pause|unmount|addons|node|image|cache|kubectl delete|disable|stop|rm",
             "minikube delete|stop|pause",
             "argocd app|proj|repo|cluster|appset|account delete|rm|rollback|unset|sync|terminate-op|"
             "delete-resource|remove-source|set",

@@ -50,7 +50,8 @@ RULES = (
             "gpg --export-secret-*|--delete-secret-*|--export-ssh-key|--delete-key*|"
             "--delete-secret-and-public-key*|--edit-key|--gen-revoke",
             "gpgsm --export-secret-*",
-            "pass|gopass|passage show|rm|remove|delete|edit|generate|cp|mv|otp|-c",
+            "pass|gopass|passage -c",
+            "pass|gopass|passage show|rm|remove|delete|edit|generate|cp|mv|otp",
             "pass|gopass|passage -c|--clip",
             "pass|gopass|passage !{first:ls|list|git|init|help|version|find|search|grep|insert|sync|audit|"
             "recipients|setup|config|completion} +",
@@ -86,8 +87,8 @@ RULES = (
             "saml2aws script|exec|login",
             "aws secretsmanager|ssm|sts|iam|ecr|codeartifact|kms|configure get-secret-value|"
             "batch-get-secret-value|get-session-token|get-federation-token|assume-role*|create-access-key|"
-            "get-login-password|"
-            "get-authorization-token|decrypt|export-credentials|get|create-service-specific-credential",
+            "get-login-password|get-authorization-token|decrypt|export-credentials|get|"
+            "create-service-specific-credential",
             "aws ssm get-parameter|get-parameters|get-parameters-by-path|get-parameter-history --with-decryption",
             "aws lambda get-function-configuration",
             "aws ec2 get-password-data",
@@ -141,7 +142,8 @@ RULES = (
             "netsh wlan ... key=clear",
             "cmdkey /list|/delete*",
             "vaultcmd|rundll32 {any:/listcreds*|*keymgr*}",
-            "klist|kinit|ktutil|kdestroy|ktpass -k|-A|rkt|read_kt|wkt",
+            "klist|kinit|ktutil|kdestroy|ktpass -k|-A",
+            "klist|kinit|ktutil|kdestroy|ktpass rkt|read_kt|wkt",
             "kdestroy",
             "ssh-keyscan|ssh-add -D|-d|-X",
             "ssh-add -L|-D|-d",

@@ -60,12 +60,15 @@ RULES = (
             "kafka-topics --delete",
             "kafka-delete-records|kafka-delete-records.sh|kafka-consumer-groups|kafka-consumer-groups.sh|"
             "kafka-configs|kafka-configs.sh|kafka-acls|kafka-acls.sh|kafka-storage|kafka-storage.sh|"
-            "kafka-reassign-partitions.sh|kafka-leader-election.sh "
-            "--delete|--reset-offsets|--delete-offsets|--offset-json-file|--execute|--alter|--remove|format",
+            "kafka-reassign-partitions.sh|kafka-leader-election.sh --delete|--reset-offsets|--delete-offsets|"
+            "--offset-json-file|--execute|--alter|--remove",
+            "kafka-delete-records|kafka-delete-records.sh|kafka-consumer-groups|kafka-consumer-groups.sh|"
+            "kafka-configs|kafka-configs.sh|kafka-acls|kafka-acls.sh|kafka-storage|kafka-storage.sh|"
+            "kafka-reassign-partitions.sh|kafka-leader-election.sh format",
             "kcat|rpk|kafkactl|kaf|pulsar-admin|nats|nsc|rabbitmqadmin|amqp-delete-queue|activemq|artemis|"
-            "mosquitto_ctrl|stan|emqx|emqx_ctl|nsq_to_file|pulsarctl ... "
-            "delete|purge|rm|remove|del|terminate|unload|truncate|skip|clear|clear-backlog|expire-messages|"
-            "reset-cursor|stop|kick|seal|delete-*|deregister*|decommission",
+            "mosquitto_ctrl|stan|emqx|emqx_ctl|nsq_to_file|pulsarctl ... delete|purge|rm|remove|del|terminate|"
+            "unload|truncate|skip|clear|clear-backlog|expire-messages|reset-cursor|stop|kick|seal|delete-*|"
+            "deregister*|decommission",
             "elasticsearch-reset-password|elasticsearch-users|elasticsearch-keystore|opensearch-cli|"
             "curator_cli|curator|elasticdump +",
             "curator_cli delete_indices|delete_snapshots|close|shrink|rollover|forcemerge",
@@ -141,7 +144,8 @@ RULES = (
             "sqitch revert|rebase|checkout|rework",
             "mydumper|myloader -o|--overwrite-tables|--purge-mode",
             "xtrabackup|mariabackup|innobackupex --copy-back|--move-back",
-            "galera_recovery|garbd|mysqlrpladmin|orchestrator-client|orchestrator -c|failover|switchover",
+            "galera_recovery|garbd|mysqlrpladmin|orchestrator-client|orchestrator -c",
+            "galera_recovery|garbd|mysqlrpladmin|orchestrator-client|orchestrator failover|switchover",
             "patronictl failover|switchover|restart|reinit|remove|pause|reload|edit-config",
             "repmgr ... failover|switchover|unregister|promote|cleanup",
             "pgbackrest restore|expire|stop|stanza-delete|stanza-upgrade",

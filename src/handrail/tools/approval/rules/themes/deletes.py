@@ -11,6 +11,7 @@ RULES = (
         "deletes the root, a home or a system directory with everything in it",
         uses=(
             "rm -r|-R|--recursive @root|home-root|system-root",
+            "cmake -E rm|remove_directory @root|home-root|system-root",
             "srm|wipe|rimraf|del-cli|trash|trash-put|gio|rip|safe-rm @root|home-root|system-root",
             "shred @root|home-root|system-root",
             "find {find-wipes}",
@@ -43,7 +44,11 @@ RULES = (
         "fs.rm.project",
         ASK,
         "deletes everything in the project",
-        uses=("rm -r|-R|--recursive @project-root", "rm @project-root", "rimraf|trash|trash-put @project-root"),
+        uses=(
+            "rm -r|-R|--recursive @project-root",
+            "rm @project-root !-i|--interactive",
+            "rimraf|trash|trash-put @project-root",
+        ),
         match=("rm -rf .", "rm -rf *", "rm -- *", "rm -rf ./*"),
         spare=("rm -rf build", "rm *.pyc"),
     ),
@@ -53,6 +58,7 @@ RULES = (
         "deletes a tree of files",
         uses=(
             "rm -r|-R|--recursive @*",
+            "cmake -E rm|remove_directory @*",
             "rimraf|del-cli|trash|trash-put|rip|safe-rm @*",
             "gio trash|remove @*",
             "rmdir|rd|del|erase /s|/S|/q|/Q",
@@ -115,6 +121,13 @@ RULES = (
         spare=("cp app.db backup.db", "dd if=/dev/zero of=disk.img bs=1M count=1", "cp a.txt b.txt"),
     ),
     Rule(
+        "redirect.data",
+        ASK,
+        "leaves nothing in a database file",
+        match=(": > data.sqlite3", "> production.db"),
+        spare=("> out.txt", "sqlite3 a.db .dump > b.sql", "curl -s https://x.example/a.db > a.db"),
+    ),
+    Rule(
         "fs.find.delete",
         ASK,
         "deletes everything that it finds",
@@ -166,7 +179,8 @@ RULES = (
         "empties the trash, caches or old versions for good",
         uses=(
             "trash-empty|empty-trash|trash-rm|trashy",
-            "trash empty|--empty|-e",
+            "trash --empty|-e",
+            "trash empty",
             "trash -e|--empty",
             "rip -d|--decompose",
             "bleachbit -c|--clean",
@@ -193,7 +207,7 @@ RULES = (
             "tarsnap -d|--nuke",
             "timeshift --delete|--delete-all|--restore",
             "snapper ... delete|remove|undochange|rollback|delete-config",
-            "rdiff-backup --remove-older-than|remove",
+            "rdiff-backup --remove-older-than",
             "rdiff-backup remove",
             "rsnapshot delete",
             "bup rm|gc|prune-older",

@@ -14,7 +14,7 @@ RULES = (
             "mkfs_msdos {format-target} !-n",
             "format|format.com {drive}",
             "bcachefs format",
-            "diskutil {first:erase*} ",
+            "diskutil {first:erase*}",
             "diskutil {first:partition*|reformat*|zeroDisk|randomDisk|secureErase*|eraseVolume|eraseDisk}",
             "diskutil apfs deleteContainer|deleteVolume|eraseVolume",
             "Format-Volume|Clear-Disk|Initialize-Disk|Remove-Partition",

@@ -13,18 +13,17 @@ RULES = (
         uses=(
             "gh repo|release|issue|gist|secret|variable|ssh-key|gpg-key|label|cache|run|codespace|project|"
             "extension|alias|ruleset|workflow|environment|org|auth|browse|deploy-key|cs|attestation|agent-task "
-            "delete|archive|delete-asset|transfer|remove|rename|disable|cancel|stop|close|item-delete|"
+            "delete|archive|delete-asset|transfer|remove|rename|disable|cancel|stop|item-delete|"
             "field-delete|rebuild|logout|unlink|refresh|deploy-key|unarchive",
             "gh repo deploy-key delete|add",
             "gh repo edit --visibility|--enable-*|--delete-branch-on-merge|--allow-forking|--default-branch",
             "gh pr close|merge --delete-branch|-d|--admin",
-            "gh pr close",
             "gh secret|variable set",
             "gh ssh-key|gpg-key add",
             "gh repo sync --force",
             "gh repo create --public",
             "gh gist create --public|-p",
-            "gh api {method:put} ",
+            "gh api {method:put}",
             "gh api graphql {any:*delete*|*mutation*delete*}",
             "gh workflow|run enable|disable|cancel|delete",
             "glab repo|project|release|issue|mr|variable|ssh-key|label|schedule|deploy-key|cluster|ci|snippet|"

@@ -146,7 +146,7 @@ RULES = (
             "git submodule deinit|absorbgitdirs",
             "git lfs prune|migrate|uninstall !--dry-run|-d",
             "git maintenance unregister|start|stop|register",
-            "git annex drop|dropunused|dead|uninit|drop-* ",
+            "git annex drop|dropunused|dead|uninit|drop-*",
             "git commit-graph|multi-pack-index expire",
             "git init --separate-git-dir",
         ),
@@ -191,7 +191,8 @@ RULES = (
         uses=(
             "svn revert -R|--recursive",
             "svn revert {any:.|*}",
-            "svn delete|del|remove|rm --force|{url}",
+            "svn delete|del|remove|rm --force",
+            "svn delete|del|remove|rm {url}",
             "svn delete|del|remove|rm -m|--message",
             "svn cleanup --remove-unversioned|--remove-ignored|--vacuum-pristines",
             "svnadmin rmtxns|setrevprop|pack|recover|load|rmlocks|freeze|delrevprop|upgrade|hotcopy",
@@ -211,7 +212,9 @@ RULES = (
             "bzr revert|uncommit|clean-tree|push --overwrite|--force",
             "fossil clean|revert|purge|shun|rm|undo|scrub|close",
             "p4 obliterate|revert|delete|clean|client|user|branch|label|depot|protect|shelve|unshelve|triggers|"
-            "admin -d|-f|-y|stop|...",
+            "admin -d|-f|-y",
+            "p4 obliterate|revert|delete|clean|client|user|branch|label|depot|protect|shelve|unshelve|triggers|"
+            "admin stop",
             "p4 obliterate|clean|depot|protect|admin|revert",
             "darcs obliterate|unrecord|revert|rollback|unpull",
             "cvs remove|rm|release|admin -f|-d|-o",

@@ -10,7 +10,8 @@ RULES = (
         ASK,
         "erases the history of commands, or logs",
         uses=(
-            "history -c|-d|clear|--delete|--clear",
+            "history -c|-d|--delete|--clear",
+            "history clear",
             "history {first:clear|delete|clear-session}",
             "fc -W|-p|-P",
             "set {any:+o} {any:history}",

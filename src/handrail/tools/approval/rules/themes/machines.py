@@ -12,10 +12,9 @@ RULES = (
         uses=(
             "virsh destroy|undefine|shutdown|reboot|reset|delete|vol-delete|vol-wipe|pool-destroy|pool-delete|"
             "pool-undefine|net-destroy|net-undefine|snapshot-delete|snapshot-revert|managedsave-remove|"
-            "detach-*|"
-            "suspend|blockcommit|blockpull|secret-undefine|iface-destroy|iface-undefine|nwfilter-undefine|save|"
-            "setmem|setvcpus|send-key|inject-nmi|checkpoint-delete|dompmsuspend|nodedev-destroy|domrename|"
-            "qemu-*",
+            "detach-*|suspend|blockcommit|blockpull|secret-undefine|iface-destroy|iface-undefine|"
+            "nwfilter-undefine|save|setmem|setvcpus|send-key|inject-nmi|checkpoint-delete|dompmsuspend|"
+            "nodedev-destroy|domrename|qemu-*",
             "vagrant destroy|halt|suspend|reload|package",
             "vagrant box|snapshot|plugin|cloud remove|prune|delete|restore|uninstall|pop|expunge",
             "VBoxManage unregistervm|controlvm|closemedium|discardstate|modifymedium|modifyvm|storagectl|"
@@ -35,13 +34,13 @@ RULES = (
             "set|stop|user|role|acl|stopall",
             "pveum ... delete|remove|del",
             "vzctl|prlctl|prlsrvctl|xl|xm|xe|bhyvectl|vmctl|vm|jail|iocage|bastille|ezjail-admin|cbsd|zoneadm|"
-            "vmadm|lxd|smolvm "
-            "destroy|stop|delete|shutdown|reset|reboot|unregister|halt|kill|uninstall|rm|remove|poweroff|pause|"
-            "suspend|restart|vm-destroy|vm-shutdown|vm-reboot|snapshot-destroy|vdi-destroy|host-shutdown|"
-            "host-reboot|rename|detach-disk|clean",
+            "vmadm|lxd|smolvm destroy|stop|delete|shutdown|reset|reboot|unregister|halt|kill|uninstall|rm|"
+            "remove|poweroff|pause|suspend|restart|vm-destroy|vm-shutdown|vm-reboot|snapshot-destroy|"
+            "vdi-destroy|host-shutdown|host-reboot|rename|detach-disk|clean",
             "xe {first:*-destroy|*-uninstall|*-shutdown|*-reboot|*-forget|*-delete|vm-reset-powerstate|sr-*}",
             "bhyvectl --destroy|--force-reset|--force-poweroff",
-            "iocage|bastille|jail -r|destroy",
+            "iocage|bastille|jail -r",
+            "iocage|bastille|jail destroy",
             "govc {first:*.destroy|*.remove|*.rm|*.unregister|*.delete}",
             "govc vm.power|host.maintenance.enter|host.shutdown|datastore.rm|host.esxcli",
             "esxcli ... remove|set|shutdown|poweroff|reboot|kill|uninstall|delete|unmount|enter",
@@ -52,9 +51,10 @@ RULES = (
             "vmware-cmd|powercli|Remove-VM|Stop-VM|Restart-VM|Remove-VMSnapshot|Restore-VMSnapshot|Suspend-VM +",
             "machinectl remove|poweroff|terminate|reboot|disable|kill|set-limit|clean|stop",
             "limactl|tart|vmtool|orbctl|utmctl|quickemu|quickget|cloud-hypervisor|firecracker|flintlock|krunvm|"
-            "kcli|virter|terraform-libvirt|tmt|testcloud|nova|uvt-kvm|uvtool "
-            "delete|stop|kill|rm|remove|destroy|factory-reset|prune|unprotect|shutdown|suspend|reset|"
-            "--delete-vm|--kill|clean",
+            "kcli|virter|terraform-libvirt|tmt|testcloud|nova|uvt-kvm|uvtool --delete-vm|--kill",
+            "limactl|tart|vmtool|orbctl|utmctl|quickemu|quickget|cloud-hypervisor|firecracker|flintlock|krunvm|"
+            "kcli|virter|terraform-libvirt|tmt|testcloud|nova|uvt-kvm|uvtool delete|stop|kill|rm|remove|"
+            "destroy|factory-reset|prune|unprotect|shutdown|suspend|reset|clean",
             "quickemu --delete-vm|--delete-disk|--kill|--snapshot",
             "qemu-img resize --shrink",
             "qemu-img snapshot -d|-a",
@@ -65,7 +65,8 @@ RULES = (
             "onevm|oneimage|onehost|onevnet|onedatastore|onetemplate|oneuser|onegroup|onecluster delete|"
             "terminate|undeploy|poweroff|stop|reboot|disable|flush|offline|suspend|recover|disk-detach|chown",
             "wsl|wsl.exe --unregister|--shutdown|-t|--terminate|--uninstall",
-            "docker-desktop|multipassd --factory-reset|stop",
+            "docker-desktop|multipassd --factory-reset",
+            "docker-desktop|multipassd stop",
             "anka delete|stop|registry|suspend",
             "lxc-destroy|lxc-stop +",
             "gnome-boxes|genymotion|gmtool ... delete|stop|factoryreset",

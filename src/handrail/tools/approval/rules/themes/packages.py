@@ -34,9 +34,10 @@ RULES = (
             "xbps-remove -R|-o|-O|-F",
             "dnf history undo|rollback|redo",
             "dnf module|group|groups remove|disable|reset|erase",
+            "pkg|pkgin|opkg|tlmgr|port|fink|pkgutil|xbps|nix-env|guix|ipkg|slackpkg|sorcery --forget|--remove|"
+            "-e|--uninstall|--delete-generations|--rollback",
             "pkg|pkgin|opkg|tlmgr|port|fink|pkgutil|xbps|nix-env|guix|ipkg|slackpkg|sorcery remove|delete|"
-            "autoremove|uninstall|rm|unlink|--forget|--remove|-e|--uninstall|--delete-generations|--rollback|"
-            "rar|clean",
+            "autoremove|uninstall|rm|unlink|rar|clean",
             "nix-env -e|--uninstall|--delete-generations|--rollback",
             "nix-collect-garbage -d|--delete-old|--delete-older-than",
             "nix store|profile|registry gc|delete|remove|wipe-history|rollback",
@@ -60,9 +61,8 @@ RULES = (
             "spack uninstall|gc",
             "juliaup|rustup|ghcup|sdk|sdkman|asdf|mise|rtx|nvm|fnm|volta|pyenv|rbenv|nodenv|goenv|jenv|tfenv|"
             "tgenv|phpenv|phpbrew|rvm|g|n|nodebrew|conda|mamba|micromamba|pixi|uv|pipx|rye|proto|vfox|gvm|"
-            "swiftenv|kerl|evm|opam|stack|cabal|"
-            "elan|luaver|dvm|fvm|jabba|coursier|cs|krew|arkade|bin|eget|ubi|zvm|zigup|xcodes|xcversion "
-            "uninstall|remove|rm|implode|purge|nuke|prune|gc|delete",
+            "swiftenv|kerl|evm|opam|stack|cabal|elan|luaver|dvm|fvm|jabba|coursier|cs|krew|arkade|bin|eget|ubi|"
+            "zvm|zigup|xcodes|xcversion uninstall|remove|rm|implode|purge|nuke|prune|gc|delete",
             "rustup self uninstall",
             "rustup toolchain|target|component|override uninstall|remove|unset",
             "conda|mamba|micromamba remove|uninstall|clean !-d|--dry-run",

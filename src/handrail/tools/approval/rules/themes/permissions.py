@@ -54,7 +54,8 @@ RULES = (
         uses=(
             "chmod|chown|chgrp|chcon -R|--recursive * @system|root|home-root|home|outside|credential|unknown|"
             "system-root",
-            "chflags|setfattr|takeown -R|--recursive|/R @system|root|home-root|home|outside",
+            "chflags|setfattr|takeown -R|--recursive @system|root|home-root|home|outside",
+            "chflags|setfattr|takeown /R @system|root|home-root|home|outside",
             "chattr -R",
             "takeown /r|/R",
         ),

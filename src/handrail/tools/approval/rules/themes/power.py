@@ -107,11 +107,12 @@ RULES = (
             "adb reboot|root|remount|disable-verity|uninstall|sideload|unroot",
             "adb shell {text:*rm?-r*|*reboot*|*pm?uninstall*|*pm?clear*|*wipe*|*format*|*settings?put*|"
             "*am?force-stop*}",
-            "fastboot flash|erase|format|oem|flashing|reboot|update|flashall|set_active|-w|"
-            "delete-logical-partition|wipe-super",
             "fastboot -w",
+            "fastboot flash|erase|format|oem|flashing|reboot|update|flashall|set_active|"
+            "delete-logical-partition|wipe-super",
             "heimdall flash|close-pc-screen",
-            "idevicediagnostics|idevicerestore|ideviceinstaller shutdown|restart|sleep|-U|--uninstall|-e|--erase",
+            "idevicediagnostics|idevicerestore|ideviceinstaller -U|--uninstall|-e|--erase",
+            "idevicediagnostics|idevicerestore|ideviceinstaller shutdown|restart|sleep",
             "idevicerestore -e|--erase|-l",
             "cfgutil erase|restore|shut-down|restart|remove-app",
         ),

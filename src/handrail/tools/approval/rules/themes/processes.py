@@ -43,7 +43,7 @@ RULES = (
         ASK,
         "kills processes by name or owner",
         uses=(
-            "pkill !-0|-l|--list|-V|-c|--count +",
+            "pkill !-0|-l|--list|-V +",
             "pkill -u|-U|-g|-G|-t|-P|-s|-F|--euid|--uid|--parent|--session|--terminal|--pidfile !-0",
             "killall !-0|-l|--list|-V|--version +",
             "killall -u|--user",
@@ -62,7 +62,8 @@ RULES = (
             "loginctl kill-*|terminate-*",
             "machinectl terminate|kill|poweroff|reboot|remove|disable",
             "tmux kill-server|kill-session|kill-ser*|kill-ses*",
-            "tmux -C|kill-session",
+            "tmux -C",
+            "tmux kill-session",
             "screen {screen-quits}",
             "screen -wipe",
             "zellij kill-session|kill-all-sessions|ka|k|delete-session|delete-all-sessions|d|da",

@@ -46,12 +46,14 @@ RULES = (
         ASK,
         "starts, stops, restarts or disables a service",
         uses=(
-            "service|invoke-rc.d|rc-service|initctl|rcctl|svc|sv|s6-rc|rc.d|daemonctl|finit|initctl * "
-            "stop|restart|reload|force-reload|force-stop|down|kill|disable|condrestart|try-restart|onestop|"
+            "service|invoke-rc.d|rc-service|initctl|rcctl|svc|sv|s6-rc|rc.d|daemonctl|finit|initctl * stop|"
+            "restart|reload|force-reload|force-stop|down|kill|disable|condrestart|try-restart|onestop|"
             "onerestart|graceful|zap|shutdown|term|hup|start|once",
-            "sv|svc|initctl|rcctl|monit|s6-rc|dinitctl|runsvctrl|sr|66-stop|herd|synoservice|synosystemctl|cupsd "
-            "stop|restart|down|kill|exit|term|force-stop|force-restart|force-shutdown|shutdown|unmonitor|"
-            "disable|d|t|k|x|hup|quit|-d|-t|-k|-x|remove|release",
+            "sv|svc|initctl|rcctl|monit|s6-rc|dinitctl|runsvctrl|sr|66-stop|herd|synoservice|synosystemctl|"
+            "cupsd -d|-t|-k|-x",
+            "sv|svc|initctl|rcctl|monit|s6-rc|dinitctl|runsvctrl|sr|66-stop|herd|synoservice|synosystemctl|"
+            "cupsd stop|restart|down|kill|exit|term|force-stop|force-restart|force-shutdown|shutdown|unmonitor|"
+            "disable|d|t|k|x|hup|quit|remove|release",
             "service --full-restart",
             "rcctl set|disable|enable",
             "svc -d|-t|-k|-x|-i|-p",
@@ -64,7 +66,8 @@ RULES = (
             "launchctl unload|bootout|remove|kill|stop|disable|load|bootstrap|kickstart|submit|enable|reboot|"
             "setenv|unsetenv|asuser|limit|config|start|blame",
             "svcadm disable|restart|clear|milestone|enable|refresh|mark",
-            "svccfg delete|import|-s",
+            "svccfg -s",
+            "svccfg delete|import",
             "supervisorctl stop|restart|shutdown|remove|reload|update|signal|clear|reread|start",
             "monit stop|restart|unmonitor|quit|reload",
             "pm2 delete|stop|kill|restart|del|reload|flush|unstartup|startup|reset|scale|gracefulReload",
@@ -111,8 +114,8 @@ RULES = (
             "warp-cli disconnect|delete|registration",
             "snapctl|snap stop|restart|disable|revert|unset|disconnect",
             "rabbitmqctl {any:stop|stop_app|shutdown|reset|force_reset|delete_queue|purge_queue|delete_vhost|"
-            "delete_user|clear_permissions|close_*|forget_cluster_node|rotate_logs|restart_vhost|"
-            "add_user|change_password|set_user_tags|set_permissions|clear_*|eval}",
+            "delete_user|clear_permissions|close_*|forget_cluster_node|rotate_logs|restart_vhost|add_user|"
+            "change_password|set_user_tags|set_permissions|clear_*|eval}",
             "pg_ctl {any:stop|restart|kill|promote|reload}",
             "pg_ctlcluster * * stop|restart|promote|reload",
             "pg_dropcluster|pg_renamecluster|pg_upgradecluster +",
