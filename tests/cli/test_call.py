@@ -188,10 +188,13 @@ def test_an_error_is_shown_with_its_type(cli: Cli) -> None:
 
 
 def test_a_command_passes_the_gate_here_too(cli: Cli) -> None:
-    ran = cli("call", "terminal", "command=touch made")
+    (cli.cwd / "kept").mkdir()
+    ran = cli("call", "terminal", "command=rm -rf kept")
     assert ran.code == 3
     assert ran.json["error_type"] == "denied"
-    assert not (cli.cwd / "made").exists()
+    assert (cli.cwd / "kept").exists()
+    assert cli("call", "terminal", "command=touch made").code == 0
+    assert (cli.cwd / "made").exists()
 
 
 def test_what_a_command_printed_is_shown_also_when_it_failed() -> None:

@@ -65,6 +65,7 @@ class ModalEnvironment(CloudEnvironment):
 class ModalCloud:
     def __init__(self, settings: ModalSettings) -> None:
         self._settings = settings
+        self._sandboxes: list[Any] = []
 
     async def hello(self) -> None:
         import modal
@@ -90,7 +91,11 @@ class ModalCloud:
             region=settings.region,
             block_network=not settings.network,
         )
-        return ModalSandbox(made)
+        return self._held(made)
+
+    def _held(self, sandbox: Any) -> Sandbox:
+        self._sandboxes.append(sandbox)
+        return ModalSandbox(sandbox)
 
     def _image(self) -> Any:
         import modal
@@ -103,7 +108,7 @@ class ModalCloud:
         import modal
 
         try:
-            return ModalSandbox(await modal.Sandbox.from_name.aio(self._settings.app, _name(labels)))
+            return self._held(await modal.Sandbox.from_name.aio(self._settings.app, _name(labels)))
         except modal.exception.NotFoundError:
             return None  # or its time was over
 
@@ -132,7 +137,9 @@ class ModalCloud:
                 yield Found(sandbox.object_id, labels)
 
     async def close(self) -> None:
-        """The SDK keeps one client for the whole process."""
+        """Let go of the connections to sandboxes. The client itself is kept by the SDK for the whole process."""
+        while self._sandboxes:
+            await self._sandboxes.pop().detach.aio()
 
 
 class ModalSandbox:
