@@ -198,5 +198,10 @@ def _busy_threads() -> list[str]:
 
 def _lost_loops() -> list[str]:
     """Loops that run, or are open though their thread is gone. A living thread may keep one for the next call."""
-    opened = [(loop, thread) for reference, thread in _loops if (loop := reference()) and not loop.is_closed()]
+    opened = [
+        (loop, thread)
+        for reference, thread in _loops
+        # Modal's SDK keeps one in a thread of its own for as long as the process lives.
+        if (loop := reference()) and not loop.is_closed() and not thread.name.endswith("(thread_inner)")
+    ]
     return [f"{loop} of {thread.name}" for loop, thread in opened if loop.is_running() or not thread.is_alive()]

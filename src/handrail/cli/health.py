@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
@@ -77,13 +78,12 @@ def _state_folder() -> Finding:
 
 
 def _tools() -> Iterator[Finding]:
-    import logging
-
     from ..tools.discovery import builtin_tools
     from ..tools.registry import registry
 
-    logging.getLogger("handrail.tools.discovery").setLevel(logging.ERROR)  # what it would warn of is said here
-    for module, reason in builtin_tools().failed.items():
+    with _quiet("handrail.tools.discovery"):  # what it would warn of is said here
+        failed = builtin_tools().failed
+    for module, reason in failed.items():
         fix = "install what it lacks, or reinstall handrail"
         yield Finding(f"module {module}", Health.BROKEN, f"cannot be imported: {reason}", fix)
     usable, missing = registry.check_tool_availability()
@@ -98,14 +98,13 @@ def _plugins(config: Config) -> Iterator[Finding]:
     found = list(find_plugins())
     if not found:
         return
-    import logging
-
     from ..plugins.loading import Plugins, State
     from ..plugins.manager import HookManager
     from ..tools.registry import registry
 
-    logging.getLogger("handrail.plugins.loading").setLevel(logging.ERROR)  # what it would warn of is said here
-    for plugin in Plugins(registry, HookManager(), config.plugins).load(found):
+    with _quiet("handrail.plugins.loading"):  # what it would warn of is said here
+        loaded = Plugins(registry, HookManager(), config.plugins).load(found)
+    for plugin in loaded:
         if plugin.state is State.LOADED:
             yield Finding(f"plugin {plugin.name}", Health.OK, f"{plugin.source.value}, {plugin.place}")
         elif plugin.state is State.FAILED:
@@ -169,6 +168,19 @@ def _waiting(store: Path) -> int:
         return len(opened.pending())
     finally:
         opened.close()
+
+
+@contextlib.contextmanager
+def _quiet(logger: str) -> Iterator[None]:
+    import logging
+
+    log = logging.getLogger(logger)
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _ripgrep() -> Finding:
