@@ -193,7 +193,8 @@ class TestGrants:
 
         def use(number: int) -> int:
             grants = others[number].grants
-            return sum(grants.use(grants.of(["task:t"])) and bool(1) for _ in range(5) if grants.of(["task:t"]))
+            held = (grants.of(["task:t"]) for _ in range(5))
+            return sum(bool(found) and grants.use(found) for found in held)
 
         assert sum(in_threads(4, use)) == 5
         assert store.grants.all() == []
