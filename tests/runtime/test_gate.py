@@ -141,6 +141,4 @@ class _Waiting:
         self.answered = threading.Event()
 
     async def review(self, actions: Any, context: Any) -> None:
-        async with asyncio.timeout(10):
-            while not self.answered.is_set():
-                await asyncio.sleep(0.005)
+        assert await asyncio.to_thread(self.answered.wait, 10)
