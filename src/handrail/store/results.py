@@ -79,11 +79,12 @@ class FileResultWriter:
         self._file = os.fdopen(handle, "wb", buffering=0)
 
     def write(self, text: str) -> None:
-        data = memoryview(text.encode("utf-8", "replace"))
+        encoded = text.encode("utf-8", "replace")
+        data = memoryview(encoded)
         while data:
             data = data[self._file.write(data) :]
         _, _, chars, lines = self._result
-        self._result = self._result._replace(chars=chars + len(text), lines=lines + text.count("\n"))
+        self._result = self._result._replace(chars=chars + len(text), lines=lines + encoded.count(b"\n"))
 
     def finish(self) -> StoredResult:
         self._file.close()
