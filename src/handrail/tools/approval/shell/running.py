@@ -140,7 +140,8 @@ class Running(CompoundWalk):
             if found is not None:
                 return found
         base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
-        base = base.removesuffix(".exe") or str(name)
+        if base[-4:] == ".exe":
+            base = base[:-4]
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.frame, self.place, self.nest + len(self.under)))
         call = Call(base, argv[1:], stdin, name, declared)

@@ -176,10 +176,11 @@ class ShellState:
 
     @property
     def cwd(self) -> str:
+        if self.state.directory is not None:
+            return self.state.directory
         value = self.state.cwd
-        if isinstance(value, Either):
-            value = self.worlds.pick(id(value), value) or EMPTY
-        return value.text
+        assert isinstance(value, Either)
+        return (self.worlds.pick(id(value), value) or EMPTY).text
 
     def path(self, path: str) -> str:
         """A path as files are remembered by it."""
