@@ -99,10 +99,11 @@ Term = Option | Places | Condition
 class Usage:
     """A usage pattern, read. `matches` gives how far the action goes, or None."""
 
-    __slots__ = ("least", "needs", "refuses", "sub_commands", "where", "words")
+    __slots__ = ("least", "needs", "options", "refuses", "sub_commands", "where", "words")
 
     def __init__(self, pattern: str) -> None:
         self.words: list[Word] = []
+        self.options: list[Option] = []
         self.needs: list[Term] = []
         self.refuses: list[Term] = []
         self.least = 0
@@ -117,6 +118,9 @@ class Usage:
             self.least = int(part[1:] or 1)
         elif part[0] in _SPECIAL:
             term = _term(part)
+            if isinstance(term, Option):
+                self.options.append(term)
+                return
             self.needs.append(term)
             if isinstance(term, Places):
                 self.where = term.of
@@ -129,21 +133,22 @@ class Usage:
 
     def matches(self, command: Command) -> Reach | Spared | None:
         """How far the action goes; SPARED when only what stands after `!` made it harmless; None when it is not met."""
-        for term in self.needs:
-            if isinstance(term, Option) and not term.matches(command):
+        for option in self.options:
+            if not option.matches(command):
                 return None
         end = _find(self.words, command) if self.words else 0
         if end < 0:
             return None
         rest = command.operands[end:] if end else command.operands
-        if len(rest) < self.least or not self._needs_hold(command, rest):
+        if len(rest) < self.least:
             return None
-        if any(_holds(term, command, rest) for term in self.refuses):
-            return SPARED
+        for term in self.needs:
+            if not _holds(term, command, rest):
+                return None
+        for term in self.refuses:
+            if _holds(term, command, rest):
+                return SPARED
         return command.reach(_paths(self.where, command, rest)) if self.where else Reach.NOWHERE
-
-    def _needs_hold(self, command: Command, rest: Sequence[Arg]) -> bool:
-        return all(isinstance(term, Option) or _holds(term, command, rest) for term in self.needs)
 
 
 def programs(pattern: str) -> list[str]:

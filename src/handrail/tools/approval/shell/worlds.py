@@ -38,14 +38,11 @@ class Worlds:
         outer = self._fresh
         self._fresh = None
         mark = self._state.mark()
-        try:
-            first = work()
-            fresh = self._picked()
-            return self._others(work, first, fresh, mark) if fresh else [first]
-        finally:
-            if left := self._picked():
-                self._forget(left)
-            self._fresh = outer
+        first = work()
+        fresh = self._picked()
+        results = self._others(work, first, fresh, mark) if fresh else [first]
+        self._fresh = outer
+        return results
 
     def _picked(self) -> list[tuple[object, int]]:
         return self._fresh or []
