@@ -32,7 +32,7 @@ _MOST_SKIPPED = 4
 _NOUN = re.compile(r"[A-Za-z][\w.:-]*")
 _SPECIAL = "-!@<>{+"
 _ANYWHERE = frozenset("*")
-_FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
+FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
     "operands": operator.attrgetter("operands"),
     "writes": targets.written,
     "reads": targets.read,
@@ -84,7 +84,7 @@ class Places(NamedTuple):
         if self.classes == _ANYWHERE:
             return bool(_paths(self.of, command, rest))
         if rest is command.operands or self.of != "operands":
-            return not command.met(_FINDERS[self.of]).isdisjoint(self.classes)
+            return not command.met(FINDERS[self.of]).isdisjoint(self.classes)
         return command.any_class(self.classes, rest)
 
 
@@ -130,6 +130,13 @@ class Usage:
             choices = part.split("|")
             globs = tuple(choice for choice in choices if "*" in choice or "?" in choice)
             self.words.append(Word(frozenset(choices) - set(globs), globs))
+
+    @property
+    def only_places(self) -> Places | None:
+        """What it is about when that is nothing but what a program reads or writes."""
+        if self.words or len(self.needs) != 1 or not isinstance(self.needs[0], Places):
+            return None
+        return self.needs[0] if self.needs[0].of != "operands" and self.needs[0].classes != _ANYWHERE else None
 
     def matches(self, command: Command) -> Reach | Spared | None:
         """How far the action goes; SPARED when only what stands after `!` made it harmless; None when it is not met."""
@@ -183,7 +190,7 @@ def _term(part: str) -> Term:
 
 
 def _paths(of: str, command: Command, rest: Sequence[Arg]) -> Sequence[Arg]:
-    return rest if of == "operands" else _FINDERS[of](command)
+    return rest if of == "operands" else FINDERS[of](command)
 
 
 def _find(words: Sequence[Word], command: Command, word: int = 0, at: int = 0) -> int:
