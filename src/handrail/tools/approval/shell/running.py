@@ -30,8 +30,6 @@ class Running(CompoundWalk):
 
     under: tuple[str, ...] = ()
     """The programs that this one was started through, outermost first."""
-    remote = 0
-    """How many machines or containers away from this one."""
     locals: dict[str, Stored | None] | None = None
     """What the function at hand has made its own, with what it was outside; None outside of functions."""
     _calls: tuple[str, ...] = ()
@@ -299,11 +297,9 @@ class Running(CompoundWalk):
         """On another machine or in a container: its own directory, its own users."""
         under, self.under = self.under, ()
         cwd = self.state.cwd
-        self.remote += 1
         try:
             yield
         finally:
-            self.remote -= 1
             self.under = under
             self.state.cwd = cwd
 
