@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from tests.fuzz.respelling.forms import all_forms
 from tests.fuzz.respelling.rows import DANGEROUS, HARMLESS
+from tests.tools.approval.test_labelled import NAMED, rows
 
 from handrail.tools.approval.detect import assess, detect_dangerous_command
 from handrail.tools.approval.rules import builtin
@@ -39,9 +40,25 @@ _COLD = "from handrail.tools.approval.detect import assess; assess('ls')"
 
 
 def figures() -> Iterator[Figure]:
+    yield from labelled()
     yield from examples()
     yield from forms()
     yield from times()
+
+
+def labelled() -> Iterator[Figure]:
+    """Our own sets. Each was written before it was judged; what a set missed at first is in the tests' folder now."""
+    families: dict[str, list[bool]] = {}
+    for family, command in rows("dangerous"):
+        families.setdefault(family, []).append(not assess(command).dangerous)
+    named = [missed for family, judged in families.items() if family in NAMED for missed in judged]
+    everything = [missed for judged in families.values() for missed in judged]
+    mean = sum(sum(judged) / len(judged) for judged in families.values()) / len(families)
+    asked = [assess(command).dangerous for _, command in rows("harmless")]
+    yield _share("dangerous commands missed, eight named families", sum(named), len(named), 0.02, "hermes 37 %")
+    yield _share("  all families", sum(everything), len(everything), 0.03, "hermes 54 %")
+    yield Figure("  mean over families", f"{mean:.2%}", "<= 4 %", mean / 0.04, 1, "hermes 66 %")
+    yield _share("tricky harmless commands asked about", sum(asked), len(asked), 0.01, "hermes 13 %")
 
 
 def examples() -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""Write the reference pages from the code: tools, toolsets, configuration, hooks, errors, command line.
+"""Write the reference pages from the code: tools, toolsets, configuration, hooks, errors, command line, rules.
 
 Usage: python scripts/reference.py FOLDER
 """
@@ -30,6 +30,7 @@ def main(folder: Path) -> None:
         "hooks.md": hooks,
         "errors.md": error_types,
         "cli.md": command_line,
+        "rules.md": rules,
     }
     for name, page in pages.items():
         (folder / name).write_text("\n".join(page()) + "\n")
@@ -107,6 +108,44 @@ def error_types() -> Iterator[str]:
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, errors.ToolError) and kind is not errors.ToolError:
             yield f"| `{kind.error_type}` | `{name}` |"
+
+
+def rules() -> Iterator[str]:
+    from itertools import groupby
+
+    from handrail.tools.approval.paths import CLASSES
+    from handrail.tools.approval.rules import Rule, builtin
+
+    yield "# Rules about commands\n\nMade from the rules themselves. `block` never runs, `ask` asks a person, `note` only shows. "
+    yield "How to write one: [add a rule](../how-to/add-a-rule.md).\n"
+
+    def theme(rule: Rule) -> str:
+        return rule.theme
+
+    for name, group in groupby(sorted(builtin().rules.values(), key=lambda rule: (theme(rule), rule.id)), key=theme):
+        yield f"## `{name}`\n"
+        for rule in group:
+            yield from _rule(rule)
+    yield "## Classes of paths\n\n| class | which paths |\n|---|---|"
+    yield from (f"| `{name}` | {meaning} |" for name, meaning in CLASSES.items())
+
+
+def _rule(rule: Any) -> Iterator[str]:
+    where = "elsewhere" if rule.effect.value == "remote" else "this machine"
+    yield f"### `{rule.id}`\n\n{rule.why[:1].upper()}{rule.why[1:]}. Severity `{rule.severity}`, effect on {where}.\n"
+    yield from (f"- found: {_code(example)}" for example in rule.match)
+    yield from (f"- spared: {_code(example)}" for example in rule.spare)
+    if rule.uses:
+        yield '\n??? note "Uses"\n    ```text'
+        yield from (f"    {use}" for use in rule.uses)
+        yield "    ```"
+    yield ""
+
+
+def _code(example: str) -> str:
+    shown = " ".join(example.split())[:120]
+    fence = "``" if "`" in shown else "`"
+    return f"{fence} {shown} {fence}" if fence == "``" else f"`{shown}`"
 
 
 def command_line() -> Iterator[str]:

@@ -69,3 +69,19 @@ def test_bytes_that_are_no_text_are_judged(cli: Cli) -> None:
         out, _ = process.communicate(b"rm -rf \xff\xfe")
     assert process.returncode == 3
     assert json.loads(out)["verdict"] == "ask"
+
+
+def test_rules_of_the_user_count(cli: Cli) -> None:
+    assert cli("check", "deploy production").code == 0
+    cli.home.mkdir(exist_ok=True)
+    (cli.home / "config.yaml").write_text(
+        "approval_rules:\n"
+        "  team.deploy:\n"
+        "    why: goes live\n"
+        "    uses: [deploy production]\n"
+        "    match: [deploy production]\n"
+        "    spare: [deploy staging]\n"
+    )
+    ran = cli("check", "deploy production")
+    assert ran.code == 3
+    assert "team.deploy: goes live" in ran.out

@@ -27,8 +27,9 @@ def check(
 ) -> None:
     """Say what a shell command would do, and whether it may: nothing is run.
 
-    The dangerous parts are marked, each with the rule that found it and why. Below stand the command lines that would
-    run, as far as they can be known: variables, quotes, wrappers and nested shells are followed.
+    The dangerous parts are marked, each with the rule that found it and why; rules of your own (`approval_rules` in
+    config.yaml) count too. Below stand the command lines that would run, as far as they can be known: variables,
+    quotes, wrappers and nested shells are followed.
 
     \b
     Examples:

@@ -149,6 +149,8 @@ def _shell(host: Host, call: Call, *, parenthesised: bool) -> None:
     if call.first is None:
         if parenthesised:
             host.find("code.exec_computed")
+    elif re.match(r"(?:https?|ftp)://", call.first):
+        host.find("rce.download_to_shell")
     elif len(call.known) > 1 and host.language in _LISTS_OF_WORDS and not call.known[1].startswith(("r", "w")):
         _run(host, call)
     else:

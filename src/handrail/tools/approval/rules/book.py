@@ -16,7 +16,7 @@ from .options import canonical
 from .store_conditions import SQL_CLIENTS
 from .tail import destructive
 from .targets import READERS, WRITERS
-from .usage import SPARED, Usage, programs
+from .usage import FINDERS, SPARED, Usage, programs
 
 THEMES = tuple(
     (
@@ -119,15 +119,21 @@ class Rulebook:
 
 
 class _Uses:
-    """The uses of one program; those that begin with a sub-command are found by it."""
+    """The uses of one program; those that begin with a sub-command, or are about what is read or written, are found by it."""
 
-    __slots__ = ("_always", "_by_word")
+    __slots__ = ("_always", "_by_place", "_by_word")
 
     def __init__(self, uses: Sequence[tuple[Rule, Usage]]) -> None:
         self._always: list[tuple[Rule, Usage]] = []
         self._by_word: dict[str, list[tuple[Rule, Usage]]] = {}
+        self._by_place: dict[str, tuple[set[str], list[tuple[Rule, Usage]]]] = {}
         for use in uses:
             words = use[1].words
+            if (places := use[1].only_places) is not None:
+                classes, listed = self._by_place.setdefault(places.of, (set(), []))
+                classes |= places.classes
+                listed.append(use)
+                continue
             if not words or words[0].globs or not words[0].exact:
                 self._always.append(use)
                 continue
@@ -136,9 +142,12 @@ class _Uses:
 
     def of(self, command: Command) -> Sequence[tuple[Rule, Usage]]:
         """Those that this command line can meet."""
-        if not self._by_word:
+        if not self._by_word and not self._by_place:
             return self._always
         found: list[tuple[Rule, Usage]] = []
+        for of, (classes, listed) in self._by_place.items():
+            if not command.met(FINDERS[of]).isdisjoint(classes):
+                found += listed
         for place, operand in enumerate(command.operands):
             found += self._by_word.get(operand, ())
             if place not in command.maybe:

@@ -28,6 +28,8 @@ DATA_PROGRAMS = frozenset(
         "jhead jpegoptim optipng pngquant cwebp cavif mpv vlc mpc mpd cmus mocp playerctl "
         "autoflake autopep8 yapf isort boxes htmlq colrm col msgattrib recsel recdel recins qpdf detox "
         "tput stty loginctl popd dirs abduco dtach shpool direnv timew task todo.sh taskwarrior "
+        "rmdir rm unlink truncate shred dd rsync scp sftp mount umount ssh-keygen kill pkill killall useradd userdel usermod "
+        "passwd groupadd groupdel systemctl service crontab chattr setfacl "
         # Languages, builds and tests
         "make cmake ninja meson bazel buck scons just task mage rake tox nox pytest jest mocha vitest "
         "karma ava cypress playwright phpunit rspec minitest behave "

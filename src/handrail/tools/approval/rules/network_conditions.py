@@ -122,6 +122,8 @@ def deleting_url(command: Command, _: str) -> bool:
 
 def searches_secrets(command: Command, _: str) -> bool:
     """A search for passwords or keys through a home directory or the whole system."""
+    if not any(_SECRET_WORDS.search(arg) for arg in command.args):
+        return False
     roots = [operand for operand in command.operands if not command.classes(operand).isdisjoint(_BROAD)]
     wide = command.has(("-r", "-R", "--recursive", "--dereference-recursive")) or command.name in (
         "rg",
@@ -129,12 +131,12 @@ def searches_secrets(command: Command, _: str) -> bool:
         "ack",
         "ugrep",
     )
-    return bool(roots) and wide and any(_SECRET_WORDS.search(arg) for arg in command.args)
+    return bool(roots) and wide
 
 
 def reads_found_secret(command: Command, _: str) -> bool:
     """Reads files that were found by a name like that of a key."""
-    return any(
+    return any(arg.taints for arg in command.args) and any(
         Taint.WIDE in path.taints and ("credential-name" in command.classes(path) or Taint.CREDENTIAL in path.taints)
         for path in read(command)
     )

@@ -32,7 +32,7 @@ _MOST_SKIPPED = 4
 _NOUN = re.compile(r"[A-Za-z][\w.:-]*")
 _SPECIAL = "-!@<>{+"
 _ANYWHERE = frozenset("*")
-_FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
+FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
     "operands": operator.attrgetter("operands"),
     "writes": targets.written,
     "reads": targets.read,
@@ -84,7 +84,7 @@ class Places(NamedTuple):
         if self.classes == _ANYWHERE:
             return bool(_paths(self.of, command, rest))
         if rest is command.operands or self.of != "operands":
-            return not command.met(_FINDERS[self.of]).isdisjoint(self.classes)
+            return not command.met(FINDERS[self.of]).isdisjoint(self.classes)
         return command.any_class(self.classes, rest)
 
 
@@ -99,10 +99,11 @@ Term = Option | Places | Condition
 class Usage:
     """A usage pattern, read. `matches` gives how far the action goes, or None."""
 
-    __slots__ = ("least", "needs", "refuses", "sub_commands", "where", "words")
+    __slots__ = ("least", "needs", "options", "refuses", "sub_commands", "where", "words")
 
     def __init__(self, pattern: str) -> None:
         self.words: list[Word] = []
+        self.options: list[Option] = []
         self.needs: list[Term] = []
         self.refuses: list[Term] = []
         self.least = 0
@@ -117,6 +118,9 @@ class Usage:
             self.least = int(part[1:] or 1)
         elif part[0] in _SPECIAL:
             term = _term(part)
+            if isinstance(term, Option):
+                self.options.append(term)
+                return
             self.needs.append(term)
             if isinstance(term, Places):
                 self.where = term.of
@@ -127,23 +131,31 @@ class Usage:
             globs = tuple(choice for choice in choices if "*" in choice or "?" in choice)
             self.words.append(Word(frozenset(choices) - set(globs), globs))
 
+    @property
+    def only_places(self) -> Places | None:
+        """What it is about when that is nothing but what a program reads or writes."""
+        if self.words or len(self.needs) != 1 or not isinstance(self.needs[0], Places):
+            return None
+        return self.needs[0] if self.needs[0].of != "operands" and self.needs[0].classes != _ANYWHERE else None
+
     def matches(self, command: Command) -> Reach | Spared | None:
         """How far the action goes; SPARED when only what stands after `!` made it harmless; None when it is not met."""
-        for term in self.needs:
-            if isinstance(term, Option) and not term.matches(command):
+        for option in self.options:
+            if not option.matches(command):
                 return None
         end = _find(self.words, command) if self.words else 0
         if end < 0:
             return None
         rest = command.operands[end:] if end else command.operands
-        if len(rest) < self.least or not self._needs_hold(command, rest):
+        if len(rest) < self.least:
             return None
-        if any(_holds(term, command, rest) for term in self.refuses):
-            return SPARED
+        for term in self.needs:
+            if not _holds(term, command, rest):
+                return None
+        for term in self.refuses:
+            if _holds(term, command, rest):
+                return SPARED
         return command.reach(_paths(self.where, command, rest)) if self.where else Reach.NOWHERE
-
-    def _needs_hold(self, command: Command, rest: Sequence[Arg]) -> bool:
-        return all(isinstance(term, Option) or _holds(term, command, rest) for term in self.needs)
 
 
 def programs(pattern: str) -> list[str]:
@@ -178,7 +190,7 @@ def _term(part: str) -> Term:
 
 
 def _paths(of: str, command: Command, rest: Sequence[Arg]) -> Sequence[Arg]:
-    return rest if of == "operands" else _FINDERS[of](command)
+    return rest if of == "operands" else FINDERS[of](command)
 
 
 def _find(words: Sequence[Word], command: Command, word: int = 0, at: int = 0) -> int:

@@ -12,7 +12,7 @@ _DOCKER = (
     "signal stop-timeout sysctl group-add cgroupns profile index detach-keys log-level "
     "cpuset-cpus cpu-shares"
 )
-_DOCKER_LETTERS = "euwlvpfHmchaiPk"
+_DOCKER_LETTERS = "euwlvpfHmcha"
 _KUBERNETES = (
     "container namespace context kubeconfig image target filename selector cluster user "
     "server token overrides env labels restart profile port pod-running-timeout"
@@ -20,7 +20,7 @@ _KUBERNETES = (
 
 CONTAINERS: dict[str, Container] = {
     "adb": Container("shell exec-out", "stHPL", operands=0),
-    "apptainer": Container("exec run", "BHWSw", "bind home pwd env overlay scratch workdir env-file", remote=False),
+    "apptainer": Container("exec run", "BHWS", "bind home pwd env overlay scratch workdir env-file", remote=False),
     "asdf": Container("exec", operands=0, remote=False),
     "aws": Container(
         "ecs/execute-command", words="command cluster task container region profile", operands=0, text="--command"
@@ -34,7 +34,7 @@ CONTAINERS: dict[str, Container] = {
     "crictl": Container("exec", "r", "runtime-endpoint"),
     "devbox": Container("run", "c", "config", 0, remote=False),
     "direnv": Container("exec", remote=False),
-    "distrobox": Container("enter", "neav", "name additional-flags", 0, remote=False),
+    "distrobox": Container("enter", "na", "name additional-flags", 0, remote=False),
     "docker": Container(
         "exec run create compose/exec compose/run container/exec container/run container/create",
         _DOCKER_LETTERS,
@@ -45,14 +45,13 @@ CONTAINERS: dict[str, Container] = {
     "finch": Container("exec run", _DOCKER_LETTERS, _DOCKER),
     "flatpak": Container("run", words="command cwd branch filesystem env", remote=False),
     "flatpak-spawn": Container("", words="env directory", operands=0, remote=False),
-    "fly": Container("ssh/console machine/exec", "aCgrs", "app command group region", 0, text="-C --command"),
-    "flyctl": Container("ssh/console machine/exec", "aCgrs", "app command", 0, text="-C --command"),
+    "fly": Container("ssh/console machine/exec", "aCgr", "app command group region", 0, text="-C --command"),
+    "flyctl": Container("ssh/console machine/exec", "aCgr", "app command group region", 0, text="-C --command"),
     "foreman": Container("run", "efp", "env", 0, remote=False),
     "gcloud": Container("compute/ssh", words="command zone project account configuration", text="--command"),
     "git": Container("submodule/foreach bisect/run", "Cc", "git-dir work-tree namespace exec-path", 0, remote=False),
-    "guix": Container("shell", "mLeD", operands=0, remote=False),
     "hatch": Container("run", "ep", "env project", 0, remote=False),
-    "heroku": Container("run run:detached", "aersx", "app remote size env", 0),
+    "heroku": Container("run run:detached", "aers", "app remote size env", 0),
     "honcho": Container("run", "ef", "env", 0, remote=False),
     "incus": Container("exec", words="env mode cwd user group"),
     "infisical": Container("run", words="env path projectId command", operands=0, text="--command", remote=False),
@@ -62,18 +61,17 @@ CONTAINERS: dict[str, Container] = {
     "lima": Container("", operands=0),
     "limactl": Container("shell", words="workdir shell"),
     "lxc": Container("exec", words="env mode cwd user group"),
-    "lxc-attach": Container("", "nPsefguL", "name lxcpath elevated-privileges namespaces", 0),
+    "lxc-attach": Container("", "nPsfguLvol", "name lxcpath namespaces", 0),
     "lxc-execute": Container("", "nfPs", "name", 0),
     "machinectl": Container("shell", "EM", "uid setenv machine"),
     "mamba": Container("run", "np", "name prefix", 0, remote=False),
     "microk8s": Container("kubectl/exec", "cnfls", _KUBERNETES),
     "micromamba": Container("run", "np", "name prefix root-prefix", 0, remote=False),
-    "mise": Container("exec x", "Cj", "cd env", 0, text="-c --command", remote=False),
+    "mise": Container("exec x", "CjE", "cd env", 0, text="-c --command", remote=False),
     "mpiexec": Container("", "nf", "np host hosts", 0, remote=False),
-    "mpirun": Container("", "n", "np host hostfile wdir bind-to map-by", 0, remote=False),
+    "mpirun": Container("", "nxH", "np host hostfile wdir bind-to map-by", 0, remote=False),
     "multipass": Container("exec", "nd", "working-directory name"),
     "nerdctl": Container("exec run compose/exec compose/run", _DOCKER_LETTERS, _DOCKER),
-    "nix": Container("shell develop", "c", "command", 0, remote=False),
     "nix-shell": Container("", "pIA", "run command", 99, text="--run --command", remote=False),
     "npm": Container("exec x", "wcp", "workspace call package", 0, text="-c --call", remote=False),
     "nvm": Container("exec", remote=False),
@@ -82,7 +80,7 @@ CONTAINERS: dict[str, Container] = {
     "opam": Container("exec", words="switch", operands=0, remote=False),
     "pdm": Container("run", "p", "project", 0, remote=False),
     "pipenv": Container("run", words="python", operands=0, remote=False),
-    "pnpm": Container("exec dlx", "Cc", "dir filter package", 0, remote=False),
+    "pnpm": Container("exec dlx", "C", "dir filter package", 0, remote=False),
     "podman": Container(
         "exec run create compose/exec compose/run container/exec container/run container/create",
         _DOCKER_LETTERS,
@@ -95,7 +93,7 @@ CONTAINERS: dict[str, Container] = {
     "render": Container("ssh"),
     "rye": Container("run", operands=0, remote=False),
     "salloc": Container("", "NncpAtGJ", "nodes ntasks partition account time", 0, remote=False),
-    "singularity": Container("exec run", "BHWSw", "bind home pwd env overlay scratch workdir env-file", remote=False),
+    "singularity": Container("exec run", "BHWS", "bind home pwd env overlay scratch workdir env-file", remote=False),
     "sops": Container("exec-env", remote=False),
     "spack": Container("build-env", remote=False),
     "srun": Container(
@@ -117,8 +115,9 @@ CONTAINERS: dict[str, Container] = {
         remote=False,
     ),
     "vagrant": Container("ssh", "c", "command", text="-c --command"),
-    "wsl": Container("", "due", "distribution user exec", 0, remote=False),
+    "wsl": Container("", "du", "distribution user cd", 0, remote=False),
     "yarn": Container("exec dlx", "p", "package cwd", 0, remote=False),
+    "perf": Container("stat record trace", "eorxCptIGFcmN", "event output repeat", 0, remote=False),
     "aws-vault": Container("exec", "d", "duration", 1, remote=False),
     "chamber": Container("exec", "", "", 1, remote=False),
 }

@@ -20,6 +20,7 @@ _SETS = {
     "[:space:]": " \t\n\r\f\v",
     "[:blank:]": " \t",
 }
+_FILE_READERS = frozenset(("cat", "tac", "rev", "base64", "base32", "xxd", "head", "tail"))
 Files = Callable[[str], "Value | None"]
 
 
@@ -30,10 +31,12 @@ def output(name: str, args: Sequence[Arg], stdin: Value | None, files: Files) ->
     filtering = _FILTERS.get(name)
     if filtering is None:
         return _without_input(name, args)
+    if (stdin is None or not stdin.known) and name not in _FILE_READERS:
+        return None
     flags = [arg for arg in args if arg[:1] == "-" and arg != "-"]
     operands = [arg for arg in args if arg[:1] != "-" or arg == "-"]
     source = stdin
-    reads = operands if name in ("cat", "tac", "rev", "base64", "base32", "xxd", "head", "tail", "nl") else ()
+    reads = operands if name in _FILE_READERS else ()
     if reads:
         if name in ("head", "tail") and flags and reads[0].isdigit():
             reads = reads[1:]
@@ -58,7 +61,7 @@ def _without_input(name: str, args: Sequence[Arg]) -> Value | None:
 def echo(args: Sequence[str]) -> str:
     start = 0
     letters = ""
-    while start < len(args) and re.fullmatch(r"-[neE]+", args[start]):
+    while start < len(args) and args[start][:1] == "-" and re.fullmatch(r"-[neE]+", args[start]):
         letters += args[start][1:]
         start += 1
     text = " ".join(args[start:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from .languages import LANGUAGES, SHELLS
 from .syntax import Assignment
 from .values import Arg, Value
 
@@ -41,8 +42,9 @@ def handler_of(name: str) -> Handler | None:
     if not _table:
         _fill()
     handler = _table.get(name)
-    if handler is None and name[-1:].isdigit():  # python3.11, lua5.4
-        handler = _table.get(name.rstrip("0123456789.").rstrip("-"))
+    if handler is None and name[-1:].isdigit():  # python3.11, bash-5.2
+        bare = name.rstrip("0123456789.").rstrip("-")
+        return _table[bare] if bare in LANGUAGES or bare in SHELLS else None
     return handler
 
 

@@ -8,6 +8,7 @@ DECLARATIONS = frozenset(("declare", "typeset", "local", "export", "readonly"))
 """Commands whose arguments may be assignments."""
 OPENERS = frozenset(("if", "while", "until", "for", "select", "case", "function", "{", "[[", "coproc"))
 CLOSERS = frozenset(("then", "else", "elif", "fi", "do", "done", "esac", "}"))
+RESERVED = frozenset((*OPENERS, *CLOSERS, "!", "time"))
 WORD_ENDS = " \t\n;&|<>()"
 
 LITERAL = re.compile(r"[^ \t\n'\"\\$`;&|<>()]+")

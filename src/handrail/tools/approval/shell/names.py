@@ -21,7 +21,7 @@ _LONGEST = 64
 _FEWEST_KNOWN = 3
 _TOOLS = frozenset(
     "CC CXX CPP LD AR MAKE EDITOR VISUAL PAGER BROWSER PYTHON PYTHON3 PIP NODE NPM CARGO GO JAVA RUBY PERL GCC CLANG CMAKE "
-    "RUSTC DOCKER KUBECTL HELM TERRAFORM GIT PSQL VIRTUAL_ENV".split()
+    "RUSTC DOCKER KUBECTL HELM TERRAFORM GIT PSQL".split()
 )
 """Variables that by custom hold the name of a tool."""
 _OFTEN = ("rm", "sh", "bash", "dd", "find", "curl", "chmod", "cat")

@@ -6,7 +6,8 @@ One pass, nothing is run. No region is read more than twice, and nesting is boun
 from __future__ import annotations
 
 from .compounds import CompoundParser
-from .syntax import AndOr, Compound, Literal, Pipeline, Redirect, Script, ShellSyntaxError, TextMap, Word
+from .lexical import RESERVED
+from .syntax import AndOr, Command, Compound, Literal, Pipeline, Redirect, Script, ShellSyntaxError, TextMap, Word
 
 
 class Parser(CompoundParser):
@@ -65,7 +66,10 @@ class Parser(CompoundParser):
 
     def _pipeline(self) -> Pipeline:
         negated = timed = False
-        while word := self.reserved(("!", "time")) or (self.at("!(") and "!"):
+        first = self.lone_word()
+        while (first is None or first in RESERVED) and (
+            word := self.reserved(("!", "time")) or (self.at("!(") and "!")
+        ):
             self.position += len(word)
             self.blanks()
             if word == "!":
@@ -77,7 +81,7 @@ class Parser(CompoundParser):
                     self.blanks()
             if self.blanks() in ("", "\n", ";", "&", ")"):
                 return Pipeline([], negated, timed)
-        commands = [self.command()]
+        commands = [self._command()]
         while True:
             if self.blanks() != "|" or self.at("||"):
                 return Pipeline(commands, negated, timed)
@@ -86,7 +90,12 @@ class Parser(CompoundParser):
                 self.position += 1
             self.position += 1
             self.newlines()
-            commands.append(self.command())
+            commands.append(self._command())
+
+    def _command(self) -> Command:
+        """Most commands begin with a plain word that is not reserved."""
+        word = self.lone_word()
+        return self.command() if word is None or word in RESERVED else self.simple()
 
 
 def parse(text: str, depth: int = 0) -> tuple[Script, TextMap | None]:

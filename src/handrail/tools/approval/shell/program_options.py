@@ -269,6 +269,20 @@ def _every_text(walk: Running, call: Call) -> Value | None:
     return None
 
 
+def _gdb(walk: Running, call: Call) -> Value | None:
+    for place, arg in enumerate(call.args):
+        following = call.args[place + 1] if place + 1 < len(call.args) else None
+        if arg == "--args" and following is not None:
+            with walk.wrapped("gdb"), walk.subshell():
+                walk.run(call.args[place + 1 :], None, functions=False, builtins=False)
+            return None
+        if arg in ("-ex", "-iex", "--eval-command", "--init-eval-command") and following is not None:
+            match = re.match(r"\s*(?:shell|!|pipe)\s*(.*)", following, re.S)
+            if match:
+                _run_option(walk, match[1], following)
+    return None
+
+
 def _socat(walk: Running, call: Call) -> Value | None:
     for arg in call.args:
         match = re.match(r"(?i)(?:exec|system):(.*)", arg, re.S)
@@ -285,6 +299,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("make", "gmake"), _make),
     **dict.fromkeys(("hyperfine", "concurrently"), _every_text),
     "crontab": _crontab,
+    "gdb": _gdb,
     "git": _git,
     "tmux": _tmux,
     "screen": _screen,

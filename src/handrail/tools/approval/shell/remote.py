@@ -45,21 +45,23 @@ def _ssh(walk: Running, call: Call) -> Value | None:
 
 def _container(walk: Running, call: Call) -> Value | None:
     container = CONTAINERS[call.name]
+    if not container.subcommands:
+        return _inside(walk, call, container, call.args)
     start, _ = skip_options(call.args, container.letters, container.words)
     rest = call.args[start:]
     for path in _paths(container.subcommands):
         if rest[: len(path)] == path:
-            return _inside(walk, call, container, rest[len(path) :], path)
+            return _inside(walk, call, container, rest[len(path) :])
     return None
 
 
 @functools.cache
 def _paths(subcommands: str) -> tuple[list[str], ...]:
-    return tuple(subcommand.split("/") for subcommand in subcommands.split()) or ([],)
+    return tuple(subcommand.split("/") for subcommand in subcommands.split())
 
 
-def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg], path: list[str]) -> Value | None:
-    letters = container.letters.replace("i", "").replace("P", "") if "exec" in path else container.letters
+def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]) -> Value | None:
+    letters = container.letters
     start, options = skip_options(rest, letters, container.words)
     texts = [value for option, value in options if option in container.text.split() and value is not None]
     entry = next((value for option, value in options if option == "--entrypoint" and value), None)
@@ -107,8 +109,20 @@ def _package_runner(walk: Running, call: Call) -> Value | None:
     return None
 
 
+def _nix(walk: Running, call: Call) -> Value | None:
+    """`nix shell packages -c command`, `guix shell packages -- command`."""
+    if call.args[:1] and call.args[0] in ("shell", "develop", "environment", "time-machine"):
+        for place, arg in enumerate(call.args):
+            if arg in ("-c", "--command", "--"):
+                with walk.wrapped(call.name), walk.subshell():
+                    walk.run(call.args[place + 1 :], call.stdin, functions=False, builtins=False)
+                break
+    return None
+
+
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(REMOTE, _ssh),
     **dict.fromkeys(CONTAINERS, _container),
     **dict.fromkeys(PACKAGE_RUNNERS, _package_runner),
+    **dict.fromkeys(("nix", "guix"), _nix),
 }

@@ -30,8 +30,6 @@ class Running(CompoundWalk):
 
     under: tuple[str, ...] = ()
     """The programs that this one was started through, outermost first."""
-    remote = 0
-    """How many machines or containers away from this one."""
     locals: dict[str, Stored | None] | None = None
     """What the function at hand has made its own, with what it was outside; None outside of functions."""
     _calls: tuple[str, ...] = ()
@@ -52,6 +50,8 @@ class Running(CompoundWalk):
         argv = self.expander.args(words)
         stdin, outputs = self.redirects(node.redirects, stdin) if node.redirects else (stdin, [])
         if not argv:
+            for assignment in node.assignments:
+                self.make_assignment(assignment)
             return self.emit(EMPTY, outputs)
         if node.assignments:
             out = self._with_assignments(node.assignments, argv, stdin)
@@ -62,9 +62,11 @@ class Running(CompoundWalk):
     def _only_assignments(self, node: Simple) -> Value:
         for assignment in node.assignments:
             self.make_assignment(assignment)
-            self._show_assignment(assignment.name)
+            value = self.state.variables.get(assignment.name)
             if assignment.name in self.exported:
-                self.on_assign(assignment.name, self.state.variables.get(assignment.name))
+                self.on_assign(assignment.name, value)
+            else:
+                self._show_assignment(assignment.name, value)
         reads, outputs = self.redirects(node.redirects, None)
         if outputs:
             return self.emit(reads or EMPTY, outputs)
@@ -87,7 +89,7 @@ class Running(CompoundWalk):
 
     def on_assign(self, name: str, value: Stored | None) -> None:
         """A variable that programs will see: some of them make programs run or load something."""
-        self._show_assignment(name)
+        self._show_assignment(name, value)
         if isinstance(value, Array) or value is None or not value.text:
             return
         if name in COMMAND_VARIABLES:
@@ -96,21 +98,21 @@ class Running(CompoundWalk):
         elif name in INJECTING_VARIABLES:
             self.report("env.inject", [name, value.text])
 
-    def _show_assignment(self, name: str) -> None:
-        value = self.state.variables.get(name)
-        if name == "PATH":
-            self._check_search_path(value)
-        elif name in _PROMPTS and isinstance(value, Value) and value.known:
-            self.prompt(value)
-        elif name == "PROMPT_COMMAND" and isinstance(value, Value):
-            self.run_text(value, None, name)
-        if isinstance(value, Value) and (matches := on_assign(name, value.text)):
-            self.judgement.add(matches, [name, value.text], self.span([]))
-
-    def _check_search_path(self, value: Stored | None) -> None:
-        """Programs that are looked for in a place where anyone can put them."""
+    def _show_assignment(self, name: str, value: Stored | None) -> None:
+        """A variable that the shell itself looks at."""
         if not isinstance(value, Value):
             return
+        if name == "PATH":
+            self._check_search_path(value)
+        elif name in _PROMPTS and value.known:
+            self.prompt(value)
+        elif name == "PROMPT_COMMAND":
+            self.run_text(value, None, name)
+        if matches := on_assign(name, value.text):
+            self.judgement.add(matches, [name, value.text], self.span([]))
+
+    def _check_search_path(self, value: Value) -> None:
+        """Programs that are looked for in a place where anyone can put them."""
         in_front, rest, _ = value.text.partition(UNKNOWN)
         for directory in in_front.split(":")[: -1 if rest else None]:
             if directory in ("", ".") or "temp" in self.classes(directory):
@@ -140,7 +142,8 @@ class Running(CompoundWalk):
             if found is not None:
                 return found
         base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
-        base = base.removesuffix(".exe") or str(name)
+        if base[-4:] == ".exe":
+            base = base[:-4]
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.frame, self.place, self.nest + len(self.under)))
         call = Call(base, argv[1:], stdin, name, declared)
@@ -294,11 +297,9 @@ class Running(CompoundWalk):
         """On another machine or in a container: its own directory, its own users."""
         under, self.under = self.under, ()
         cwd = self.state.cwd
-        self.remote += 1
         try:
             yield
         finally:
-            self.remote -= 1
             self.under = under
             self.state.cwd = cwd
 

@@ -113,10 +113,14 @@ class Scanner:
 
     def reserved(self, words: tuple[str, ...] | frozenset[str]) -> str | None:
         """The unquoted word here, if it stands alone and is one of these. It is not consumed."""
+        word = self.lone_word()
+        return word if word in words else None
+
+    def lone_word(self) -> str | None:
+        """The unquoted word here, if it stands alone."""
         if self._peeked[0] != self.position:
             self._peeked = (self.position, self._lone_word())
-        word = self._peeked[1]
-        return word if word in words else None
+        return self._peeked[1]
 
     def _lone_word(self) -> str | None:
         if self.continued:

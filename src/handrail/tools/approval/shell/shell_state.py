@@ -44,7 +44,8 @@ class ShellState:
         self._level = 0
         """How many shells have been started inside one another."""
         self._levels: dict[str, int] = {}
-        self._perhaps: dict[int, Either] = {}
+        self._perhaps: dict[int, tuple[Value, Either]] = {}
+        """By the identity of a value, which is kept so that no other gets it: the same, or nothing."""
         self.exported: set[str] = set(_ENVIRONMENT)
         self.references: dict[str, str] = {}
         """`declare -n`: names that stand for another."""
@@ -96,7 +97,8 @@ class ShellState:
         if name in self.exported or self._levels.get(name, 0) >= self._level or isinstance(value, Array):
             return value
         options = value.options if isinstance(value, Either) else (value,)
-        return self._perhaps.setdefault(id(value), Either((*options, None)))
+        _, both = self._perhaps.setdefault(id(value), (value, Either((*options, None))))
+        return both
 
     def assign(self, name: str, value: Stored | None) -> None:
         name = self.references.get(name, name)
@@ -176,10 +178,11 @@ class ShellState:
 
     @property
     def cwd(self) -> str:
+        if self.state.directory is not None:
+            return self.state.directory
         value = self.state.cwd
-        if isinstance(value, Either):
-            value = self.worlds.pick(id(value), value) or EMPTY
-        return value.text
+        assert isinstance(value, Either)
+        return (self.worlds.pick(id(value), value) or EMPTY).text
 
     def path(self, path: str) -> str:
         """A path as files are remembered by it."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .frames import Frame
 from .syntax import Command
-from .values import UNKNOWN, Array, Stored, Taints, Value, either, taints_of, unknown
+from .values import UNKNOWN, Array, Either, Stored, Taints, Value, either, taints_of, unknown
 
 
 class Defined(NamedTuple):
@@ -41,6 +41,8 @@ class State:
             "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
         }
         self.first_path = self.variables["PATH"]
+        self.directory: str | None = cwd
+        """The working directory as a text; None when it is one of several."""
         for name, text in (variables or {}).items():
             if name not in self.variables:
                 self.variables[name] = unknown() if text is None else Value(text)
@@ -137,6 +139,8 @@ class State:
         self._put(number, name, value)
 
     def _put(self, number: int, name: str, value: Any) -> None:
+        if name == "cwd" and number == _SETTINGS:
+            self.directory = None if isinstance(value, Either) else value.text
         if value is None and number != _SETTINGS:
             self._tables[number].pop(name, None)
         else:

@@ -119,11 +119,11 @@ class Walk(ShellState):
         return EMPTY if stdin is None else stdin
 
     def command(self, node: Command, stdin: Value | None) -> Value:
-        self.judgement.step()
-        if isinstance(node, Simple):
+        if type(node) is Simple:
             outs = self.worlds.each(lambda: self.simple(node, stdin))
             return outs[0] if len(outs) == 1 else either(outs) or EMPTY
         assert isinstance(node, Compound)
+        self.judgement.step()
         self.place = (node.start, node.end)
         stdin, outputs = self.redirects(node.redirects, stdin)
         return self.emit(self.compound(node, stdin), outputs)

@@ -18,6 +18,8 @@ class Worlds:
     def __init__(self, state: State) -> None:
         self._state = state
         self._taken: dict[object, int] = {}
+        self._kept: dict[object, Either] = {}
+        """What was picked from: alive, so that no other value gets its identity."""
         self._fresh: list[tuple[object, int]] | None = None
         """What was picked for the first time in the command at hand, and out of how many."""
         self._give_up = False
@@ -28,6 +30,7 @@ class Worlds:
         number = self._taken.get(key)
         if number is None:
             number = self._taken[key] = 0
+            self._kept[key] = value
             if self._fresh is None:
                 self._fresh = []
             self._fresh.append((key, len(value.options)))
@@ -38,14 +41,11 @@ class Worlds:
         outer = self._fresh
         self._fresh = None
         mark = self._state.mark()
-        try:
-            first = work()
-            fresh = self._picked()
-            return self._others(work, first, fresh, mark) if fresh else [first]
-        finally:
-            if left := self._picked():
-                self._forget(left)
-            self._fresh = outer
+        first = work()
+        fresh = self._picked()
+        results = self._others(work, first, fresh, mark) if fresh else [first]
+        self._fresh = outer
+        return results
 
     def _picked(self) -> list[tuple[object, int]]:
         return self._fresh or []
@@ -82,6 +82,7 @@ class Worlds:
     def _forget(self, picked: list[tuple[object, int]]) -> None:
         for key, _ in picked:
             self._taken.pop(key, None)
+            self._kept.pop(key, None)
 
 
 def _neighbours(taken: dict[object, int], fresh: list[tuple[object, int]]) -> list[dict[object, int]]:

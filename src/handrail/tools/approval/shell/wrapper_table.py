@@ -12,8 +12,13 @@ WRAPPERS: dict[str, Wrapper] = {
     "busybox": Wrapper(inert="--list --list-full --install --help"),
     "bwrap": Wrapper(
         words=(
-            "dev proc tmpfs mqueue dir chdir unsetenv lock-file hostname uid gid exec-label file-"
-            "label seccomp cap-add cap-drop perms size userns pidns info-fd json-status-fd block-fd"
+            "dev proc tmpfs mqueue dir chdir unsetenv lock-file hostname uid gid exec-label file-label seccomp cap-add cap-drop "
+            "perms size userns userns2 pidns info-fd json-status-fd block-fd userns-block-fd sync-fd args add-seccomp-fd "
+            "remount-ro"
+        ),
+        pairs=(
+            "bind bind-try dev-bind dev-bind-try ro-bind ro-bind-try bind-fd ro-bind-fd setenv symlink file bind-data "
+            "ro-bind-data chmod"
         ),
         chdir="--chdir",
     ),
@@ -23,17 +28,21 @@ WRAPPERS: dict[str, Wrapper] = {
     "catchsegv": Wrapper(),
     "cgexec": Wrapper("g"),
     "choom": Wrapper("np", "adjust pid", inert="-p --pid"),
-    "chpst": Wrapper("uUbedonmlpcP/"),
+    "chpst": Wrapper("uUbe/nlLmdopfcrt"),
     "chronic": Wrapper(),
     "chroot": Wrapper(words="userspec groups", operands=1),
     "chrt": Wrapper("TPD", "sched-runtime sched-period sched-deadline", 1, inert="-m --max -p --pid"),
     "command": Wrapper(inert="-v -V"),
     "coreutils": Wrapper(),
     "cpulimit": Wrapper("lpeP", "limit pid exe path"),
-    "daemon": Wrapper("nupoCDFNlLAE", "name user pidfile output chdir chroot"),
-    "daemonize": Wrapper("acelopuE"),
+    "daemon": Wrapper(
+        "CnPFuRDmeaALMlboOE",
+        "config name pidfiles pidfile user chroot chdir umask env output stdout stderr errlog dbglog",
+        text="-X --command",
+    ),
+    "daemonize": Wrapper("ceolpuE"),
     "dbus-run-session": Wrapper(words="config-file dbus-daemon"),
-    "doas": Wrapper("Cu", assignments=True, inert="-L -C", raises=True),
+    "doas": Wrapper("aCu", assignments=True, inert="-L", raises=True),
     "dotenv": Wrapper("ef"),
     "dumb-init": Wrapper("r"),
     "eatmydata": Wrapper(),
@@ -48,11 +57,11 @@ WRAPPERS: dict[str, Wrapper] = {
     "envchain": Wrapper(operands=1),
     "envdir": Wrapper(operands=1),
     "exec": Wrapper("a"),
-    "fakechroot": Wrapper("edc"),
+    "fakechroot": Wrapper("edcl", "lib elfloader environment config-dir"),
     "fakeroot": Wrapper("lisb", "lib faked unknown-is-real"),
-    "faketime": Wrapper("fp", operands=1),
+    "faketime": Wrapper("p", "pid", 1),
     "firejail": Wrapper(),
-    "flock": Wrapper("wE", "wait timeout conflict-exit-code", 1, inert="-u --unlock", text="-c --command"),
+    "flock": Wrapper("wE", "wait timeout conflict-exit-code", 1, text="-c --command"),
     "foot": Wrapper("taW"),
     "gamemoderun": Wrapper(),
     "gnome-terminal": Wrapper("t", "title working-directory"),
@@ -80,18 +89,18 @@ WRAPPERS: dict[str, Wrapper] = {
     "noglob": Wrapper(),
     "nohup": Wrapper(),
     "nsenter": Wrapper("tSGW", "target setuid setgid wdns"),
-    "numactl": Wrapper("miNCplbwf", "interleave membind cpunodebind physcpubind preferred"),
+    "numactl": Wrapper("imNCp", "interleave membind cpunodebind physcpubind preferred"),
     "optirun": Wrapper("bc"),
     "padsp": Wrapper("sn"),
     "pkexec": Wrapper(words="user", inert="--version --help", raises=True),
     "please": Wrapper("autdcgwp", "user dir group", inert="-l --list -v --version", chdir="-d --dir", raises=True),
     "primusrun": Wrapper(),
     "prlimit": Wrapper("po", "pid output", inert="-p --pid"),
-    "proot": Wrapper("rbqwvkSR0", "rootfs bind qemu cwd", chdir="-w --cwd"),
+    "proot": Wrapper("rbqwvkSRi", "rootfs bind qemu cwd", chdir="-w --cwd"),
     "proxychains": Wrapper("f"),
     "proxychains4": Wrapper("f"),
     "retry": Wrapper("td"),
-    "rlwrap": Wrapper("abcCDfgHlmMnNoOpPqrsStTwz"),
+    "rlwrap": Wrapper("bCDfgHlMOPqsStwz"),
     "rr": Wrapper(operands=1),
     "run0": Wrapper(
         "uDpE",
@@ -100,11 +109,11 @@ WRAPPERS: dict[str, Wrapper] = {
         raises=True,
     ),
     "s6-setuidgid": Wrapper(operands=1),
-    "schroot": Wrapper("cnduDo", "chroot session-name directory user"),
+    "schroot": Wrapper("cnduos", "chroot session-name directory user option shell"),
     "script": Wrapper(
-        "IOBEmTo", "log-in log-out log-io log-timing logging-format output-limit echo", 99, text="-c --command"
+        "IOBEmTo", "log-in log-out log-io log-timing logging-format output-limit echo", 1, text="-c --command"
     ),
-    "sem": Wrapper("j", "jobs id"),
+    "sem": Wrapper("j", "jobs id", joined=True),
     "setarch": Wrapper(operands=1),
     "setlock": Wrapper(operands=1),
     "setpriv": Wrapper(
@@ -130,22 +139,23 @@ WRAPPERS: dict[str, Wrapper] = {
     "su-exec": Wrapper(operands=1),
     "sudo": Wrapper(
         "aCcDghpRrTtUu",
-        ("user group host prompt chdir role type close-from other-user chroot command-timeout login-class auth-type"),
+        "user group host prompt chdir role type close-from other-user chroot command-timeout login-class auth-type",
         assignments=True,
-        inert="-l -v -K -V --list --validate --version --help -h -e --edit",
+        inert="-l -v -K -V --list --validate --version --help -e --edit",
         chdir="-D --chdir",
         raises=True,
     ),
     "supervise": Wrapper(),
     "systemd-cat": Wrapper("tp", "identifier priority stderr-priority"),
     "systemd-inhibit": Wrapper(words="what who why mode"),
-    "systemd-nspawn": Wrapper("DiMuEbSpUj", "directory image machine user setenv bind bind-ro template"),
+    "systemd-nspawn": Wrapper(
+        "DiMuESpZL", "directory image machine user setenv bind bind-ro template slice port chdir"
+    ),
     "systemd-run": Wrapper(
-        "pHMuEtGdD",
+        "HMpuEC",
         (
-            "property unit host machine setenv uid gid slice description on-calendar on-active on-"
-            "boot on-unit-active working-directory nice service-type timer-property path-property "
-            "socket-property"
+            "property unit host machine capsule setenv uid gid slice description on-calendar on-active on-boot on-startup "
+            "on-unit-active on-unit-inactive working-directory nice service-type timer-property path-property socket-property"
         ),
         chdir="--working-directory",
     ),
@@ -165,13 +175,15 @@ WRAPPERS: dict[str, Wrapper] = {
     ),
     "valgrind": Wrapper(),
     "watch": Wrapper("nq", "interval equexit", joined=True),
-    "watchexec": Wrapper("wefisoEd", "watch exts filter ignore signal delay-run debounce workdir shell env"),
+    "watchexec": Wrapper(
+        "wefisoEd", "watch exts filter ignore signal delay-run debounce workdir shell env", joined=True
+    ),
     "wezterm": Wrapper(operands=1),
     "winpty": Wrapper(),
     "x-terminal-emulator": Wrapper("T"),
     "x86_64": Wrapper(),
     "xterm": Wrapper("TnfgbSl"),
-    "xvfb-run": Wrapper("enfsp", "error-file server-num auth-file server-args xauth-protocol wait"),
+    "xvfb-run": Wrapper("enfspw", "error-file server-num auth-file server-args xauth-protocol wait"),
 }
 
 TERMINALS = frozenset("alacritty foot gnome-terminal kitty konsole wezterm x-terminal-emulator xterm".split())

@@ -29,6 +29,8 @@ class Wrapper(NamedTuple):
     """Options whose value is the directory to run in."""
     raises: bool = False
     """It gives other, mostly higher, privileges."""
+    pairs: str = ""
+    """Long options that take two values."""
 
 
 class Container(NamedTuple):
@@ -46,10 +48,10 @@ class Container(NamedTuple):
 
 
 def skip_options(
-    args: Sequence[Arg], letters: str = "", words: str = "", *, assignments: bool = False
+    args: Sequence[Arg], letters: str = "", words: str = "", *, pairs: str = "", assignments: bool = False
 ) -> tuple[int, list[tuple[str, Arg | None]]]:
     """Where the first operand stands, and the options before it with their values; ("=", arg) for an assignment."""
-    longs = frozenset(words.split())
+    longs, doubles = frozenset(words.split()), frozenset(pairs.split())
     index = 0
     seen: list[tuple[str, Arg | None]] = []
     while index < len(args):
@@ -61,6 +63,8 @@ def skip_options(
             index += 1
         elif arg[:1] != "-" or arg == "-":
             return index, seen
+        elif arg.startswith("--") and arg[2:] in doubles:
+            index += 3
         elif arg.startswith("--"):
             name, equals, value = arg.partition("=")
             following = args[index + 1] if not equals and name[2:] in longs and index + 1 < len(args) else None

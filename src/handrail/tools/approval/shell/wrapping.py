@@ -15,15 +15,19 @@ from .wrappers import Wrapper, skip_options
 if TYPE_CHECKING:
     from .running import Running
 
+_DAEMON_PROGRAM = frozenset(("-x", "--exec", "-a", "--startas"))
+_ARCHITECTURES = frozenset(
+    "linux32 linux64 i386 i486 i586 i686 x86_64 athlon ppc ppc64 ppc64le s390 s390x arm64 aarch64".split()
+)
+
 
 def wrap(walk: Running, call: Call) -> Value | None:
     """Run what a wrapper runs."""
-    name = call.name
-    wrapper = WRAPPERS.get(name)
-    if wrapper is None:  # a name like it with a number, such as `command1`
-        return None
+    name, wrapper = call.name, WRAPPERS[call.name]
     letters = wrapper.letters + "".join(option[1] for option in wrapper.text.split() if len(option) == 2)
-    start, options = skip_options(call.args, letters, wrapper.words, assignments=wrapper.assignments)
+    start, options = skip_options(
+        call.args, letters, wrapper.words, pairs=wrapper.pairs, assignments=wrapper.assignments
+    )
     given = {option for option, _ in options}
     if not given.isdisjoint(wrapper.inert.split()):
         if name == "command" and start < len(call.args):
@@ -36,13 +40,17 @@ def wrap(walk: Running, call: Call) -> Value | None:
         if option == "=" and value is not None:
             variable, _, text = value.partition("=")
             walk.on_assign(variable, Value(text, value.taints, value.word))
-    rest = _before_command(name, wrapper, call.args[start:], options)
+    rest = _before_command(call, wrapper, call.args[start:], options)
     if rest is None:
         return EMPTY
     if wrapper.raises and not rest and not given.isdisjoint(("-s", "-i", "--shell", "--login")):
         walk.report("privilege.root_shell", call.argv)
     if not rest and not (name == "env" and {"-S", "--split-string"} & given):
         return effects.unknown_output(walk, call)
+    if rest and rest[0][:1] == "-" and rest[0] != "-":
+        # No program is called so: an option that takes no value was taken for one that does.
+        other, _ = skip_options(call.args)
+        _run_inside(walk, call, wrapper, options, call.args[other:])
     return _run_inside(walk, call, wrapper, options, rest)
 
 
@@ -62,7 +70,7 @@ def _run_inside(
             _assign(walk, options)
         if split is not None:
             out = walk.run([*_split_string(split), *rest], call.stdin, functions=False, builtins=False)
-        elif wrapper.joined and not {"-x", "--exec"} & given.keys():
+        elif (wrapper.joined and not {"-x", "--exec"} & given.keys()) or (name == "entr" and "-s" in given):
             out = walk.run_text(_together(rest), call.stdin, "-c")
         else:
             builtins = name in ("command", "builtin", "exec", "noglob", "nocorrect")
@@ -82,9 +90,10 @@ def _assign(walk: Running, options: list[tuple[str, Arg | None]]) -> None:
 
 
 def _before_command(
-    name: str, wrapper: Wrapper, rest: Sequence[Arg], options: list[tuple[str, Arg | None]]
+    call: Call, wrapper: Wrapper, rest: Sequence[Arg], options: list[tuple[str, Arg | None]]
 ) -> Sequence[Arg] | None:
     """What is left when everything before the command is skipped; None when the wrapper does something else."""
+    name = call.name
     if wrapper.assignments:
         while rest and (
             re.match(r"[A-Za-z_][\w.]*=", rest[0]) or rest[0] == "-" or (rest[0] == UNKNOWN and len(rest) > 1)
@@ -92,7 +101,14 @@ def _before_command(
             options.append(("=", rest[0]))
             rest = rest[1:]
     if name in TERMINALS:
-        return _in_terminal(rest, options)
+        return _in_terminal(call.args)
+    if name == "start-stop-daemon":
+        program = [value for option, value in options if option in _DAEMON_PROGRAM and value is not None]
+        return [*program[-1:], *rest] if program else None
+    if name == "setarch" and rest and rest[0] not in _ARCHITECTURES:
+        return rest
+    if name == "dotenv" and rest[:1] == ["run"]:
+        rest = rest[1:]
     if name in ("nice", "time", "timeout", "stdbuf"):
         while rest and re.fullmatch(r"-\d+|--", rest[0]):
             rest = rest[1:]
@@ -106,12 +122,14 @@ def _before_command(
     return rest
 
 
-def _in_terminal(rest: Sequence[Arg], options: list[tuple[str, Arg | None]]) -> Sequence[Arg] | None:
-    if any(option in ("-e", "-x", "--command") for option, _ in options) or rest:
-        given = [value for option, value in options if option == "--command" and value is not None]
-        return (
-            [Arg("sh"), Arg("-c"), *given] if given else [Arg("sh"), Arg("-c"), Arg(" ".join(rest))] if rest else None
-        )
+def _in_terminal(args: Sequence[Arg]) -> Sequence[Arg] | None:
+    for place, arg in enumerate(args):
+        name, equals, value = arg.partition("=")
+        if equals and name == "--command":
+            return [Arg("sh"), Arg("-c"), arg.like(value)]
+        if arg in ("-e", "-x", "--", "--execute", "--command"):
+            rest = args[place + 1 :]
+            return [Arg("sh"), Arg("-c"), *rest] if len(rest) == 1 else rest
     return None
 
 

@@ -246,7 +246,7 @@ RULES = (
             "zpool destroy|labelclear|remove|detach|offline|split|replace|export|clear",
             "zpool create|add|attach !-n",
             "zpool import -F|-X",
-            "btrfs subvolume|subvol|sub|su|s delete|del|de|set-default",
+            "btrfs subvolume|subvol|sub|su|s delete|del|de|d|set-default",
             "btrfs device|dev delete|remove",
             "btrfs balance|filesystem start|resize",
             "btrfs check --repair|--init-*",
