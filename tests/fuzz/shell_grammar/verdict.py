@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
+from handrail.tools.approval.shell.lexical import RESERVED
+
 from .ours import Tree, ours
 from .theirs import NotComparable, bash, shfmt
 
@@ -40,8 +42,19 @@ def compare(text: str) -> Outcome:
     if _as_printed(mine) == _as_printed(real):
         return Outcome.SHFMT_REFUSES if other is None else Outcome.SAME if mine == other else Outcome.SHFMT_DIFFERS
     # After a here-document bash prints no `;`: what can be compared then is the words.
+    if _misprinted(mine):
+        return Outcome.BASH_DIFFERS if mine == other else Outcome.UNPRINTABLE
     same_words = "<<" in text and list(_words(mine)) == list(_words(real))
     return Outcome.BASH_DIFFERS if mine == other or same_words else Outcome.DIFFERENT
+
+
+def _misprinted(tree: Tree) -> bool:
+    """Whether a word that is reserved stands behind a redirection, where it is not: bash prints the word first."""
+    if not isinstance(tree, tuple):
+        return False
+    if tree[:2] == ("simple", ()) and tree[2] and tree[3] and tree[2][0][0][1] in RESERVED:
+        return True
+    return any(map(_misprinted, tree))
 
 
 def _words(tree: Tree) -> Iterator[Tree]:

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from .compounds import CompoundParser
 from .lexical import RESERVED
-from .syntax import AndOr, Command, Compound, Literal, Pipeline, Redirect, Script, ShellSyntaxError, TextMap, Word
+from .syntax import (
+    AndOr,
+    Command,
+    Compound,
+    Function,
+    Literal,
+    Pipeline,
+    Redirect,
+    Script,
+    ShellSyntaxError,
+    TextMap,
+    Word,
+)
 
 
 class Parser(CompoundParser):
@@ -79,14 +91,16 @@ class Parser(CompoundParser):
                 while self.reserved(("-p", "--")):
                     self.position += 2
                     self.blanks()
-            if self.blanks() in ("", "\n", ";", "&", ")"):
+            if self.blanks() in ("", "\n", ";", "&", ")") and not self.at("&>"):
                 return Pipeline([], negated, timed)
         commands = [self._command()]
         while True:
             if self.blanks() != "|" or self.at("||"):
                 return Pipeline(commands, negated, timed)
             if self.at("|&"):
-                commands[-1].redirects.append(Redirect("2", ">&", Word([Literal("1")], self.position, self.position)))
+                last = commands[-1]
+                joined = Redirect("2", ">&", Word([Literal("1")], self.position, self.position))
+                (last.body if isinstance(last, Function) else last).redirects.append(joined)
                 self.position += 1
             self.position += 1
             self.newlines()
