@@ -80,20 +80,19 @@ def test_progress_comes_through(connect: Connect, runtime: Runtime, plain: McpSe
     assert [(each.message, each.fraction) for each in heard] == [("half", 0.5), ("whole", 1.0)]
 
 
-def test_a_cancel_reaches_the_server(connect: Connect, runtime: Runtime, plain: McpServerConfig, tmp_path: Path) -> None:
-    tools = connect(plain=plain)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_cancel_reaches_the_server(
+    connect: Connect, runtime: Runtime, plain: McpServerConfig, tmp_path: Path, is_async: bool
+) -> None:
+    connect(plain=plain)
     cancel, mark = CancelToken(), tmp_path / "mark"
-    connection = tools.connections._connections["plain"]
-
-    async def cancelled() -> Any:
-        call = asyncio.ensure_future(runtime.ahandle("mcp__plain__wait", {"mark": str(mark)}, cancel=cancel))
-        while not connection._in_flight:
-            await asyncio.sleep(0.005)
-        await asyncio.sleep(0.2)  # for the request to have reached the server's handler; sooner it would not begin
-        cancel.cancel()
-        return await call
-
-    assert error_in(asyncio.run(cancelled()))["error_type"] == "cancelled"
+    more: Any = {"cancel": cancel, "on_progress": lambda news: cancel.cancel()}
+    arguments = {"mark": str(mark)}
+    if is_async:
+        outcome = asyncio.run(runtime.ahandle("mcp__plain__wait", arguments, **more))
+    else:
+        outcome = runtime.handle("mcp__plain__wait", arguments, **more)
+    assert error_in(outcome)["error_type"] == "cancelled"
     wait_until(mark.exists)
 
 

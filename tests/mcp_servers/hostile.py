@@ -30,7 +30,10 @@ def bomb() -> dict[str, Any]:
 
 def doubling() -> dict[str, Any]:
     """Every step refers twice to the next: written out it would have 2^40 parts."""
-    steps = {f"s{n}": {"type": "object", "properties": dict.fromkeys("ab", {"$ref": f"#/$defs/s{n + 1}"})} for n in range(40)}
+    steps: dict[str, Any] = {}
+    for number in range(40):
+        following = {"$ref": f"#/$defs/s{number + 1}"}
+        steps[f"s{number}"] = {"type": "object", "properties": {"a": following, "b": following}}
     steps["s40"] = {"type": "string"}
     return {"type": "object", "properties": {"x": {"$ref": "#/$defs/s0"}}, "$defs": steps}
 
@@ -59,14 +62,14 @@ def call(number: Any) -> None:
         return
     if way == "huge":
         text = "x" * 1_000_000
-        sys.stdout.write('{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "' % number)
+        sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {number}, "result": {{"content": [{{"type": "text", "text": "')
         for _ in range(100):
             sys.stdout.write(text)
         sys.stdout.write('"}]}}\n')
         sys.stdout.flush()
         return
     if way == "noise":
-        sys.stdout.write("not json at all\n{\"jsonrpc\": \n\x00\xff\n[1,2]\n")
+        sys.stdout.write('not json at all\n{"jsonrpc": \n\x00\xff\n[1,2]\n')
     if way == "stderr":
         for _ in range(200):
             sys.stderr.write("e" * 10_000 + "\n")

@@ -6,10 +6,12 @@ import asyncio
 import base64
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Image
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
 server = MCPServer("plain")
@@ -17,6 +19,7 @@ PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
 arrived = 0
+everybody = asyncio.Event()
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -46,7 +49,7 @@ def variables() -> str:
 @server.tool()
 def fail(why: str) -> str:
     """Fail."""
-    raise ValueError(why)
+    raise ToolError(why)
 
 
 @server.tool(structured_output=False)
@@ -54,8 +57,9 @@ async def meet(others: int) -> str:
     """Return when so many calls are here at once."""
     global arrived
     arrived += 1
-    while arrived < others:
-        await asyncio.sleep(0.005)
+    if arrived >= others:
+        everybody.set()
+    await everybody.wait()
     return "met"
 
 
@@ -68,13 +72,13 @@ async def steps(context: Context) -> str:
 
 
 @server.tool(structured_output=False)
-async def wait(mark: str) -> str:
+async def wait(mark: str, context: Context) -> str:
     """Wait until cancelled, and write the mark then."""
+    await context.report_progress(0, 1, "waiting")
     try:
         await asyncio.sleep(60)
     except asyncio.CancelledError:
-        with open(mark, "w") as file:
-            file.write("cancelled")
+        Path(mark).write_text("cancelled")  # noqa: ASYNC240  nobody else is waiting
         raise
     return "waited"
 

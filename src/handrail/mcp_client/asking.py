@@ -108,4 +108,4 @@ async def _roots(folders: tuple[str, ...]) -> Any:
     from mcp_types import ListRootsResult, Root
 
     paths = [Path(os.path.abspath(os.path.expanduser(folder))) for folder in folders]  # noqa: ASYNC240  reads no disk
-    return ListRootsResult(roots=[Root(uri=path.as_uri(), name=path.name) for path in paths])
+    return ListRootsResult(roots=[Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in paths])

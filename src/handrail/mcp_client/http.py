@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .config import Server
@@ -26,7 +27,7 @@ async def http_transport(server: Server, settings: McpServerConfig) -> AsyncIter
             settings.url,
             headers=headers,
             timeout=settings.connect_timeout,
-            httpx_client_factory=lambda **given: _client(settings, **given),
+            httpx_client_factory=partial(_client, settings),
         ) as streams:
             yield streams
         return
@@ -39,7 +40,7 @@ async def http_transport(server: Server, settings: McpServerConfig) -> AsyncIter
         yield streams
 
 
-def _client(settings: McpServerConfig, **given: Any) -> Any:
+def _client(settings: McpServerConfig, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
     """A client that takes no answer above the limit."""
     import httpx2
 
@@ -66,6 +67,4 @@ def _client(settings: McpServerConfig, **given: Any) -> Any:
             response.stream = Limited(response.stream, events=events)
             return response
 
-    return httpx2.AsyncClient(
-        transport=Transport(), **{name: value for name, value in given.items() if value is not None}
-    )
+    return httpx2.AsyncClient(transport=Transport(), headers=headers, timeout=timeout, auth=auth)

@@ -153,10 +153,10 @@ Work = Callable[["Client", JsonDict, ToolContext], Awaitable[Any]]
 
 def _call(tool: str) -> Work:
     async def call(client: Client, args: JsonDict, context: ToolContext) -> Any:
-        async def progress(done: float, total: float | None, message: str | None) -> None:
-            context.progress(message or "", done / total if total else None)
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            context.progress(message or "", progress / total if total else None)
 
-        answer = await client.call_tool(tool, args, progress_callback=progress if context.on_progress else None)
+        answer = await client.call_tool(tool, args, progress_callback=report if context.on_progress else None)
         return result_of(answer)
 
     return call

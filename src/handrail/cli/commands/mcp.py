@@ -182,6 +182,45 @@ def trust(
     emit(f"{path} is trusted as it is now")
 
 
+@group.command("serve")
+def serve(
+    http: Annotated[
+        str | None, typer.Option("--http", metavar="[HOST:]PORT", help="Serve over HTTP instead of stdio.")
+    ] = None,
+    toolset: options.Toolsets = None,
+    env: Annotated[str, typer.Option("--env", metavar="BACKEND", help="Where commands run, such as docker.")] = "",
+) -> None:
+    """Give these tools to an MCP client, with the same approval and limits.
+
+    Over stdio the client starts this command. Over HTTP every request needs the token in HANDRAIL_MCP_TOKEN (one is made
+    and shown if it is not set), and the address is this machine's alone unless you say another.
+    """
+    import asyncio
+    import os
+    import secrets
+
+    from ...mcp_client.manager import check_installed
+    from ...serve.mcp.http import parse_address, serve_http
+    from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
+    from ..output import say
+    from ..session import open_runtime
+
+    check_installed()
+    address = parse_address(http) if http else None
+    here = open_runtime()
+    check_toolsets(here, toolset or DEFAULT_TOOLSETS)
+    server = HandrailServer(here, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()
+    if address is None:
+        asyncio.run(serve_stdio(server))
+        return
+    token = os.environ.get("HANDRAIL_MCP_TOKEN", "")
+    if not token:
+        token = secrets.token_urlsafe(32)
+        say(f"HANDRAIL_MCP_TOKEN is not set; for this run it is {token}")
+    say(f"serving on http://{address.host}:{address.port}/mcp")
+    asyncio.run(serve_http(server, address, token))
+
+
 def _servers() -> list[Server]:
     from ...config import load_config
     from ...config.paths import config_path
