@@ -78,6 +78,11 @@ def test_a_schema_bomb_hurts_only_its_own_tool(connect: Connect, registry: ToolR
     assert time.monotonic() - started < 5
 
 
+def test_a_list_that_cannot_be_read_is_told_at_once(connect: Connect) -> None:
+    tools = connect(bad=hostile("abyss"))
+    assert "cannot be read" in tools.connections.status()["bad"].error
+
+
 def test_a_result_above_the_limit_ends_the_call_and_the_next_one_works(connect: Connect, runtime: Runtime) -> None:
     connect(bad=hostile("huge", max_message_bytes=1_000_000), good=hostile("good"))
     error = error_in(runtime.handle("mcp__bad__go", {}))

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 way = sys.argv[1]
+sys.setrecursionlimit(20_000)
 EMPTY = {"type": "object", "properties": {}}
 
 
@@ -21,9 +22,9 @@ def tool(name: str = "go", description: str = "Go.", schema: Any = None) -> dict
     return {"name": name, "description": description, "inputSchema": schema or EMPTY}
 
 
-def bomb() -> dict[str, Any]:
+def bomb(depth: int) -> dict[str, Any]:
     deep: dict[str, Any] = {"type": "string"}
-    for _ in range(400):
+    for _ in range(depth):
         deep = {"type": "object", "properties": {"x": deep}}
     return deep
 
@@ -50,7 +51,9 @@ def tools(params: dict[str, Any]) -> dict[str, Any]:
     if way == "pages":
         return {"tools": [tool()], "nextCursor": "again"}
     if way == "bomb":
-        return {"tools": [tool(schema=bomb()), tool("doubling", schema=doubling()), tool("fine")]}
+        return {"tools": [tool(schema=bomb(60)), tool("doubling", schema=doubling()), tool("fine")]}
+    if way == "abyss":
+        return {"tools": [tool(schema=bomb(2000))]}
     if way == "changes":
         with open(sys.argv[2]) as file:
             return {"tools": [tool(description=file.read())]}

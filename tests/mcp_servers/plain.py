@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Image
@@ -109,11 +109,10 @@ async def grow(context: Context) -> str:
     return "grown"
 
 
-async def _tell(context: Any) -> None:
-    notify = getattr(context, "notify_tools_changed", None)
-    if notify is not None:
-        await notify()
-    else:
+async def _tell(context: Context) -> None:
+    """Those who listen, as the newer revisions do, and whoever made the call, as the older ones do."""
+    await context.notify_tools_changed()
+    with contextlib.suppress(Exception):
         await context.session.send_tool_list_changed()
 
 

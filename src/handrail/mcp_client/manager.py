@@ -112,7 +112,9 @@ class McpConnections:
         return connection is not None and connection.state in (State.READY, State.PARKED)
 
     def close(self) -> None:
-        """End every connection, and every server that was started."""
+        """End every connection, and every server that was started. Closing twice is the same as once."""
+        if self._loop.is_closed():
+            return
         try:
             self._submit(self._end()).result(CLOSE_SECONDS)
         finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _PIECE_BYTES = 256 * 1024
+_HEAD_BYTES = 200
+_ANSWERED = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
 _STDERR_BYTES = 8 * 1024
 _EXIT_SECONDS = 1.0
 _TERM_SECONDS = 1.0
@@ -126,12 +129,17 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
 
 def _parsed(line: bytes) -> Any:
     from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
+    from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:  # servers print to standard output by mistake; the talk goes on
-        return error
+    except ValueError as error:
+        # Servers print to standard output by mistake, and the talk goes on; but what was meant for a call ends that call.
+        answered = _ANSWERED.search(line[:_HEAD_BYTES])
+        if answered is None:
+            return error
+        why = ErrorData(code=INTERNAL_ERROR, message="the server's answer cannot be read as JSON-RPC")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(answered[1]), error=why))
 
 
 async def _write(process: Process, outgoing: Any) -> None:

@@ -21,9 +21,9 @@ while read -r sign group; do
   [ "$sign" = + ] && groups="$groups $group"
 done
 [ -z "$groups" ] && exit 0
-for each in $groups; do kill -TERM -- "-$each"; done
+for each in $groups; do kill -s TERM -- "-$each"; done
 sleep 1
-for each in $groups; do kill -KILL -- "-$each"; done
+for each in $groups; do kill -s KILL -- "-$each"; done
 """
 
 
