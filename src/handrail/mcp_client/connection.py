@@ -71,6 +71,8 @@ class Connection:
         self._lost = asyncio.Event()  # the connection in use is no good any more
         self._wanted = asyncio.Event()  # somebody waits for a connection
         self._relist = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._connecting: asyncio.Timeout | None = None
         self._faults = 0
         self._retry_at = 0.0
         self._in_flight = 0
@@ -80,17 +82,23 @@ class Connection:
         return Status(self.state, self.error, self.protocol, len(self.offer.tools))
 
     async def run(self) -> None:
-        """Keep the server connected until cancelled."""
+        """Keep the server connected until `close`."""
         try:
-            while True:
+            while not self._closing.is_set():
                 await self._once()
                 if self.state is State.PARKED:
-                    await self._wanted.wait()
+                    await _first_of(self._wanted, self._closing)
                 else:
                     await self._pause()
         finally:
             self._client = None
             self._set(State.CLOSED)
+
+    def close(self) -> None:
+        """Begin to end. Not by cancelling the task: what it is just cleaning up would be left half done."""
+        self._closing.set()
+        if self._connecting is not None:
+            self._connecting.reschedule(0)
 
     async def _once(self) -> None:
         """One connection, from its beginning to its end."""
@@ -98,10 +106,11 @@ class Connection:
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(self.server.settings.connect_timeout):
+                async with asyncio.timeout(self.server.settings.connect_timeout) as self._connecting:
                     client = await stack.enter_async_context(self._opened())
                     self.offer = await list_offer(client, self.server.settings)
                     await self._publish(self.server, self.offer)
+                self._connecting = None
                 self._client, self.protocol, self.error, self._faults = client, client.protocol_version, "", 0
                 self._last_used = time.monotonic()
                 self._set(State.READY)
@@ -114,6 +123,8 @@ class Connection:
         except Exception as error:  # noqa: BLE001  a server may fail to connect in any way, and the others go on
             self._client = None
             self._fail(self._explained(error))
+        finally:
+            self._connecting = None
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncIterator[Client]:
@@ -148,11 +159,8 @@ class Connection:
         """Until the connection is lost, or nobody has called for long: then True."""
         listening = asyncio.ensure_future(self._listen(client))
         try:
-            while not self._lost.is_set():
-                waiters = [asyncio.ensure_future(each.wait()) for each in (self._lost, self._relist)]
-                await asyncio.wait(waiters, timeout=self._until_idle(), return_when=asyncio.FIRST_COMPLETED)
-                for waiter in waiters:
-                    waiter.cancel()
+            while not self._lost.is_set() and not self._closing.is_set():
+                await _first_of(self._lost, self._relist, self._closing, timeout=self._until_idle())
                 if self._relist.is_set() and not self._lost.is_set():
                     self._relist.clear()
                     await self._list_again(client)
@@ -202,10 +210,9 @@ class Connection:
         pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._faults, 12)) * random.uniform(0.5, 1)
         self._retry_at = time.monotonic() + pause
         if self._faults >= MOST_FAULTS:
-            await asyncio.sleep(pause)
-            return
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wanted.wait(), pause)
+            await _first_of(self._closing, timeout=pause)
+        else:
+            await _first_of(self._closing, self._wanted, timeout=pause)
 
     async def use(
         self,
@@ -293,9 +300,18 @@ class Connection:
         else:
             why = _text(error)
         process = self._process
-        if process is not None and (process.why or process.child.returncode is not None):
+        if process is not None and process.is_lost:
             return self._why_lost()
         return f"{why}: {process.tail()}" if process is not None and process.tail() else why
+
+
+async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> None:  # noqa: ASYNC109  a limit is no error here
+    waiters = [asyncio.ensure_future(each.wait()) for each in events]
+    try:
+        await asyncio.wait(waiters, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiter in waiters:
+            waiter.cancel()
 
 
 def _text(error: BaseException) -> str:

@@ -123,8 +123,8 @@ class McpConnections:
             self._watchdog.close()
 
     async def _end(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()
+        for connection in self._connections.values():
+            connection.close()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ToolUnavailable
@@ -37,6 +37,8 @@ class Process:
         self.child = child
         self.stderr = b""
         self.why = ""
+        self.stopping = False  # by us
+        self.is_lost = False
 
     def tail(self) -> str:
         """The last lines of its standard error, which often say what is wrong."""
@@ -67,19 +69,36 @@ async def stdio_transport(
         asyncio.ensure_future(_write(process, outgoing)),
         asyncio.ensure_future(_keep_stderr(process)),
     ]
+
+    async def clean_up() -> None:
+        write_stream.close()
+        await asyncio.wait(tasks[1:2], timeout=0.5)
+        await stop(process)
+        watchdog.forget(process.child.pid)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for stream in (incoming, read_stream, write_stream, outgoing):
+            stream.close()
+
     try:
         yield read_stream, write_stream
     finally:
+        process.stopping = True
         with anyio.CancelScope(shield=True):
-            write_stream.close()
-            await asyncio.wait(tasks[1:2], timeout=0.5)
-            await stop(process)
-            watchdog.forget(process.child.pid)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            for stream in (incoming, read_stream, write_stream, outgoing):
-                stream.close()
+            await _to_its_end(clean_up())
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Whoever is cancelled meanwhile hears of it afterwards: a server that is half ended would be left."""
+    task, cancelled = asyncio.ensure_future(work), False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 async def _start(settings: McpServerConfig) -> Process:
@@ -123,6 +142,7 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
     except Exception as error:  # noqa: BLE001  the stream may close in several ways, and all of them are an end
         process.why = process.why or f"{type(error).__name__}: {error}"
     finally:
+        process.is_lost = not process.stopping
         incoming.close()
         ended()
 
