@@ -6,13 +6,16 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from handrail.mcp_client.connection import State
+from handrail.errors import ToolUnavailable
+from handrail.mcp_client.connection import MOST_FAULTS, State
 from handrail.mcp_client.pins import Pins
 from handrail.runtime.dispatch import Runtime
 from handrail.tools.registry import ToolRegistry
+from handrail.types import ToolContext
 
 from ..support import error_in, wait_until
 from .conftest import Connect, hostile
@@ -140,3 +143,18 @@ def test_one_that_will_not_end_is_ended(connect: Connect) -> None:
     assert process is not None
     tools.close()
     wait_until(lambda: not os.path.exists(f"/proc/{process.child.pid}"))
+
+
+def test_after_many_faults_calls_fail_at_once_until_the_next_attempt(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handrail.mcp_client.connection.FIRST_PAUSE_SECONDS", 0.01)
+    tools = connect(bad=hostile("crash"))
+
+    async def work(client: Any) -> None:
+        raise AssertionError("there is no client")
+
+    wait_until(lambda: tools.connections._connections["bad"]._faults >= MOST_FAULTS, timeout=30)
+    with pytest.raises(ToolUnavailable, match="next attempt in") as raised:
+        tools.connections.use("bad", work, ToolContext())
+    assert "no such database" in str(raised.value)

@@ -91,3 +91,13 @@ def test_the_inspector_lists_and_calls_our_tools(home: Path, tmp_path: Path) -> 
     assert "read_file" in {tool["name"] for tool in ask("tools/list")["tools"]}
     answer = ask("tools/call", "--tool-name", "read_file", "--tool-arg", f"path={tmp_path / 'note.txt'}")
     assert "found it" in answer["structuredContent"]["content"]
+
+
+def test_the_first_lines_of_the_how_to_work_as_typed(home: Path, tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "use-mcp-servers.md"
+    lines = page.read_text().partition("```bash\n")[2].partition("```")[0]
+    path = os.pathsep.join([str(Path(program("mcp-server-time")).parent), str(Path(sys.executable).parent), os.defpath])
+    env = {"PATH": path, "HANDRAIL_HOME": str(home), "HOME": str(tmp_path)}
+    ran = subprocess.run(["bash", "-ec", lines], capture_output=True, text=True, env=env, cwd=tmp_path, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert '"timezone": "UTC"' in ran.stdout
