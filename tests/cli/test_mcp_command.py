@@ -17,7 +17,6 @@ def test_a_server_that_was_added_can_be_called(cli: Any) -> None:
     tested = cli("mcp", "test", "plain", "--json")
     assert tested.json["state"] == "ready", tested.err
     assert "mcp__plain__say" in cli("mcp", "tools", "plain").out
-    assert "mcp__plain__say" in cli("tools", "--toolset", "plain").out
 
 
 def test_servers_are_listed_shown_and_removed(cli: Any) -> None:
