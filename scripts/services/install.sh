@@ -32,6 +32,8 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+./install-mcp.sh || say "left out: the MCP servers of others (what needs them will be skipped, or fail in CI)"
+
 command -v apptainer >/dev/null && exit
 if [ "$(id -u)" = 0 ] && say "installing apptainer" && ./install-apptainer.sh; then exit; fi
 say "left out: apptainer (what needs it will be skipped, or fail in CI)"

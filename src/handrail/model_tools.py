@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .async_bridge import run_async
 from .config import load_config
 from .config.paths import config_path, state_dir
+from .mcp_client.project import project_file
 from .plugins.manager import hooks
 from .plugins.sources import find_plugins
 from .runtime.definitions import Definitions
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .runtime.concurrency import Batches
     from .runtime.schemas import Format
     from .tools.approval.gate import ApprovalGate
+    from .tools.mcp_tool import McpTools
     from .tools.outcome import Outcome
     from .types import JsonDict, ToolContext
 
@@ -56,7 +58,7 @@ class Handrail:
             max_total_bytes=config.results.max_total_bytes,
         )
         brought = self.plugins.contributions.toolsets if self.plugins else {}
-        self.toolsets = Toolsets(registry, {**brought, **config.toolsets})
+        self._toolsets = Toolsets(registry, {**brought, **config.toolsets})
         self.environments = TaskEnvironments(config)
         self.processes = process_table(config, self.environments)
         self.runtime = Runtime(
@@ -69,7 +71,35 @@ class Handrail:
             gate=_LateGate(self),
             approver=_absent(config),
         )
-        self.definitions = Definitions(registry, self.toolsets)
+        self._definitions = Definitions(registry, self._toolsets)
+        self._mcp_started = False
+        self.mcp = self._find_mcp_servers()
+
+    @property
+    def toolsets(self) -> Toolsets:
+        self._start_mcp()
+        return self._toolsets
+
+    @property
+    def definitions(self) -> Definitions:
+        self._start_mcp()
+        return self._definitions
+
+    def _find_mcp_servers(self) -> McpTools | None:
+        """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
+        if not self.config.mcp_servers and project_file() is None:
+            return None
+        from .mcp_client.config import find_servers
+        from .tools.mcp_tool import McpTools
+
+        mcp = McpTools(find_servers(self.config.mcp_servers, config_file=config_path()))
+        registry.late = mcp.find
+        return mcp
+
+    def _start_mcp(self) -> None:
+        if self.mcp is not None and not self._mcp_started:
+            self._mcp_started = True
+            self.mcp.start()
 
     def _load_plugins(self) -> Plugins | None:
         """None when there are none, as for most: then nothing of theirs is imported."""
@@ -85,6 +115,9 @@ class Handrail:
 
     def close(self) -> None:
         """End the environments of all tasks and what runs in them, but not what was started to live on; unload the plugins."""
+        if self.mcp is not None:
+            registry.late = None
+            self.mcp.close()
         self.processes.close()
         self.environments.close_all()
         if self.plugins is not None:

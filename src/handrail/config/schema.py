@@ -258,6 +258,47 @@ class ApprovalRuleConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class McpServerConfig:
+    """An MCP server whose tools are offered. `${NAME}` in a text stands for the environment variable."""
+
+    enabled: bool = _option(True, "Connect to the server.")
+    command: str = _option("", "The program to start, for a server that speaks over its standard input and output.")
+    args: tuple[str, ...] = _option((), "Arguments of the program.")
+    env: Mapping[str, str] = _named("Environment variables that the program gets; it gets few others.")
+    cwd: str | None = _option(None, "Directory that the program starts in.")
+    url: str = _option("", "Address of a server that is reached by HTTP.")
+    type: Literal["auto", "stdio", "http", "sse"] = _option(
+        "auto", "How to talk to it. auto: stdio for a command, http (streamable) for an address; sse is the old way."
+    )
+    headers: Mapping[str, str] = _named("HTTP headers that every request carries.")
+    protocol: Literal["auto", "handshake"] = _option(
+        "auto", "auto asks which revision the server speaks; handshake does not ask, for servers that cannot bear it."
+    )
+    include: tuple[str, ...] = _option((), "Only the tools whose names fit one of these, such as `get_*`.")
+    exclude: tuple[str, ...] = _option((), "Not the tools whose names fit one of these.")
+    ask: Literal["destructive", "writes", "always"] = _option(
+        "destructive",
+        "Whose calls ask first: tools that say they destroy, all that do not say they only read, or every tool.",
+    )
+    timeout: float = _option(120.0, "Seconds that one call may take.", exclusiveMinimum=0, maximum=_LONGEST_SECONDS)
+    connect_timeout: float = _option(
+        30.0, "Seconds that connecting may take.", exclusiveMinimum=0, maximum=_LONGEST_SECONDS
+    )
+    idle_seconds: float = _option(
+        0.0,
+        "Seconds without a call after which the program is ended, until the next call. 0 keeps it.",
+        minimum=0,
+        maximum=_LONGEST_SECONDS,
+    )
+    max_tools: int = _option(1000, "Tools that are taken from the server.", minimum=1, maximum=_LARGEST_COUNT)
+    max_message_bytes: int = _option(
+        32 * _MIB, "Size of the largest message that is taken from the server.", minimum=1024, maximum=_LARGEST_SIZE
+    )
+    elicitation: bool = _option(True, "Let the server ask the person something, by whoever approves.")
+    roots: tuple[str, ...] = _option((), "Folders that the server is told to work in. An empty list tells it nothing.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything that can be set in config.yaml."""
 
@@ -273,6 +314,7 @@ class Config:
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = _named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
     )
+    mcp_servers: Mapping[str, McpServerConfig] = _named("MCP servers whose tools are offered, by name.")
     approval_rules: Mapping[str, ApprovalRuleConfig] = _named("Your own rules about commands, by their id.")
     command_allowlist: tuple[str, ...] = _option(
         (),

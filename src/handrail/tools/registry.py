@@ -44,6 +44,8 @@ class ToolRegistry:
         self.may_override: Callable[[str], bool] = lambda owner: False  # noqa: ARG005  by default no plugin may
         # Says which plugin's code calls, whatever the caller says. Without plugins nobody has to look.
         self.owner_of_caller: Callable[[], str] | None = None
+        # Whoever may still bring a tool of that name, and waits for it. None: everything is here from the start.
+        self.late: Callable[[str], object] | None = None
         self._tools: dict[str, ToolEntry] = {}
         self._aliases: dict[str, str] = {}
         self._gone: set[str] = set()
@@ -290,6 +292,9 @@ class ToolRegistry:
     def lookup(self, name: str) -> ToolEntry:
         """The entry of a tool that can be used now. Raises UnknownTool or ToolUnavailable."""
         entry = self._tools.get(name) if isinstance(name, str) else None
+        if entry is None and self.late is not None:
+            self.late(str(name))
+            entry = self._tools.get(str(name))
         if entry is None:
             name = str(name)[:100]
             near = nearest(name, self._tools)
@@ -305,7 +310,7 @@ class ToolRegistry:
     def known_at_once(self, name: str) -> bool:
         """Whether `lookup` answers without running a check, which may take seconds."""
         entry = self._tools.get(name) if isinstance(name, str) else None
-        return entry is None or self.availability.is_fresh(entry)
+        return self.late is None if entry is None else self.availability.is_fresh(entry)
 
     def dispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
         """Run one call. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass.

@@ -1,0 +1,144 @@
+"""Figures of MCP: our calls to a server against the SDK's own, and our server against the SDK's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from handrail.config.schema import McpServerConfig
+from handrail.mcp_client.config import Server
+from handrail.runtime.dispatch import Runtime
+from handrail.tools.approval.gate import ApprovalGate
+from handrail.tools.mcp_tool import McpTools
+from handrail.tools.registry import ToolRegistry
+
+from .harness import Figure, alternating, microseconds, milliseconds
+
+_CALLS = 200
+_ROUNDS = 5
+_SERVER = """
+import sys
+from mcp.server import MCPServer
+server = MCPServer("bench")
+@server.tool(structured_output=False)
+def noop(text: str) -> str:
+    "Nothing."
+    return text
+server.run()
+"""
+_BARE = """
+import asyncio
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
+async def listed(context, params):
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    return ListToolsResult(tools=[Tool(name="noop", description="Nothing.", input_schema=schema)])
+async def called(context, params):
+    return CallToolResult(content=[TextContent(text=params.arguments["text"])])
+async def main():
+    server = Server("bench", on_list_tools=listed, on_call_tool=called)
+    async with stdio_server() as (reads, writes):
+        await server.run(reads, writes, server.create_initialization_options())
+asyncio.run(main())
+"""
+_OURS = """
+import asyncio
+from handrail.model_tools import default
+from handrail.serve.mcp.server import HandrailServer, serve_stdio
+from handrail.tools.registry import registry
+here = default()
+schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+registry.register(name="noop", toolset="bench", schema={"description": "Nothing.", "parameters": schema},
+                  handler=lambda args, **kw: args["text"])
+asyncio.run(serve_stdio(HandrailServer(here, toolsets=["bench"]).build()))
+"""
+
+
+def figures() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        usual, bare, served = (Path(folder, f"{name}.py") for name in ("usual", "bare", "served"))
+        usual.write_text(_SERVER)
+        bare.write_text(_BARE)
+        served.write_text(_OURS)
+        yield from client(usual)
+        yield from connecting(usual)
+        one, base, ratio = alternating(
+            lambda: asyncio.run(_sdk_calls(served)), lambda: asyncio.run(_sdk_calls(bare)), rounds=_ROUNDS
+        )
+        yield Figure("server: tools/call of a no-op", microseconds(one), microseconds(base), ratio, 1.2, "")
+
+
+def client(script: Path) -> Iterator[Figure]:
+    registry = ToolRegistry()
+    runtime = Runtime(registry, gate=ApprovalGate())
+    tools = McpTools([_server("bench", script)], registry)
+    tools.start(60)
+    arguments = {"text": "x"}
+
+    def ours() -> float:
+        start = time.perf_counter()
+        for _ in range(_CALLS):
+            assert runtime.handle("mcp__bench__noop", arguments) == '{"content": "x"}'
+        return (time.perf_counter() - start) / _CALLS
+
+    async def together() -> float:
+        start = time.perf_counter()
+        await asyncio.gather(*(runtime.ahandle("mcp__bench__noop", arguments) for _ in range(_CALLS)))
+        return (time.perf_counter() - start) / _CALLS
+
+    try:
+        ours()
+        mine, base, ratio = alternating(ours, lambda: asyncio.run(_sdk_calls(script)), rounds=_ROUNDS)
+        yield Figure("client: one stdio call", microseconds(mine), microseconds(base), ratio, 1.15, "")
+        mine, base, ratio = alternating(
+            lambda: asyncio.run(together()), lambda: asyncio.run(_sdk_calls(script, together=True)), rounds=_ROUNDS
+        )
+        # A throughput of 0.9 is a time of 1 / 0.9.
+        yield Figure(
+            f"  {_CALLS} in flight to one server, a call", microseconds(mine), microseconds(base), ratio, 1.11, ""
+        )
+    finally:
+        tools.close()
+
+
+def connecting(script: Path) -> Iterator[Figure]:
+    def connect(count: int) -> float:
+        start = time.perf_counter()
+        tools = McpTools([_server(f"s{number}", script) for number in range(count)], ToolRegistry())
+        tools.start(120)
+        elapsed = time.perf_counter() - start
+        tools.close()
+        return elapsed
+
+    mine, base, ratio = alternating(lambda: connect(20), lambda: connect(1), rounds=1)
+    yield Figure("  20 servers connect, to one", milliseconds(mine), milliseconds(base), ratio, 1.5, "")
+
+
+def _server(name: str, script: Path) -> Server:
+    return Server(name, McpServerConfig(command=sys.executable, args=(str(script),), connect_timeout=120), "bench")
+
+
+async def _sdk_calls(script: Path, *, together: bool = False) -> float:
+    """Seconds a call of the SDK's own client."""
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    from mcp import Client
+
+    env = {"HANDRAIL_HOME": os.environ["HANDRAIL_HOME"]}
+    transport: Any = stdio_client(StdioServerParameters(command=sys.executable, args=[str(script)], env=env))
+    async with Client(transport) as connected:
+        await connected.call_tool("noop", {"text": "x"})
+        start = time.perf_counter()
+        if together:
+            await asyncio.gather(*(connected.call_tool("noop", {"text": "x"}) for _ in range(_CALLS)))
+        else:
+            for _ in range(_CALLS):
+                await connected.call_tool("noop", {"text": "x"})
+        return (time.perf_counter() - start) / _CALLS

@@ -1,0 +1,306 @@
+"""`handrail mcp`: the MCP servers whose tools are offered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from .. import exits, options
+
+if TYPE_CHECKING:
+    from ...mcp_client.config import Server
+    from ...mcp_client.connection import Status
+    from ...tools.mcp_tool import McpTools
+
+_HELP = """See, add and try MCP servers.
+
+\b
+Examples:
+  handrail mcp add time -- mcp-server-time
+  handrail mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
+  handrail mcp test time
+  handrail call mcp__time__get_current_time timezone=UTC
+"""
+group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name.", show_default=False)]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(group, name="mcp")
+
+
+@group.command("add")
+def add(
+    name: Name,
+    target: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND...", help="An address, or a command.")],
+    env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="KEY=VALUE", help="For the command.")] = None,
+    header: Annotated[list[str] | None, typer.Option("--header", metavar="'KEY: VALUE'", help="For HTTP.")] = None,
+    sse: Annotated[bool, typer.Option("--sse", help="The address speaks the older SSE way.")] = False,
+) -> None:
+    """Add a server to config.yaml: an address, or `--` and the command that starts it.
+
+    Write secrets as ${NAME}: they are then taken from the environment.
+    """
+    from ...config import ConfigFile
+    from ...config.schema import McpServerConfig
+    from ...mcp_client.config import Server, problem_of
+    from ..output import emit
+
+    values: dict[str, Any] = {}
+    if len(target) == 1 and target[0].startswith(("http://", "https://")):
+        values = {"url": target[0], **({"type": "sse"} if sse else {})}
+    else:
+        values = {"command": target[0], **({"args": target[1:]} if target[1:] else {})}
+    if env:
+        values["env"] = dict(_pair(each, "=") for each in env)
+    if header:
+        values["headers"] = dict(_pair(each, ":") for each in header)
+    problem = problem_of(Server(name, McpServerConfig(**values), ""))
+    if problem:
+        _refuse(f"{name}: {problem}")
+    file = ConfigFile()
+    if name in file.load().mcp_servers:
+        _refuse(f"there is a server {name!r} already; `handrail mcp remove {name}` first")
+    file.set(("mcp_servers", name), values)
+    emit(f"{name} is added; `handrail mcp test {name}` tries it")
+
+
+@group.command("remove")
+def remove(name: Name) -> None:
+    """Take a server out of config.yaml, and forget what was trusted of it."""
+    from ...config import ConfigFile
+    from ...mcp_client.pins import Pins
+    from ..output import emit
+
+    file = ConfigFile()
+    known = file.load().mcp_servers
+    if name not in known:
+        _unknown(name, list(known))
+    file.unset(("mcp_servers", name))
+    Pins(name).forget()
+    emit(f"{name} is removed")
+
+
+@group.command("list")
+def list_servers(as_json: options.Json = False) -> None:
+    """List the servers, without connecting to any."""
+    from ..output import emit, emit_json, emit_table
+
+    servers = _servers()
+    if as_json:
+        emit_json([_as_json(server) for server in servers])
+    elif not servers:
+        emit("No MCP servers. `handrail mcp add NAME -- COMMAND` adds one.")
+    else:
+        rows = [(each.name, each.way, _state(each), _target(each)) for each in servers]
+        emit_table(("SERVER", "WAY", "STATE", "WHERE"), rows, wide=3)
+
+
+@group.command("get")
+def get(name: Name) -> None:
+    """Show how one server is configured, with secrets masked."""
+    from ..output import emit_json
+
+    emit_json(_as_json(_get(name)))
+
+
+@group.command("test")
+def try_server(name: Name, as_json: options.Json = False) -> None:
+    """Connect to a server, and say what it offers or why it cannot be used."""
+    from ..output import emit, emit_json, say
+
+    status = _connected(name).connections.status().get(name)
+    if status is None or status.state.value != "ready":
+        why = (
+            status.error if status is not None and status.error else _get(name).problem or "it did not connect in time"
+        )
+        say(f"{name}: {why}")
+        raise typer.Exit(exits.ExitCode.FAILED)
+    if as_json:
+        emit_json({"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools})
+    else:
+        emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
+
+
+@group.command("tools")
+def tools(name: Name, as_json: options.Json = False) -> None:
+    """List a server's tools as the server describes them, and which of them need your trust."""
+    from ...mcp_client.suspicion import made_visible
+    from ...tools.mcp_tool import tool_name
+    from ..output import emit_json, emit_table
+
+    mcp = _ready(name)
+    doubts = mcp.doubts.get(name, {})
+    listed = mcp.connections.offer(name).tools
+    if as_json:
+        emit_json(
+            [
+                {
+                    "name": tool_name(name, each.name),
+                    "description": each.description,
+                    "parameters": each.schema,
+                    "annotations": each.annotations,
+                    "problem": each.problem or doubts.get(each.name, ""),
+                }
+                for each in listed
+            ]
+        )
+        return
+    rows = [
+        (tool_name(name, each.name), each.problem or doubts.get(each.name, "") or "ok", made_visible(each.description))
+        for each in listed
+    ]
+    emit_table(("TOOL", "STATE", "WHAT IT SAYS"), rows, wide=2)
+
+
+@group.command("trust")
+def trust(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A server; without one, the project's file.")
+    ] = None,
+) -> None:
+    """Trust a server's tools as they are now, or the .mcp.json of this project.
+
+    Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
+    """
+    from ...config.trust import Trust
+    from ...mcp_client.config import TRUST_KIND, project_digest
+    from ...mcp_client.pins import Pins
+    from ...mcp_client.project import project_file
+    from ..output import emit
+
+    if name is not None:
+        listed = _ready(name).connections.offer(name).tools
+        Pins(name).trust(listed)
+        emit(f"{name}: {len(listed)} tools are trusted as they are now")
+        return
+    path = project_file()
+    if path is None:
+        _refuse("there is no .mcp.json here")
+    Trust().trust(TRUST_KIND, path, project_digest(path))
+    emit(f"{path} is trusted as it is now")
+
+
+@group.command("serve")
+def serve(
+    http: Annotated[
+        str | None, typer.Option("--http", metavar="[HOST:]PORT", help="Serve over HTTP instead of stdio.")
+    ] = None,
+    toolset: options.Toolsets = None,
+    env: Annotated[str, typer.Option("--env", metavar="BACKEND", help="Where commands run, such as docker.")] = "",
+) -> None:
+    """Give these tools to an MCP client, with the same approval and limits.
+
+    Over stdio the client starts this command. Over HTTP every request needs the token in HANDRAIL_MCP_TOKEN (one is made
+    and shown if it is not set), and the address is this machine's alone unless you say another.
+    """
+    import asyncio
+    import os
+    import secrets
+
+    from ...mcp_client.manager import check_installed
+    from ...serve.mcp.http import parse_address, serve_http
+    from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
+    from ..output import say
+    from ..session import open_runtime
+
+    check_installed()
+    address = parse_address(http) if http else None
+    here = open_runtime()
+    check_toolsets(here, toolset or DEFAULT_TOOLSETS)
+    server = HandrailServer(here, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()
+    if address is None:
+        asyncio.run(serve_stdio(server))
+        return
+    token = os.environ.get("HANDRAIL_MCP_TOKEN", "")
+    if not token:
+        token = secrets.token_urlsafe(32)
+        say(f"HANDRAIL_MCP_TOKEN is not set; for this run it is {token}")
+    say(f"serving on http://{address.host}:{address.port}/mcp")
+    asyncio.run(serve_http(server, address, token))
+
+
+def _servers() -> list[Server]:
+    from ...config import load_config
+    from ...config.paths import config_path
+    from ...mcp_client.config import find_servers
+
+    return find_servers(load_config().mcp_servers, config_file=config_path())
+
+
+def _get(name: str) -> Server:
+    servers = {server.name: server for server in _servers()}
+    if name not in servers:
+        _unknown(name, list(servers))
+    return servers[name]
+
+
+def _connected(name: str) -> McpTools:
+    """Only this server, for as long as it may take to connect."""
+    from ..session import open_runtime
+
+    server = _get(name)
+    mcp = open_runtime().mcp
+    if mcp is None or server.problem or not server.settings.enabled:
+        _refuse(f"{name}: {server.problem or 'it is not enabled'}")
+    mcp.connections.start([name])
+    mcp.connections.wait(server.settings.connect_timeout + 1, [name])
+    return mcp
+
+
+def _ready(name: str) -> McpTools:
+    mcp = _connected(name)
+    status: Status | None = mcp.connections.status().get(name)
+    if status is None or not mcp.connections.is_ready(name):
+        _refuse(f"{name}: {status.error if status else 'it did not connect'}", exits.ExitCode.FAILED)
+    return mcp
+
+
+def _state(server: Server) -> str:
+    return server.problem or ("configured" if server.settings.enabled else "not enabled")
+
+
+def _target(server: Server) -> str:
+    from ...safe_text import mask_secrets
+
+    return mask_secrets(server.settings.url or " ".join((server.settings.command, *server.settings.args)))
+
+
+def _as_json(server: Server) -> dict[str, Any]:
+    import dataclasses
+
+    from ...config.validation import plain
+    from ...safe_text import mask_secrets
+
+    settings = plain(dataclasses.asdict(server.settings))
+    for part in ("env", "headers"):
+        # A reference to a variable is no secret; whatever else stands there may be one.
+        settings[part] = {key: value if value.startswith("${") else "[hidden]" for key, value in settings[part].items()}
+    settings["url"] = mask_secrets(settings["url"])
+    settings["args"] = [mask_secrets(each) for each in settings["args"]]
+    return {"name": server.name, "way": server.way, "from": server.source, "problem": server.problem, **settings}
+
+
+def _pair(text: str, sign: str) -> tuple[str, str]:
+    key, found, value = text.partition(sign)
+    if not found or not key.strip():
+        _refuse(f"{text!r} is not KEY{sign}VALUE")
+    return key.strip(), value.strip()
+
+
+def _unknown(name: str, known: list[str]) -> NoReturn:
+    from ...suggest import did_you_mean
+
+    _refuse(
+        f"no MCP server {name!r}; {did_you_mean(name, known)}"
+        if known
+        else f"no MCP server {name!r}; none is configured"
+    )
+
+
+def _refuse(message: str, code: exits.ExitCode = exits.ExitCode.USAGE) -> NoReturn:
+    from ..output import say
+
+    say(message)
+    raise typer.Exit(code)

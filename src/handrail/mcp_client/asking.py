@@ -1,0 +1,111 @@
+"""What a server may ask of us: a question to the person, and where to work. Both only as the configuration allows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..protocols import Answer, ApprovalRequest, Decision
+from ..safe_text import safe_error
+from ..workers import pool
+
+if TYPE_CHECKING:
+    from ..config.schema import McpServerConfig
+    from ..types import JsonDict, ToolContext
+
+_calling: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("mcp_calling", default=None)
+
+
+class Asking:
+    """Knows whose calls are under way, so that a server's question reaches whoever made the call."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, list[ToolContext]] = {}
+
+    def begin(self, server: str, context: ToolContext) -> None:
+        self._under_way.setdefault(server, []).append(context)
+        _calling.set(context)
+
+    def end(self, server: str, context: ToolContext) -> None:
+        self._under_way[server].remove(context)
+
+    def callbacks(self, server: str, settings: McpServerConfig) -> JsonDict:
+        """What the SDK's client is given; what is not given, the server is told that we cannot do."""
+        given: JsonDict = {}
+        if settings.elicitation:
+            given["elicitation_callback"] = lambda _, params: self._elicit(server, params)
+        if settings.roots:
+            given["list_roots_callback"] = lambda _: _roots(settings.roots)
+        return given
+
+    async def _elicit(self, server: str, params: Any) -> Any:
+        from mcp_types import ElicitResult
+
+        context = _calling.get() or next(reversed(self._under_way.get(server, [])), None)
+        schema = getattr(params, "requested_schema", None)
+        if context is None or schema is None:  # nobody called, or it wants a page to be opened
+            return ElicitResult(action="decline")
+        if not await _may(server, params.message, context):
+            return ElicitResult(action="decline")
+        content = await asyncio.wrap_future(pool.submit(_filled, schema, params.message, context))
+        return ElicitResult(action="decline") if content is None else ElicitResult(action="accept", content=content)
+
+
+async def _may(server: str, message: str, context: ToolContext) -> bool:
+    """Whether the approver says yes. No approver is a no."""
+    if context.approver is None:
+        return False
+    request = ApprovalRequest(
+        tool=context.tool,
+        arguments={},
+        reason=f"MCP server {server} asks: {safe_error(message)}",
+        text=safe_error(message),
+        task_id=context.task_id,
+        session_id=context.session_id,
+    )
+    reply = await asyncio.wrap_future(pool.submit(context.approver.decide, request))
+    if reply is not None and not isinstance(reply, Decision | Answer):
+        reply = await reply
+    decision = reply.decision if isinstance(reply, Answer) else reply
+    return decision is not None and decision.allows
+
+
+def _filled(schema: JsonDict, message: str, context: ToolContext) -> JsonDict | None:
+    """The form's fields: a lone yes or no is what the approver said; anything else the person is asked. None: not answered."""
+    fields: JsonDict = schema.get("properties", {})
+    if len(fields) == 1 and all(field.get("type") == "boolean" for field in fields.values()):
+        return dict.fromkeys(fields, True)
+    content: JsonDict = {}
+    for name, field in fields.items():
+        if context.person is None:
+            if name in schema.get("required", ()):
+                return None
+            continue
+        label = field.get("title") or field.get("description") or name
+        choices = [str(each) for each in field.get("enum", ())] or (
+            ["yes", "no"] if field.get("type") == "boolean" else []
+        )
+        said = context.person.ask(f"{safe_error(message)} — {safe_error(str(label))}", choices)
+        if said is None:
+            return None
+        try:
+            content[name] = _typed(said, str(field.get("type", "string")))
+        except ValueError:
+            return None
+    return content
+
+
+def _typed(said: str, kind: str) -> Any:
+    if kind == "boolean":
+        return said.strip().lower() in ("yes", "y", "true", "1")
+    return int(said) if kind == "integer" else float(said) if kind == "number" else said
+
+
+async def _roots(folders: tuple[str, ...]) -> Any:
+    from mcp_types import ListRootsResult, Root
+
+    paths = [Path(os.path.abspath(os.path.expanduser(folder))) for folder in folders]  # noqa: ASYNC240  reads no disk
+    return ListRootsResult(roots=[Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in paths])

@@ -1,0 +1,92 @@
+"""Turn what a server answers into what a model gets: text, data, pictures, sound, and links to more."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..errors import ToolFailed
+from ..types import JsonDict
+
+_AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+
+
+def result_of(answer: Any) -> JsonDict:
+    """The result of a call. Raises ToolFailed for one that the tool itself reports as failed."""
+    parts = [_part(block) for block in answer.content]
+    text = "\n".join(part["text"] for part in parts if part["type"] == "text")
+    data = answer.structured_content
+    if answer.is_error:
+        more = {"structured": data} if data is not None else {}
+        raise ToolFailed(text or "the tool reports a failure, and does not say which", **more)
+    if any(part["type"] != "text" for part in parts):
+        if data is not None and not _says(text, data):
+            parts.append({"type": "text", "text": json.dumps(data, ensure_ascii=False)})
+        return {"_multimodal": True, "content": parts}
+    if data is None:
+        return {"content": text}
+    # Most servers send their data a second time as text, for clients that know nothing else.
+    return {"structured": data} if _says(text, data) else {"content": text, "structured": data}
+
+
+def resource_of(answer: Any) -> JsonDict:
+    parts = [_content(each) for each in answer.contents]
+    if any(part["type"] != "text" for part in parts):
+        return {"_multimodal": True, "content": parts}
+    return {"content": "\n".join(part["text"] for part in parts)}
+
+
+def prompt_of(answer: Any) -> JsonDict:
+    messages = [{"role": each.role, "content": _part(each.content)} for each in answer.messages]
+    return {"description": answer.description or "", "messages": messages}
+
+
+def _says(text: str, data: Any) -> bool:
+    if not text:
+        return True
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = text
+    return bool(said == data or (isinstance(data, dict) and list(data) == ["result"] and said == data["result"]))
+
+
+def _part(block: Any) -> JsonDict:
+    if block.type == "text":
+        return {"type": "text", "text": block.text}
+    if block.type == "image":
+        return _picture(block.mime_type, block.data)
+    if block.type == "audio":
+        return _sound(block.mime_type, block.data)
+    if block.type == "resource_link":
+        about = ", ".join(filter(None, (block.mime_type, block.description)))
+        return {"type": "text", "text": f"[{block.name}]({block.uri})" + (f": {about}" if about else "")}
+    return _content(block.resource)
+
+
+def _content(resource: Any) -> JsonDict:
+    """What a resource holds, in the answer itself."""
+    kind = resource.mime_type or ""
+    text = getattr(resource, "text", None)
+    if text is not None:
+        return {"type": "text", "text": text}
+    if kind.startswith("image/"):
+        return _picture(kind, resource.blob)
+    if kind.startswith("audio/"):
+        return _sound(kind, resource.blob)
+    size = len(resource.blob) * 3 // 4
+    return {
+        "type": "text",
+        "text": f"[{resource.uri}: {size:,} bytes of {kind or 'unknown kind'}, which are not shown]",
+    }
+
+
+def _picture(kind: str, data: str) -> JsonDict:
+    return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{data}"}}
+
+
+def _sound(kind: str, data: str) -> JsonDict:
+    return {
+        "type": "input_audio",
+        "input_audio": {"data": data, "format": _AUDIO.get(kind, kind.removeprefix("audio/"))},
+    }

@@ -1,0 +1,159 @@
+"""All connections of a process, on one loop in one thread, and calls to them from anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import ToolUnavailable
+from ..workers import pool
+from .asking import Asking
+from .config import Server
+from .connection import Connection, State, Status
+from .listing import Offer
+from .watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from ..types import ToolContext
+
+T = TypeVar("T")
+OnOffer = Callable[[Server, Offer], None]
+
+CLOSE_SECONDS = 8.0
+
+
+class McpConnections:
+    """Connects in the background. `on_offer` is told, on a worker thread, what a server offers: at first and at every change."""
+
+    def __init__(self, servers: Sequence[Server], *, on_offer: OnOffer) -> None:
+        self.servers = {server.name: server for server in servers}
+        self._on_offer = on_offer
+        self._watchdog = Watchdog()
+        self._asking = Asking()
+        self._connections: dict[str, Connection] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="handrail-mcp", daemon=True)
+        self._thread.start()
+
+    def start(self, names: Sequence[str] | None = None) -> None:
+        """Begin to connect to these servers, or to all; those that were begun already go on."""
+        check_installed()
+        wanted = [name for name in (self.servers if names is None else names) if name in self.servers]
+        self._submit(self._begin(wanted)).result()
+
+    async def _begin(self, names: Sequence[str]) -> None:
+        for name in names:
+            server = self.servers[name]
+            if name in self._tasks or server.problem or not server.settings.enabled:
+                continue
+            connection = Connection(server, watchdog=self._watchdog, asking=self._asking, publish=self._publish)
+            self._connections[name] = connection
+            self._tasks[name] = asyncio.ensure_future(connection.run())
+
+    async def _publish(self, server: Server, offer: Offer) -> None:
+        # Thousands of tools take a while to register; calls to other servers go on meanwhile.
+        await asyncio.wrap_future(pool.submit(self._on_offer, server, offer))
+
+    def wait(self, timeout: float, names: Sequence[str] | None = None) -> None:
+        """Until each of them is connected or has failed once, but no longer than that."""
+        self._submit(self._settle(timeout, names)).result()
+
+    async def _settle(self, timeout: float, names: Sequence[str] | None) -> None:  # noqa: ASYNC109  the caller's patience
+        chosen = [each for name, each in self._connections.items() if names is None or name in names]
+        waiting = [asyncio.ensure_future(each.settled()) for each in chosen]
+        if waiting:
+            await asyncio.wait(waiting, timeout=timeout)
+        for each in waiting:
+            each.cancel()
+
+    def status(self) -> dict[str, Status]:
+        """What became of each server that was begun."""
+        return {name: connection.status() for name, connection in self._connections.items()}
+
+    def offer(self, name: str) -> Offer:
+        connection = self._connections.get(name)
+        return connection.offer if connection is not None else Offer()
+
+    def use(self, name: str, work: Callable[[Client], Awaitable[T]], context: ToolContext) -> T | Awaitable[T]:
+        """Do something with a server: from sync code the result, inside a running loop an awaitable of it."""
+        future = self._submit(self._use(name, work, context))
+        forget = context.cancel.on_cancel(future.cancel)
+        if asyncio._get_running_loop() is not None:
+            return _awaited(future, forget, context)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise context.cancel.error() from None
+        except BaseException:
+            future.cancel()  # Ctrl-C: the server is told too
+            raise
+        finally:
+            forget()
+
+    async def _use(self, name: str, work: Callable[[Client], Awaitable[T]], context: ToolContext) -> T:
+        connection = self._connections.get(name)
+        if connection is None:
+            raise ToolUnavailable(f"MCP server {name} is not connected")
+        self._asking.begin(name, context)
+        try:
+            return await connection.use(work)
+        finally:
+            self._asking.end(name, context)
+
+    def is_ready(self, name: str) -> bool:
+        connection = self._connections.get(name)
+        return connection is not None and connection.state in (State.READY, State.PARKED)
+
+    def close(self) -> None:
+        """End every connection, and every server that was started. Closing twice is the same as once."""
+        if self._loop.is_closed():
+            return
+        try:
+            self._submit(self._end()).result(CLOSE_SECONDS)
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(CLOSE_SECONDS)
+            self._watchdog.close()
+
+    async def _end(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+
+async def _awaited(future: concurrent.futures.Future[T], forget: Callable[[], object], context: ToolContext) -> T:
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        if context.cancel.cancelled:
+            raise context.cancel.error() from None
+        raise
+    finally:
+        forget()
+
+
+def check_installed() -> None:
+    if find_spec("mcp") is None:
+        raise ToolUnavailable("MCP servers need the package mcp; pip install 'handrail[mcp]'")

@@ -1,0 +1,211 @@
+"""Start a server and talk to it over its standard input and output.
+
+The SDK's own transport joins a long line piece by piece, takes lines of any length, and lets the server write to our
+standard error. This one has a limit, and keeps the last that the server wrote to its standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ToolUnavailable
+from ..inside import MARKER
+
+if TYPE_CHECKING:
+    from ..config.schema import McpServerConfig
+    from .watchdog import Watchdog
+
+_INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
+_PIECE_BYTES = 256 * 1024
+_HEAD_BYTES = 200
+_ANSWERED = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
+_STDERR_BYTES = 8 * 1024
+_EXIT_SECONDS = 1.0
+_TERM_SECONDS = 1.0
+
+
+class Process:
+    """A server's process. `stderr` is the last that it wrote there; `why` says what ended the talk."""
+
+    def __init__(self, child: asyncio.subprocess.Process) -> None:
+        self.child = child
+        self.stderr = b""
+        self.why = ""
+        self.stopping = False  # by us
+        self.is_lost = False
+
+    def tail(self) -> str:
+        """The last lines of its standard error, which often say what is wrong."""
+        lines = self.stderr.decode("utf-8", "replace").strip().splitlines()
+        return "\n".join(lines[-5:])
+
+
+def environment(settings: McpServerConfig) -> dict[str, str]:
+    """Little of ours: a server is somebody else's program. The marker says that it cannot answer for the person."""
+    ours = {name: value for name in _INHERITED if (value := os.environ.get(name)) is not None}
+    return {**ours, **settings.env, MARKER: "1"}
+
+
+@contextlib.asynccontextmanager
+async def stdio_transport(
+    settings: McpServerConfig, *, watchdog: Watchdog, started: Callable[[Process], None], ended: Callable[[], None]
+) -> AsyncIterator[Any]:
+    """The pair of streams that the SDK's client works on. `ended` is called when the server's output closes."""
+    import anyio
+
+    process = await _start(settings)
+    watchdog.watch(process.child.pid)
+    started(process)
+    incoming, read_stream = anyio.create_memory_object_stream[Any](64)
+    write_stream, outgoing = anyio.create_memory_object_stream[Any](64)
+    tasks = [
+        asyncio.ensure_future(_read(process, incoming, settings.max_message_bytes, ended)),
+        asyncio.ensure_future(_write(process, outgoing)),
+        asyncio.ensure_future(_keep_stderr(process)),
+    ]
+
+    async def clean_up() -> None:
+        write_stream.close()
+        await asyncio.wait(tasks[1:2], timeout=0.5)
+        await stop(process)
+        watchdog.forget(process.child.pid)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for stream in (incoming, read_stream, write_stream, outgoing):
+            stream.close()
+
+    try:
+        yield read_stream, write_stream
+    finally:
+        process.stopping = True
+        with anyio.CancelScope(shield=True):
+            await _to_its_end(clean_up())
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Whoever is cancelled meanwhile hears of it afterwards: a server that is half ended would be left."""
+    task, cancelled = asyncio.ensure_future(work), False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+async def _start(settings: McpServerConfig) -> Process:
+    try:
+        child = await asyncio.create_subprocess_exec(
+            settings.command,
+            *settings.args,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment(settings),
+            cwd=settings.cwd,
+            start_new_session=True,
+            limit=_PIECE_BYTES,
+        )
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ToolUnavailable(f"{settings.command} cannot be started: {why}") from None
+    return Process(child)
+
+
+async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable[[], None]) -> None:
+    """Every line is a message. One that is too long ends the talk: nobody could say which call it answers."""
+    stdout = process.child.stdout
+    assert stdout is not None
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while data := await stdout.read(_PIECE_BYTES):
+            *lines, rest = data.split(b"\n")
+            for line in lines:
+                whole, pieces, size = b"".join([*pieces, line]), [], 0
+                if whole.strip():
+                    await incoming.send(_parsed(whole))
+            size += len(rest)
+            if rest:
+                pieces.append(rest)
+            if size > max_bytes:
+                process.why = f"it sent a message of more than {max_bytes:,} bytes"
+                return
+    except Exception as error:  # noqa: BLE001  the stream may close in several ways, and all of them are an end
+        process.why = process.why or f"{type(error).__name__}: {error}"
+    finally:
+        process.is_lost = not process.stopping
+        incoming.close()
+        ended()
+
+
+def _parsed(line: bytes) -> Any:
+    from mcp.shared.message import SessionMessage
+    from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        # Servers print to standard output by mistake, and the talk goes on; but what was meant for a call ends that call.
+        answered = _ANSWERED.search(line[:_HEAD_BYTES])
+        if answered is None:
+            return error
+        why = ErrorData(code=INTERNAL_ERROR, message="the server's answer cannot be read as JSON-RPC")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(answered[1]), error=why))
+
+
+async def _write(process: Process, outgoing: Any) -> None:
+    stdin = process.child.stdin
+    assert stdin is not None
+    with contextlib.suppress(OSError):
+        async for message in outgoing:
+            stdin.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            await stdin.drain()
+
+
+async def _keep_stderr(process: Process) -> None:
+    stderr = process.child.stderr
+    assert stderr is not None
+    with contextlib.suppress(OSError):
+        while data := await stderr.read(_PIECE_BYTES):
+            process.stderr = (process.stderr + data)[-_STDERR_BYTES:]
+
+
+async def stop(process: Process) -> None:
+    """As the protocol says: close its input, wait, then ask, then force; with all that it has started."""
+    child = process.child
+    if child.stdin is not None:
+        child.stdin.close()
+    for wait_seconds, sign in ((_EXIT_SECONDS, signal.SIGTERM), (_TERM_SECONDS, signal.SIGKILL)):
+        if await _has_ended(child, wait_seconds):
+            break
+        _signal_group(child.pid, sign)
+    # What it started may live on in its group, whose number stays taken as long as one of them is there.
+    _signal_group(child.pid, signal.SIGKILL)
+    await _has_ended(child, _TERM_SECONDS)
+    transport = getattr(child, "_transport", None)
+    if transport is not None:  # a grandchild may hold the pipes open
+        transport.close()
+
+
+async def _has_ended(child: asyncio.subprocess.Process, seconds: float) -> bool:
+    """By its exit code: `wait` waits for the pipes too."""
+    end = asyncio.get_running_loop().time() + seconds
+    while child.returncode is None:
+        if asyncio.get_running_loop().time() > end:
+            return False
+        await asyncio.sleep(0.005)
+    return True
+
+
+def _signal_group(group: int, sign: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, sign)

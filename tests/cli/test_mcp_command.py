@@ -1,0 +1,76 @@
+"""`handrail mcp`, as a person types it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+SERVERS = Path(__file__).parents[1] / "mcp_servers"
+PLAIN = (sys.executable, str(SERVERS / "plain.py"))
+
+
+def test_a_server_that_was_added_can_be_called(cli: Any) -> None:
+    assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
+    assert cli("call", "mcp__plain__add", "a=2", "b=3").json == {"structured": {"result": 5}}
+    tested = cli("mcp", "test", "plain", "--json")
+    assert tested.json["state"] == "ready", tested.err
+    assert "mcp__plain__say" in cli("mcp", "tools", "plain").out
+
+
+def test_servers_are_listed_shown_and_removed(cli: Any) -> None:
+    assert cli("mcp", "list", "--json").json == []
+    header = "Authorization: Bearer abcdefghijklmnop"
+    assert cli("mcp", "add", "far", "https://example.com/mcp", "--header", header, "--header", "X: ${NAME}").code == 0
+    (server,) = cli("mcp", "list", "--json").json
+    assert (server["name"], server["way"]) == ("far", "http")
+    shown = cli("mcp", "get", "far")
+    assert shown.json["headers"] == {"Authorization": "[hidden]", "X": "${NAME}"}
+    assert cli("mcp", "add", "far", "https://example.com/other").code == 2, "the name is taken"
+    assert cli("mcp", "remove", "far").code == 0
+    assert cli("mcp", "list", "--json").json == []
+    assert cli("mcp", "remove", "far").code == 2
+
+
+def test_a_name_that_cannot_be_one_is_refused(cli: Any) -> None:
+    ran = cli("mcp", "add", "a__b", "--", "true")
+    assert ran.code == 2
+    assert "double _" in ran.err
+    assert not (cli.home / "config.yaml").exists()
+
+
+def test_a_program_that_is_not_there_is_told(cli: Any) -> None:
+    cli("mcp", "add", "gone", "--", "no-such-program-anywhere")
+    ran = cli("mcp", "test", "gone")
+    assert ran.code == 1
+    assert "cannot be started" in ran.err
+
+
+def test_a_projects_servers_have_to_be_trusted(cli: Any) -> None:
+    file = cli.cwd / ".mcp.json"
+    servers = {"plain": {"command": PLAIN[0], "args": ["${PLAIN:-" + PLAIN[1] + "}"]}}
+    file.write_text(json.dumps({"mcpServers": servers}))
+    assert "handrail mcp trust" in cli("mcp", "list", "--json").json[0]["problem"]
+    assert cli("call", "mcp__plain__add", "a=1", "b=1").code == 2
+    assert cli("mcp", "trust").code == 0
+    assert cli("call", "mcp__plain__add", "a=1", "b=1").code == 0
+    file.write_text(json.dumps({"mcpServers": {**servers, "more": {"command": "true"}}}))
+    assert cli("call", "mcp__plain__add", "a=1", "b=1").code == 2
+
+
+def test_hidden_text_is_shown_and_can_be_trusted(cli: Any) -> None:
+    cli("mcp", "add", "bad", "--", sys.executable, str(SERVERS / "hostile.py"), "invisible")
+    assert cli("call", "mcp__bad__go").code == 1
+    listed = {tool["name"]: tool["problem"] for tool in cli("mcp", "tools", "bad", "--json").json}
+    assert "U+E0067" in listed["mcp__bad__go"]
+    assert listed["mcp__bad__fine"] == ""
+    assert "\\u{e0067}" in cli("mcp", "tools", "bad").out
+    assert cli("mcp", "trust", "bad").code == 0
+    assert cli("call", "mcp__bad__go").json == {"content": "went"}
+
+
+def test_what_a_tool_says_it_destroys_is_denied_where_nobody_can_be_asked(cli: Any) -> None:
+    cli("mcp", "add", "plain", "--", *PLAIN)
+    assert cli("call", "mcp__plain__erase", "what=it").code == 3
+    assert cli("call", "mcp__plain__erase", "what=it", "--yolo").json == {"content": "erased it"}

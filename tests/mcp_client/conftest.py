@@ -1,0 +1,66 @@
+"""Servers of our own, started for real, and their tools in a registry of the test's own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.config.schema import McpServerConfig
+from handrail.mcp_client.config import Server
+from handrail.protocols import Action
+from handrail.runtime.dispatch import Runtime
+from handrail.store.results import FileResultStore
+from handrail.tools.mcp_tool import McpTools
+from handrail.tools.registry import ToolRegistry
+
+SCRIPTS = Path(__file__).parents[1] / "mcp_servers"
+Connect = Callable[..., McpTools]
+
+
+class OpenGate:
+    """Lets everything pass, and remembers it."""
+
+    def __init__(self) -> None:
+        self.seen: list[Action] = []
+
+    def review(self, actions: Any, context: Any) -> None:
+        self.seen += actions
+
+
+def script(name: str, *args: str, **settings: Any) -> McpServerConfig:
+    return McpServerConfig(command=sys.executable, args=(str(SCRIPTS / f"{name}.py"), *args), **settings)
+
+
+def hostile(way: str, *args: str, **settings: Any) -> McpServerConfig:
+    # It does not know the newer revisions, and need not be asked.
+    return script("hostile", way, *args, **{"protocol": "handshake", **settings})
+
+
+@pytest.fixture
+def gate() -> OpenGate:
+    return OpenGate()
+
+
+@pytest.fixture
+def runtime(registry: ToolRegistry, results: FileResultStore, gate: OpenGate) -> Runtime:
+    return Runtime(registry, results=results, gate=gate)
+
+
+@pytest.fixture
+def connect(registry: ToolRegistry) -> Iterator[Connect]:
+    """`connect(name=settings, ...)` connects to these servers and waits for them."""
+    opened: list[McpTools] = []
+
+    def open_servers(wait: float = 60, **servers: McpServerConfig) -> McpTools:
+        tools = McpTools([Server(name, settings, "test") for name, settings in servers.items()], registry)
+        opened.append(tools)
+        tools.start(wait)
+        return tools
+
+    yield open_servers
+    for tools in opened:
+        tools.close()

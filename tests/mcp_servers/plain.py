@@ -1,0 +1,134 @@
+"""A well-behaved server on the SDK, with one tool for everything that a client has to bear."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context, Image
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+
+server = MCPServer("plain")
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+arrived = 0
+everybody = asyncio.Event()
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool(structured_output=False)
+def say(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+@server.tool(structured_output=False)
+def pid() -> str:
+    """The server's process number."""
+    return str(os.getpid())
+
+
+@server.tool(structured_output=False)
+def variables() -> str:
+    """The names of the environment variables that the server has."""
+    return " ".join(sorted(os.environ))
+
+
+@server.tool()
+def fail(why: str) -> str:
+    """Fail."""
+    raise ToolError(why)
+
+
+@server.tool(structured_output=False)
+async def meet(others: int) -> str:
+    """Return when so many calls are here at once."""
+    global arrived
+    arrived += 1
+    if arrived >= others:
+        everybody.set()
+    await everybody.wait()
+    return "met"
+
+
+@server.tool(structured_output=False)
+async def steps(context: Context) -> str:
+    """Tell of two steps."""
+    await context.report_progress(1, 2, "half")
+    await context.report_progress(2, 2, "whole")
+    return "done"
+
+
+@server.tool(structured_output=False)
+async def wait(mark: str, context: Context) -> str:
+    """Wait until cancelled, and write the mark then."""
+    await context.report_progress(0, 1, "waiting")
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        Path(mark).write_text("cancelled")  # noqa: ASYNC240  nobody else is waiting
+        raise
+    return "waited"
+
+
+@server.tool(structured_output=False)
+def die() -> str:
+    """End in the middle of the call."""
+    os._exit(3)
+
+
+@server.tool(structured_output=False)
+def picture() -> Image:
+    """One pixel."""
+    return Image(data=PIXEL, format="png")
+
+
+@server.tool(structured_output=False, annotations=ToolAnnotations(destructive_hint=True))
+def erase(what: str) -> str:
+    """Erase something."""
+    return f"erased {what}"
+
+
+@server.tool(structured_output=False)
+async def grow(context: Context) -> str:
+    """Offer one more tool."""
+    server.add_tool(lambda: "late", name="late", description="It came later.")
+    await _tell(context)
+    return "grown"
+
+
+async def _tell(context: Context) -> None:
+    """Those who listen, as the newer revisions do, and whoever made the call, as the older ones do."""
+    await context.notify_tools_changed()
+    with contextlib.suppress(Exception):
+        await context.session.send_tool_list_changed()
+
+
+@server.resource("notes://one", name="one", description="A note.")
+def note() -> str:
+    return "the note"
+
+
+@server.prompt()
+def greet(who: str) -> str:
+    """Greet someone."""
+    return f"Say hello to {who}."
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        server.run(transport="streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    else:
+        server.run()
