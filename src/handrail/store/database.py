@@ -1,0 +1,123 @@
+"""One SQLite file that threads and processes share: private, in WAL mode, with a version that says what is in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import StoreError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+# A writer holds the file for less than a millisecond; one that is stopped must not stop the others for good.
+_BUSY_SECONDS = 10.0
+
+
+class Database:
+    """Opened when it is first used. `steps` are the scripts that bring an empty file to what this version needs, in order:
+    one that was made by an earlier version runs only the later ones."""
+
+    def __init__(self, path: Path | None, steps: Sequence[str]) -> None:
+        self.path = path
+        self._steps = steps
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of it or nothing, with no other writer in between."""
+        import sqlite3
+
+        with self._lock:
+            try:
+                connection = self._open()
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise self._problem(error) from None
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """What a query finds, each row to be had by column name."""
+        import sqlite3
+
+        with self._lock:
+            try:
+                return self._open().execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise self._problem(error) from None
+
+    def version_of_data(self) -> int:
+        """A number that changes when another process, or another object here, has written. Cheap enough to ask often."""
+        return int(self.rows("PRAGMA data_version")[0][0])
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._process == os.getpid():
+            return self._connection
+        import sqlite3
+
+        name = ":memory:" if self.path is None else str(self.path)
+        if self.path is not None:
+            _make_private(self.path)
+        connection = sqlite3.connect(name, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            self._bring_up_to_date(connection)
+        except BaseException:
+            connection.close()
+            raise
+        # After a fork the parent's connection is not ours to use, nor to close.
+        self._connection, self._process = connection, os.getpid()
+        return connection
+
+    def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
+        if _version(connection) == len(self._steps):
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            found = _version(connection)  # another process may have been faster
+            if found > len(self._steps):
+                raise StoreError(
+                    f"{self.path} was written by a later version of Handrail; use that one, or move it away"
+                )
+            for step in self._steps[found:]:
+                for statement in filter(str.strip, step.split(";")):
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={len(self._steps)}")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def _problem(self, error: Exception) -> StoreError:
+        return StoreError(f"{self.path or 'the store in memory'} cannot be used: {error}; mend it, or move it away")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _make_private(path: Path) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened: {error.strerror}; see that its folder can be written") from None
