@@ -37,7 +37,8 @@ registry.register(
     schema={
         "description": (
             "Hand tasks to child agents that work beside each other, each with a fresh conversation, and get their "
-            "summaries. For parts that can be done apart and would fill your context. A child cannot ask you anything; give it all it needs."
+            "summaries. For parts that can be done apart and would fill your context. A child cannot ask you anything; give "
+            "it all it needs."
         ),
         "parameters": {
             "type": "object",
