@@ -37,6 +37,7 @@ class Handrail:
 
         config = self.config = load_config()
         registry.on_collision = config.tools.on_collision
+        registry.may_override = lambda owner: owner in config.plugins and config.plugins[owner].allow_override
         self.discovered: Discovered = builtin_tools()
         self.plugins = self._load_plugins()
         if config.hooks:
