@@ -29,6 +29,7 @@ class AnthropicMessages:
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         import anthropic
+        import httpx
 
         request = {
             "model": self.name,
@@ -50,6 +51,8 @@ class AnthropicMessages:
                         yield piece
             except anthropic.APIError as error:
                 raise _problem(error, self.name) from None
+            except (httpx.HTTPError, ValueError) as error:  # in mid-stream the client passes on what it meets
+                raise ModelError(f"{self.name}: the answer broke off: {error}", retryable=True) from None
         if not reason:
             raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
         yield Finished(usage, cut_off=reason == "max_tokens")

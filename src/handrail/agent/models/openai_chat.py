@@ -31,6 +31,7 @@ class OpenAIChat:
         self._options = dict(options or {})
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
+        import httpx
         import openai
 
         request: dict[str, Any] = {
@@ -54,6 +55,8 @@ class OpenAIChat:
                             yield piece
             except openai.APIError as error:
                 raise _problem(error, self.name, self._base_url) from None
+            except (httpx.HTTPError, ValueError) as error:  # in mid-stream the client passes on what it meets
+                raise ModelError(f"{self.name}: the answer broke off: {error}", retryable=True) from None
         if not reason:
             raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
         yield Finished(usage, cut_off=reason == "length")
