@@ -16,7 +16,9 @@ HandrailError
 ├── RuleError                 (also ValueError) a rule about commands that cannot be used
 ├── ResultNotFound            (also LookupError)
 ├── RequestNotFound           (also LookupError)
+├── SessionNotFound           (also LookupError)
 ├── StoreError                what is kept on disk cannot be read or written
+├── ModelError                a model cannot be reached, or answers with an error; says whether trying again could help
 └── ConfigError               (also ValueError) names the file, the line and the key
 
 `ToolError.error_type` is part of the public contract: programs react to it, so a value never changes its meaning.
@@ -97,8 +99,20 @@ class RequestNotFound(HandrailError, LookupError):
     """No approval request, or more than one, has that id."""
 
 
+class SessionNotFound(HandrailError, LookupError):
+    """No session, or more than one, has that id."""
+
+
 class StoreError(HandrailError):
     """A database of ours that cannot be used: the message names the file and what to do."""
+
+
+class ModelError(HandrailError):
+    """What a model's server said instead of an answer. `retryable`: the same request may work later."""
+
+    def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retryable, self.retry_after = retryable, retry_after
 
 
 class ConfigError(HandrailError, ValueError):

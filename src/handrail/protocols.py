@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from .types import ToolContext
+    from .types import CancelToken, ToolContext
 
 
 class Decision(Enum):
@@ -203,6 +203,20 @@ class AgentState(Protocol):
 
     @property
     def todos(self) -> TodoList: ...
+
+    def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
+        """Add to, replace in or remove from the store "memory" or "user". What it then holds, how full it is, what fits."""
+
+    def search_sessions(self, query: str, limit: int) -> Sequence[Mapping[str, Any]]: ...
+
+    def recent_sessions(self, limit: int) -> Sequence[Mapping[str, Any]]: ...
+
+    def messages_around(self, message_id: int, span: int) -> Sequence[Mapping[str, Any]]: ...
+
+    def delegate(
+        self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken
+    ) -> Awaitable[Sequence[Mapping[str, Any]]]:
+        """Have child agents do the tasks, beside each other. One answer a task, in their order."""
 
 
 class Person(Protocol):

@@ -299,6 +299,23 @@ class McpServerConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """The model that an agent asks. Keys are never kept here: they come from the environment, or the system's keyring."""
+
+    name: str = _option("", "The model's name at its provider. HANDRAIL_MODEL goes before it.")
+    provider: Literal["openai", "anthropic"] = _option("openai", "The language that the server speaks.")
+    base_url: str = _option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
+    key_variable: str = _option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
+    context_tokens: int = _option(
+        128_000, "How many tokens fit into one request.", minimum=1_000, maximum=_LARGEST_SIZE
+    )
+    fallbacks: tuple[str, ...] = _option((), "Models to ask when the first does not answer, at the same provider.")
+    max_model_calls: int = _option(
+        90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=_LARGEST_COUNT
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything that can be set in config.yaml."""
 
@@ -310,6 +327,7 @@ class Config:
     results: ResultsConfig = field(default_factory=ResultsConfig)
     calls: CallsConfig = field(default_factory=CallsConfig)
     approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
     plugins: Mapping[str, PluginConfig] = _named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = _named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."

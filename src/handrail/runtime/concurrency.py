@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..async_bridge import CLEAN_UP_SECONDS, bounded
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
+
+
+OnDone = Callable[[str, Outcome], object]
 
 
 class _Running:
@@ -46,15 +50,23 @@ class Batches:
         self._threads = FairSlots(calls.max_threads, calls.max_threads_per_session)
         self._tasks = FairSlots(calls.max_async, calls.max_async)
 
-    async def run(self, message: Any, *, timeout: float | None = None, **who: Any) -> list[JsonDict]:  # noqa: ASYNC109
-        """The tool messages for a model's message, in its order. `who` are the fields of Call that all calls share."""
+    async def run(
+        self,
+        message: Any,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+        on_done: OnDone | None = None,
+        **who: Any,
+    ) -> list[JsonDict]:
+        """The tool messages for a model's message, in its order. `who` are the fields of Call that all calls share;
+        `on_done` is told of each call's id and outcome as it ends."""
         limit = self._runtime.config.calls.batch_timeout if timeout is None else timeout
         outer: CancelToken | None = who.pop("cancel", None)
         stop = CancelToken()
         batch = [self._read(raw) for raw in read_calls(message)]
         forget = stop.link(outer) if outer is not None else None
         try:
-            await self._within(limit, stop, self._run_all(batch, {**who, "cancel": stop}))
+            await self._within(limit, stop, self._run_all(batch, {**who, "cancel": stop}, on_done))
         except (CallTimeout, CallCancelled) as error:
             for running in batch:
                 if running.outcome is None:
@@ -79,7 +91,7 @@ class Batches:
         finally:
             timer.cancel()
 
-    async def _run_all(self, batch: list[_Running], shared: JsonDict) -> None:
+    async def _run_all(self, batch: list[_Running], shared: JsonDict, on_done: OnDone | None) -> None:
         ordering, asking = Ordering(), asyncio.Lock()
         async with asyncio.TaskGroup() as group:
             for index, running in enumerate(batch):
@@ -96,6 +108,8 @@ class Batches:
                     waits_for = ordering.add(index, prepared.entry, prepared.arguments, context)
                 earlier = [task for other in waits_for if (task := batch[other].task) is not None]
                 running.task = group.create_task(self._run_one(running, prepared, earlier, asking))
+                if on_done is not None:
+                    running.task.add_done_callback(partial(_tell, running, on_done))
 
     async def _run_one(
         self, running: _Running, prepared: Prepared, earlier: list[asyncio.Task[None]], asking: asyncio.Lock
@@ -138,3 +152,8 @@ class Batches:
         budget = self._runtime.config.results.turn_max_chars
         fitted = fit_turn(named, max_chars=budget, store=self._runtime.results)
         return [tool_message(r.call.id, r.call.name, outcome) for r, outcome in zip(batch, fitted, strict=True)]
+
+
+def _tell(running: _Running, on_done: OnDone, task: asyncio.Task[None]) -> None:  # noqa: ARG001  a callback of a task
+    if running.outcome is not None:
+        on_done(running.call.id, running.outcome)

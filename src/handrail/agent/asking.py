@@ -1,0 +1,121 @@
+"""Ask a model until there is a whole answer: retries with back-off, other models after it, no piece given twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from ..errors import ModelError
+from ..types import JsonDict
+from .events import Event, Notice, ReasoningDelta, TextDelta, Usage
+from .models.base import CallPiece, Finished, Messages, Piece, ReasoningPiece, StreamingModel, TextPiece
+
+_FIRST_WAIT_SECONDS = 1.0
+_LONGEST_WAIT_SECONDS = 60.0
+MAX_CALLS = 128
+MAX_ANSWER_CHARS = 2_000_000
+
+
+class Answer(NamedTuple):
+    """A whole answer: the message for the conversation, and what it took."""
+
+    message: JsonDict
+    usage: Usage
+    model: str
+    cut_off: bool
+
+
+class _Gathered:
+    """The pieces of one attempt."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.chars = 0
+        self.calls: dict[int, list[str]] = {}
+        self.end: Finished | None = None
+
+    def add(self, piece: Piece) -> Event | None:
+        if isinstance(piece, TextPiece):
+            self.text.append(piece.text)
+            self._count(len(piece.text))
+            return TextDelta(piece.text)
+        if isinstance(piece, ReasoningPiece):
+            self._count(len(piece.text))
+            return ReasoningDelta(piece.text)
+        if isinstance(piece, CallPiece):
+            call = self.calls.setdefault(piece.place, ["", "", ""])
+            call[0] = call[0] or piece.id
+            call[1] = call[1] or piece.name
+            call[2] += piece.arguments
+            self._count(len(piece.arguments))
+        else:
+            self.end = piece
+        return None
+
+    def _count(self, chars: int) -> None:
+        self.chars += chars
+        if self.chars > MAX_ANSWER_CHARS or len(self.calls) > MAX_CALLS:
+            raise ModelError(
+                f"the answer has more than {MAX_ANSWER_CHARS:,} characters or {MAX_CALLS} calls and was stopped; "
+                "ask for less at once"
+            )
+
+    def answer(self, model: str) -> Answer:
+        message: JsonDict = {"role": "assistant", "content": "".join(self.text)}
+        calls = [self.calls[index] for index in sorted(self.calls)]
+        if calls:
+            message["tool_calls"] = [
+                {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+                for call_id, name, arguments in calls
+            ]
+        end = self.end or Finished()
+        return Answer(message, end.usage, model, end.cut_off)
+
+
+class Asking:
+    """Models in the order in which they are tried, and how often each is."""
+
+    def __init__(
+        self,
+        models: Sequence[StreamingModel],
+        *,
+        attempts: int = 4,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self.models = list(models)
+        self._attempts, self._sleep = attempts, sleep
+
+    async def ask(self, messages: Messages, tools: Messages) -> AsyncIterator[Event | Answer]:
+        """Events while it is written, and the whole at the end. Raises ModelError when none of the models answers.
+
+        An attempt that breaks off is begun anew. No tool has run by then, so nothing happens twice; what was shown of it is
+        said to be void.
+        """
+        for place, model in enumerate(self.models):
+            for attempt in range(self._attempts):
+                gathered = _Gathered()
+                try:
+                    async for piece in model.stream(messages, tools):
+                        event = gathered.add(piece)
+                        if event is not None:
+                            yield event
+                    yield gathered.answer(model.name)
+                    return
+                except ModelError as error:
+                    last = attempt + 1 == self._attempts or not error.retryable
+                    if last and place + 1 == len(self.models):
+                        raise
+                    void = "; what it had written so far is void" if gathered.text else ""
+                    if last:
+                        yield Notice(f"{error}{void}; asking {self.models[place + 1].name} instead")
+                        break
+                    wait = error.retry_after if error.retry_after is not None else _back_off(attempt)
+                    yield Notice(f"{error}{void}; trying again in {wait:.0f} s")
+                    await self._sleep(wait)
+
+
+def _back_off(attempt: int) -> float:
+    # With jitter, so that many agents that were refused together do not come back together.
+    return min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt) * random.uniform(0.5, 1.5)

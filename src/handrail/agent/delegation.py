@@ -1,0 +1,86 @@
+"""Child agents: each with its own conversation, tools, environment and budget; their number and depth are bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import HandrailError, ToolFailed
+from ..types import CancelToken, JsonDict
+from .events import End, TurnEnded
+
+if TYPE_CHECKING:
+    from .agent import Agent
+
+MAX_DEPTH = 2
+MAX_AT_ONCE = 3
+MAX_SUMMARY_CHARS = 12_000
+_CHILD_MODEL_CALLS = 50
+_INSTRUCTIONS = (
+    "You are a child agent: another agent gave you this task, and reads only your last message. Do it alone, then say what you "
+    "found or did, with exact names and paths, what failed, and what is left. Nobody can answer questions."
+)
+# A child has no person, no memory of its own, and hands nothing on below the last level.
+_NEVER = ("clarify", "memory", "messaging", "cronjob")
+
+
+async def delegate(parent: Agent, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken) -> list[JsonDict]:
+    if parent.depth >= MAX_DEPTH:
+        raise ToolFailed(f"a child at depth {parent.depth} cannot have children of its own; do the task yourself")
+    places = asyncio.Semaphore(MAX_AT_ONCE)
+
+    async def one(number: int, task: Mapping[str, Any]) -> JsonDict:
+        async with places:
+            return await _run(parent, number, task, cancel)
+
+    return list(await asyncio.gather(*(one(number, task) for number, task in enumerate(tasks))))
+
+
+async def _run(parent: Agent, number: int, task: Mapping[str, Any], cancel: CancelToken) -> JsonDict:
+    goal = str(task["goal"])
+    if cancel.cancelled:
+        return {"task": number, "status": "cancelled", "summary": ""}
+    try:
+        child = parent.child(
+            goal,
+            toolsets=task.get("toolsets"),
+            never=_NEVER,
+            instructions=_INSTRUCTIONS,
+            model_calls=_CHILD_MODEL_CALLS,
+        )
+    except HandrailError as error:
+        return {"task": number, "status": "failed", "summary": str(error)}
+    parent.hook("subagent_start", session_id=parent.session_id, child_session_id=child.session_id, goal=goal)
+    forget = cancel.on_cancel(lambda: child.interrupt(cancel.reason))
+    try:
+        context = str(task.get("context") or "")
+        ended = await child.arun(f"{goal}\n\n{context}".strip(), parent.child_listener(child))
+    finally:
+        forget()
+        child.close()
+    answer = _told(number, child.session_id, ended)
+    parent.hook(
+        "subagent_stop",
+        session_id=parent.session_id,
+        child_session_id=child.session_id,
+        goal=goal,
+        status=answer["status"],
+        summary=answer["summary"],
+    )
+    return answer
+
+
+def _told(number: int, session_id: str, ended: TurnEnded) -> JsonDict:
+    status = {End.ANSWERED: "completed", End.INTERRUPTED: "cancelled", End.TIME: "timeout"}.get(ended.end, "failed")
+    summary = ended.answer[:MAX_SUMMARY_CHARS]
+    if ended.reason:
+        summary = f"{summary}\n[{ended.reason}]".strip()
+    return {
+        "task": number,
+        "status": status,
+        "summary": summary,
+        "session_id": session_id,
+        "model_calls": ended.model_calls,
+        "tokens": ended.usage.input_tokens + ended.usage.output_tokens,
+    }

@@ -1,0 +1,41 @@
+"""Notice that a model does the same failing thing again and again, tell it, and stop it in the end."""
+
+from __future__ import annotations
+
+import json
+
+from ..types import JsonDict
+
+WARN_AFTER = 3
+STOP_AFTER = 8
+
+
+class LoopGuard:
+    """Counts how often each call failed since something else worked with the same tool and arguments."""
+
+    def __init__(self) -> None:
+        self._failures: dict[str, int] = {}
+
+    def note(self, name: str, arguments: object, *, failed: bool) -> int:
+        """How often this very call has failed now."""
+        key = f"{name} {json.dumps(arguments, sort_keys=True, default=str)}"
+        if not failed:
+            self._failures.pop(key, None)
+            return 0
+        self._failures[key] = self._failures.get(key, 0) + 1
+        return self._failures[key]
+
+
+def with_warning(message: JsonDict, times: int) -> JsonDict:
+    """A tool message that says how often the same was tried."""
+    note = f"[This call has now failed {times} times with the same arguments. Do something else, or say what you need.]"
+    content = message.get("content")
+    if not isinstance(content, str):
+        return message
+    try:
+        answer = json.loads(content)
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict):
+        return {**message, "content": json.dumps({**answer, "hint": note}, ensure_ascii=False)}
+    return {**message, "content": f"{content}\n{note}"}

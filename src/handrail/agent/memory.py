@@ -1,0 +1,88 @@
+"""What an agent keeps across sessions, in two small files: notes of its own, and what it knows of the person."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from ..config.files import locked, read_text, write_text
+from ..config.paths import state_dir
+from ..errors import InvalidArguments
+
+_SEPARATOR = "\n§\n"
+
+
+class Store(Enum):
+    """Which of the two. The value is the file's name, and the number of characters that fit in it."""
+
+    MEMORY = ("MEMORY.md", 2_200)
+    USER = ("USER.md", 1_375)
+
+
+class Memory:
+    """Entries of a few lines. Writers of all processes take turns; a reader sees the old file or the new one."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or state_dir() / "memory"
+
+    def entries(self, store: Store) -> list[str]:
+        text = read_text(self._path(store)) or ""
+        return [entry for entry in (part.strip() for part in text.split(_SEPARATOR)) if entry]
+
+    def add(self, store: Store, text: str) -> None:
+        entry = _checked(text)
+        self._change(store, lambda entries: entries if entry in entries else [*entries, entry])
+
+    def replace(self, store: Store, old: str, text: str) -> None:
+        """Put new text in place of the one entry that has `old` in it."""
+        entry = _checked(text)
+        self._change(store, lambda entries: [entry if each == _only(entries, old) else each for each in entries])
+
+    def remove(self, store: Store, old: str) -> None:
+        self._change(store, lambda entries: [each for each in entries if each != _only(entries, old)])
+
+    def used(self, store: Store) -> tuple[int, int]:
+        """Characters in it, and how many fit."""
+        return len(_SEPARATOR.join(self.entries(store))), store.value[1]
+
+    def as_text(self) -> str:
+        """Both, for a prompt."""
+        titles = {Store.MEMORY: "Notes of your own", Store.USER: "About the person"}
+        parts = [(titles[store], self.entries(store)) for store in Store]
+        return "\n\n".join(
+            f"{title}:\n" + "\n".join(f"- {each}" for each in entries) for title, entries in parts if entries
+        )
+
+    def _change(self, store: Store, change: object) -> None:
+        with locked(self._path(store)) as target:
+            before = self.entries(store)
+            after = change(before)  # type: ignore[operator]
+            whole = _SEPARATOR.join(after)
+            if len(whole) > store.value[1] and len(whole) > len(_SEPARATOR.join(before)):
+                raise InvalidArguments(
+                    f"that would be {len(whole):,} characters, and {store.value[1]:,} fit; replace or remove entries first",
+                    entries=before,
+                )
+            write_text(target, whole)
+
+    def _path(self, store: Store) -> Path:
+        return self._folder / store.value[0]
+
+
+def _checked(text: str) -> str:
+    entry = text.strip()
+    if not entry:
+        raise InvalidArguments("an entry must have text")
+    if _SEPARATOR.strip() in entry:
+        raise InvalidArguments(f"an entry cannot hold {_SEPARATOR.strip()!r}, which keeps entries apart")
+    if any(not char.isprintable() and char not in "\n\t" for char in entry):
+        raise InvalidArguments("an entry cannot hold invisible characters")
+    return entry
+
+
+def _only(entries: list[str], old: str) -> str:
+    found = [each for each in entries if old.strip() and old.strip() in each]
+    if len(found) != 1:
+        what = "no entry has" if not found else f"{len(found)} entries have"
+        raise InvalidArguments(f"{what} {old!r} in it; give a part that only one entry has", entries=entries)
+    return found[0]

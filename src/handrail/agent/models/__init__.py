@@ -1,0 +1,1 @@
+"""Models that an agent can ask: one file a way to reach them."""

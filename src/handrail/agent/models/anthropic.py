@@ -1,0 +1,169 @@
+"""Anthropic's messages, and servers that speak the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ModelError
+from ...types import JsonDict
+from ..events import Usage
+from .base import CallPiece, Finished, Messages, Piece, ReasoningPiece, TextPiece
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+_MAX_ANSWER_TOKENS = 16_000
+
+
+class AnthropicMessages:
+    """One model. The prompt and the tools are marked to be remembered by the provider: they stay the same for a session."""
+
+    def __init__(
+        self, name: str, *, base_url: str | None = None, api_key: str = "", context_tokens: int = 200_000,
+        request_timeout: float = 600.0,
+    ) -> None:  # fmt: skip
+        self.name, self.context_tokens = name, context_tokens
+        self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
+
+    async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
+        import anthropic
+        import httpx
+
+        request = {
+            "model": self.name,
+            "max_tokens": _MAX_ANSWER_TOKENS,
+            "stream": True,
+            **as_anthropic(messages, tools),
+        }
+        usage, reason = Usage(), ""
+        async with self._client() as client:
+            try:
+                async for event in await client.messages.create(**request):
+                    if event.type == "message_start":
+                        usage = _started(event.message.usage)
+                    elif event.type == "message_delta":
+                        reason = event.delta.stop_reason or reason
+                        usage = usage._replace(output_tokens=event.usage.output_tokens or 0)
+                    piece = _piece(event)
+                    if piece is not None:
+                        yield piece
+            except anthropic.APIError as error:
+                raise _problem(error, self.name) from None
+            except (httpx.HTTPError, ValueError) as error:  # in mid-stream the client passes on what it meets
+                raise ModelError(f"{self.name}: the answer broke off: {error}", retryable=True) from None
+        if not reason:
+            raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
+        yield Finished(usage, cut_off=reason == "max_tokens")
+
+    def _client(self) -> AsyncAnthropic:
+        try:
+            import anthropic
+        except ImportError:
+            raise ModelError("this provider needs the anthropic package; pip install 'handrail[anthropic]'") from None
+        return anthropic.AsyncAnthropic(
+            api_key=self._api_key, base_url=self._base_url, timeout=self._timeout, max_retries=0
+        )
+
+
+def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:
+    """A conversation in OpenAI's shape as this provider takes it: results are blocks of the user's next message."""
+    system = "\n\n".join(str(each["content"]) for each in messages if each["role"] == "system")
+    turns: list[JsonDict] = []
+    for message in messages:
+        if message["role"] == "system":
+            continue
+        role, blocks = _blocks(message)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        elif blocks:
+            turns.append({"role": role, "content": blocks})
+    remembered = {"cache_control": {"type": "ephemeral"}}
+    request: JsonDict = {"messages": turns}
+    if system:
+        request["system"] = [{"type": "text", "text": system, **remembered}]
+    if tools:
+        request["tools"] = [_tool(each["function"]) for each in tools]
+        request["tools"][-1].update(remembered)
+    return request
+
+
+def _tool(function: Mapping[str, Any]) -> JsonDict:
+    return {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
+
+
+def _blocks(message: Mapping[str, Any]) -> tuple[str, list[JsonDict]]:
+    content = message.get("content")
+    blocks = _content(content)
+    if message["role"] == "tool":
+        return "user", [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": blocks or ""}]
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        blocks.append({"type": "tool_use", "id": call["id"], "name": function["name"], "input": _arguments(function)})
+    return str(message["role"]), blocks
+
+
+def _content(content: str | Sequence[Mapping[str, Any]] | None) -> list[JsonDict]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content.strip() else []
+    found: list[JsonDict] = []
+    for part in content or ():
+        if part.get("type") == "text":
+            found.append({"type": "text", "text": part["text"]})
+        elif part.get("type") == "image_url":
+            found.append({"type": "image", "source": _image(str(part["image_url"]["url"]))})
+    return found
+
+
+def _image(url: str) -> JsonDict:
+    if not url.startswith("data:"):
+        return {"type": "url", "url": url}
+    kind, _, data = url.removeprefix("data:").partition(";base64,")
+    return {"type": "base64", "media_type": kind, "data": data}
+
+
+def _arguments(function: Mapping[str, Any]) -> JsonDict:
+    try:
+        found = json.loads(function["arguments"])
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
+def _piece(event: Any) -> Piece | None:
+    if event.type == "content_block_start" and event.content_block.type == "tool_use":
+        return CallPiece(event.index, event.content_block.id, event.content_block.name)
+    if event.type != "content_block_delta":
+        return None
+    delta = event.delta
+    if delta.type == "text_delta":
+        return TextPiece(delta.text)
+    if delta.type == "thinking_delta":
+        return ReasoningPiece(delta.thinking)
+    if delta.type == "input_json_delta":
+        return CallPiece(event.index, arguments=delta.partial_json)
+    return None
+
+
+def _started(usage: Any) -> Usage:
+    cached = usage.cache_read_input_tokens or 0
+    return Usage(usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0), 0, cached)
+
+
+def _problem(error: Any, model: str) -> ModelError:
+    import anthropic
+
+    if isinstance(error, anthropic.AuthenticationError | anthropic.PermissionDeniedError):
+        return ModelError(f"the provider refuses the key; set ANTHROPIC_API_KEY to one that is valid ({error.message})")
+    if isinstance(error, anthropic.NotFoundError):
+        return ModelError(f"the provider has no model {model!r} ({error.message})")
+    if isinstance(error, anthropic.APIStatusError):
+        retryable = error.status_code in (408, 409, 429) or error.status_code >= 500
+        after = error.response.headers.get("retry-after", "")
+        return ModelError(
+            f"the provider answers {error.status_code}: {error.message}",
+            retryable=retryable,
+            retry_after=float(after) if after.isdigit() else None,
+        )
+    return ModelError(f"the provider cannot be reached: {error.__cause__ or error.message}", retryable=True)

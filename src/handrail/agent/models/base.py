@@ -1,0 +1,74 @@
+"""What an agent needs of a model: an answer that comes in pieces, and an error that says whether to try again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ...protocols import Model
+from ..events import Usage
+
+Messages = Sequence[Mapping[str, Any]]
+
+
+class TextPiece(NamedTuple):
+    text: str
+
+
+class ReasoningPiece(NamedTuple):
+    text: str
+
+
+class CallPiece(NamedTuple):
+    """A part of a tool call. Pieces of one call have the same place; what is empty comes later or came before."""
+
+    place: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class Finished(NamedTuple):
+    """The last piece. `cut_off`: the answer is longer than the model may write."""
+
+    usage: Usage = Usage()
+    cut_off: bool = False
+
+
+Piece = TextPiece | ReasoningPiece | CallPiece | Finished
+
+
+class StreamingModel(Protocol):
+    """A model that can be asked. Raises ModelError, with whether the same request may work later."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def context_tokens(self) -> int:
+        """How much fits into one request, the answer included."""
+
+    def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]: ...
+
+
+class Whole:
+    """A model that answers all at once, as one that streams."""
+
+    def __init__(self, model: Model, *, name: str = "", context_tokens: int = 128_000) -> None:
+        self._model = model
+        self.name = name or getattr(model, "name", "") or type(model).__name__
+        self.context_tokens = context_tokens
+
+    async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
+        reply = await asyncio.to_thread(self._model.reply, messages, tools)
+        if reply.content:
+            yield TextPiece(reply.content)
+        for index, call in enumerate(reply.tool_calls):
+            function = call.get("function", call)
+            yield CallPiece(index, str(call.get("id", "")), function.get("name", ""), function.get("arguments", ""))
+        yield Finished()
+
+
+def streaming(model: Model | StreamingModel) -> StreamingModel:
+    return model if hasattr(model, "stream") else Whole(model)  # type: ignore[return-value]

@@ -1,0 +1,90 @@
+"""Make a model's answer one that a conversation can hold: calls with ids of their own, also when it wrote them as text."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from ..types import JsonDict
+
+# The ways in which models write a call when their server does not understand it: Hermes and Qwen, Llama, Mistral.
+_TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*(?:</tool_call>|\Z)", re.DOTALL)
+_FUNCTION = re.compile(r"<function=([\w.-]+)>\s*(\{.*?\})\s*</function>", re.DOTALL)
+_LISTED = re.compile(r"\[TOOL_CALLS\]\s*(\[.*\])", re.DOTALL)
+
+
+def repaired(message: JsonDict, *, tools: Collection[str], used_ids: Collection[str]) -> tuple[JsonDict, str]:
+    """The message, and what was wrong with it ("" for nothing). Only names of tools make text a call."""
+    content = message.get("content") or ""
+    calls = [_call(raw) for raw in message.get("tool_calls") or ()]
+    problem = ""
+    if not calls and isinstance(content, str):
+        content, calls = _calls_in_text(content, tools)
+        problem = "the calls were written as text" if calls else ""
+    seen = set(used_ids)
+    for call in calls:
+        if not call["id"] or call["id"] in seen:
+            call["id"] = f"call_{uuid.uuid4().hex[:16]}"
+        seen.add(call["id"])
+    made: JsonDict = {"role": "assistant", "content": content}
+    if calls:
+        made["tool_calls"] = calls
+    return made, problem
+
+
+def is_empty(message: JsonDict) -> bool:
+    return not message.get("tool_calls") and not str(message.get("content") or "").strip()
+
+
+def _call(raw: Any) -> JsonDict:
+    function = raw.get("function") or {}
+    arguments = function.get("arguments", "")
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return {
+        "id": str(raw.get("id") or ""),
+        "type": "function",
+        "function": {"name": str(function.get("name") or ""), "arguments": arguments or "{}"},
+    }
+
+
+def _calls_in_text(text: str, tools: Collection[str]) -> tuple[str, list[JsonDict]]:
+    """The text without its calls, and the calls. All or none: half of an answer is no answer."""
+    for pattern, read in ((_TAGGED, _tagged), (_FUNCTION, _function), (_LISTED, _listed)):
+        found = [call for match in pattern.finditer(text) for call in read(match)]
+        if found and all(call is not None and call["function"]["name"] in tools for call in found):
+            return pattern.sub("", text).strip(), [call for call in found if call is not None]
+    return text, []
+
+
+def _tagged(match: re.Match[str]) -> Iterable[JsonDict | None]:
+    yield _from_json(match[1])
+
+
+def _function(match: re.Match[str]) -> Iterable[JsonDict | None]:
+    yield _call({"function": {"name": match[1], "arguments": match[2]}})
+
+
+def _listed(match: re.Match[str]) -> Iterable[JsonDict | None]:
+    try:
+        found = json.loads(match[1])
+    except ValueError:
+        yield None
+        return
+    for each in found if isinstance(found, list) else ():
+        yield _from_json(json.dumps(each))
+
+
+def _from_json(text: str) -> JsonDict | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        return None
+    return _call(
+        {"function": {"name": found["name"], "arguments": found.get("arguments", found.get("parameters", {}))}}
+    )

@@ -1,0 +1,104 @@
+"""Find messages of all sessions by words, or by any piece of text: code, paths, languages without spaces."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+from .sessions import SessionStore, StoredMessage, searchable
+
+# A search ranks the newest of so many hits: ranking a million of a common word takes longer than anyone waits.
+_MOST_RANKED = 2_000
+_CONTEXT_CHARS = 160
+
+
+class Hit(NamedTuple):
+    """A message that fits, with the part of it that does."""
+
+    session: str
+    title: str
+    message_id: int
+    at: float
+    role: str
+    excerpt: str
+
+
+def search(store: SessionStore, query: str, *, limit: int = 10, role: str | None = None) -> list[Hit]:
+    """The best hits first, at most one a session more than once in three. Words in any order; "quoted" text as it stands."""
+    phrases, words = _parsed(query)
+    if not phrases and not words:
+        return []
+    found = _ids(store, "words", " AND ".join([*map(_quoted, phrases), *(f"{_quoted(word)}*" for word in words)]))
+    if not found:
+        pieces = [each for each in (*phrases, *words) if len(each) >= 3]
+        if pieces:
+            found = _ids(store, "pieces", " AND ".join(map(_quoted, pieces)))
+    return _hits(store, found, [*phrases, *words], limit, role)
+
+
+def window(store: SessionStore, message_id: int, *, before: int = 3, after: int = 3) -> list[StoredMessage]:
+    """The messages around one, of the same session."""
+    rows = store.rows("SELECT session FROM messages WHERE id = ?", (message_id,))
+    if not rows:
+        return []
+    session = rows[0]["session"]
+    query = "SELECT id, session, at, body FROM messages WHERE session = ? AND id {} ? ORDER BY id {} LIMIT ?"
+    earlier = store.rows(query.format("<=", "DESC"), (session, message_id, before + 1))
+    later = store.rows(query.format(">", "ASC"), (session, message_id, after))
+    return [
+        StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"]))
+        for row in [*reversed(earlier), *later]
+    ]
+
+
+def _parsed(query: str) -> tuple[list[str], list[str]]:
+    phrases = [each.strip() for each in re.findall(r'"([^"]+)"', query) if each.strip()]
+    words = [each for each in re.sub(r'"[^"]*"?', " ", query).split() if any(char.isalnum() for char in each)]
+    return phrases, words
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _ids(store: SessionStore, table: str, match: str) -> list[int]:
+    """The newest hits, ordered by rank."""
+    rows = store.rows(
+        f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT {_MOST_RANKED + 1}", (match,)
+    )
+    newest = [row["rowid"] for row in rows]
+    if len(newest) > _MOST_RANKED:
+        return newest[:_MOST_RANKED]  # a word that is everywhere ranks nothing: the newest come first
+    ranked = store.rows(f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rank", (match,))
+    return [row["rowid"] for row in ranked]
+
+
+def _hits(store: SessionStore, ids: list[int], words: list[str], limit: int, role: str | None) -> list[Hit]:
+    hits: list[Hit] = []
+    for start in range(0, len(ids), 100):
+        some = ids[start : start + 100]
+        marks = ", ".join("?" * len(some))
+        rows = store.rows(
+            "SELECT m.id, m.session, m.at, m.role, m.body, s.title FROM messages m JOIN sessions s ON s.id = m.session "
+            f"WHERE m.id IN ({marks}) AND s.kind != 'deleted'",
+            some,
+        )
+        by_id = {row["id"]: row for row in rows}
+        for each in some:
+            row = by_id.get(each)
+            if row is None or (role is not None and row["role"] != role):
+                continue
+            excerpt = _excerpt(searchable(json.loads(row["body"])), words)
+            hits.append(Hit(row["session"], row["title"], row["id"], row["at"], row["role"], excerpt))
+            if len(hits) >= limit:
+                return hits
+    return hits
+
+
+def _excerpt(text: str, words: list[str]) -> str:
+    low = text.lower()
+    places = [place for word in words if (place := low.find(word.lower())) >= 0]
+    begin = max(0, min(places, default=0) - _CONTEXT_CHARS // 2)
+    piece = text[begin : begin + 2 * _CONTEXT_CHARS]
+    return f"{'…' if begin else ''}{piece}{'…' if begin + len(piece) < len(text) else ''}"

@@ -1,0 +1,539 @@
+"""The loop with a scripted model and real tools."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.agent.agent import Agent
+from handrail.agent.events import (
+    End,
+    Event,
+    MessageEnded,
+    Notice,
+    TextDelta,
+    ToolEnded,
+    ToolProgress,
+    ToolStarted,
+    TurnEnded,
+    Usage,
+)
+from handrail.agent.loop import Budgets
+from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
+from handrail.errors import ModelError
+from handrail.model_tools import default
+from handrail.store.sessions import SessionStore
+from handrail.testing import ModelReply, ScriptedModel, call
+from handrail.tools.registry import registry
+from handrail.types import ToolContext
+from tests.support import PATIENCE_SECONDS, parameters, wait_until
+
+
+class Told:
+    """A listener that keeps everything."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+
+    def of(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+class Streams:
+    """A model whose answers are lists of pieces; an exception in the list is raised there, a function is called."""
+
+    name = "streams"
+    context_tokens = 100_000
+
+    def __init__(self, *answers: Iterable[Any]) -> None:
+        self._answers = iter(answers)
+        self.asked: list[list[Any]] = []
+
+    async def stream(self, messages: Any, tools: Any) -> AsyncIterator[Piece]:
+        self.asked.append(list(messages))
+        for piece in next(self._answers):
+            if isinstance(piece, Exception):
+                raise piece
+            if callable(piece) and not isinstance(piece, tuple):
+                await piece()
+                continue
+            yield piece
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    store = SessionStore(tmp_path / "sessions.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def agent(store: SessionStore, tmp_path: Path) -> Callable[..., Agent]:
+    def make(*replies: Any, **more: Any) -> Agent:
+        models = [replies[0]] if replies and hasattr(replies[0], "stream") else [ScriptedModel(replies)]
+        return Agent(default(), more.pop("models", models), store=store, cwd=str(tmp_path), **more)
+
+    return make
+
+
+@pytest.fixture
+def tool() -> Any:
+    """Register tools for one test."""
+    names: list[str] = []
+
+    def add(name: str, handler: Callable[..., Any], **more: Any) -> None:
+        names.append(name)
+        schema = {"description": "A tool.", "parameters": parameters(text={"type": "string"})}
+        registry.register(name=name, toolset="looptest", schema=schema, handler=handler, **more)
+
+    yield add
+    for name in names:
+        registry.deregister(name)
+
+
+def test_calls_are_run_and_answered_until_the_model_is_done(agent: Any, tmp_path: Path, store: SessionStore) -> None:
+    path = str(tmp_path / "a.txt")
+    one = agent(
+        ModelReply("I write.", [call("write_file", path=path, content="hello")]),
+        ModelReply("", [call("read_file", path=path)]),
+        ModelReply("It says hello."),
+    )
+    told = Told()
+    ended = one.run("write and read", told)
+    assert (ended.end, ended.answer, ended.model_calls) == (End.ANSWERED, "It says hello.", 3)
+    assert Path(path).read_text() == "hello"
+    assert [event.tool for event in told.of(ToolStarted)] == ["write_file", "read_file"]
+    assert [event.error_type for event in told.of(ToolEnded)] == ["", ""]
+    roles = [each.message["role"] for each in store.messages(one.session_id)]
+    assert roles == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
+    assert [each.tool for each in store.calls(one.session_id)] == ["write_file", "read_file"]
+    assert store.get(one.session_id).title == "write and read"
+
+
+def test_the_next_turn_knows_the_last(agent: Any) -> None:
+    model = ScriptedModel([ModelReply("one"), ModelReply("two")])
+    one = agent(models=[model])
+    one.run("first")
+    one.run("second")
+    assert [each["content"] for each in model.sent[1].messages[1:]] == ["first", "one", "second"]
+    assert model.sent[0].messages[0] == model.sent[1].messages[0]  # a provider remembers what begins the same
+
+
+def test_a_session_goes_on_in_another_process(agent: Any, store: SessionStore, tmp_path: Path) -> None:
+    first = agent(ModelReply("one"))
+    first.run("hello")
+    model = ScriptedModel([ModelReply("two")])
+    again = SessionStore(tmp_path / "sessions.db")
+    later = Agent(default(), [model], store=again, session=again.get(first.session_id), cwd=str(tmp_path))
+    later.run("and?")
+    assert [each["content"] for each in model.sent[0].messages[1:]] == ["hello", "one", "and?"]
+    again.close()
+
+
+def test_text_comes_in_pieces_and_cost_is_added_up(agent: Any, store: SessionStore) -> None:
+    told = Told()
+    one = agent(Streams([TextPiece("a"), TextPiece("b"), Finished(Usage(10, 3, 4, 0.25))]))
+    ended = one.run("x", told)
+    assert [event.text for event in told.of(TextDelta)] == ["a", "b"]
+    assert ended.usage == Usage(10, 3, 4, 0.25)
+    assert store.get(one.session_id)[-3:] == (10, 3, 0.25)
+
+
+def test_a_call_may_come_in_pieces(agent: Any, tool: Any) -> None:
+    tool("say", lambda args, **_: f"said {args['text']}")
+    pieces = [
+        CallPiece(0, "c1", "say", ""),
+        CallPiece(0, arguments='{"te'),
+        CallPiece(0, arguments='xt": "hi"}'),
+        Finished(),
+    ]
+    told = Told()
+    agent(Streams(pieces, [TextPiece("ok"), Finished()])).run("x", told)
+    assert [(event.call_id, event.result) for event in told.of(ToolEnded)] == [("c1", "said hi")]
+
+
+# What models really send
+
+
+def test_broken_arguments_and_unknown_tools_are_told_to_the_model(agent: Any) -> None:
+    broken = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": '}}
+    model = ScriptedModel([ModelReply("", [broken]), ModelReply("", [call("raed_file", path="x")]), ModelReply("done")])
+    assert agent(models=[model]).run("x").answer == "done"
+    errors = [json.loads(each["content"]) for each in model.sent[2].messages if each["role"] == "tool"]
+    assert [error["error_type"] for error in errors] == ["invalid_arguments", "unknown_tool"]
+
+
+def test_double_and_missing_ids_become_ids_of_their_own(agent: Any, tool: Any) -> None:
+    tool("say", lambda args, **_: "said")
+    calls = [
+        {**call("say", text="a"), "id": "same"},
+        {**call("say", text="b"), "id": "same"},
+        {**call("say"), "id": ""},
+    ]
+    model = ScriptedModel([ModelReply("", calls), ModelReply("", [{**call("say"), "id": "same"}]), ModelReply("done")])
+    agent(models=[model]).run("x")
+    sent = model.sent[2].messages
+    ids = [each["id"] for message in sent for each in message.get("tool_calls", ())]
+    assert len(set(ids)) == len(ids) == 4
+    assert [message["tool_call_id"] for message in sent if message["role"] == "tool"] == ids
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Sure. <tool_call>{"name": "say", "arguments": {"text": "hi"}}</tool_call>',
+        '<tool_call>\n{"name": "say", "arguments": {"text": "hi"}}\n',
+        '<function=say>{"text": "hi"}</function>',
+        '[TOOL_CALLS] [{"name": "say", "arguments": {"text": "hi"}}]',
+    ],
+)
+def test_calls_that_were_written_as_text_are_run(agent: Any, tool: Any, text: str) -> None:
+    tool("say", lambda args, **_: f"said {args['text']}")
+    told = Told()
+    agent(ModelReply(text), ModelReply("done")).run("x", told)
+    assert [event.result for event in told.of(ToolEnded)] == ["said hi"]
+    assert told.of(Notice)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['Write <tool_call>{"name": "no_such", "arguments": {}}</tool_call>', "<tool_call>{}</tool_call>", "say(hi)"],
+)
+def test_text_that_only_looks_like_a_call_is_text(agent: Any, tool: Any, text: str) -> None:
+    tool("say", lambda args, **_: "said")
+    assert agent(ModelReply(text)).run("x").answer == text
+
+
+def test_an_empty_answer_is_asked_for_again_and_in_the_end_given_up(agent: Any) -> None:
+    assert agent(ModelReply(""), ModelReply("  "), ModelReply("now")).run("x").answer == "now"
+    ended = agent(*[ModelReply("")] * 5).run("x")
+    assert ended.end is End.FAILED
+    assert "nothing" in ended.reason
+
+
+def test_ten_thousand_calls_at_once_are_refused(agent: Any) -> None:
+    pieces = [CallPiece(number, f"c{number}", "todo", "{}") for number in range(10_000)]
+    ended = agent(Streams([*pieces, Finished()])).run("x")
+    assert ended.end is End.FAILED
+    assert "128 calls" in ended.reason
+
+
+def test_an_endless_answer_is_stopped(agent: Any) -> None:
+    def endless() -> Any:
+        while True:
+            yield TextPiece("x" * 10_000)
+
+    ended = agent(Streams(endless())).run("x")
+    assert ended.end is End.FAILED
+    assert "characters" in ended.reason
+
+
+def test_the_same_failing_call_is_noticed_and_stopped(agent: Any) -> None:
+    model = ScriptedModel([ModelReply("", [call("read_file", path="/nope")]) for _ in range(20)])
+    told = Told()
+    ended = agent(models=[model]).run("x", told)
+    assert ended.end is End.INTERRUPTED
+    assert "read_file failed 8 times" in ended.reason
+    hinted = json.loads(model.sent[3].messages[-1]["content"])
+    assert "3 times" in hinted["hint"]
+
+
+# Faults of the model's server
+
+
+def no_waiting(one: Agent) -> list[float]:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    one.loop.asking._sleep = sleep
+    return waited
+
+
+def test_a_fault_is_tried_again_and_no_tool_runs_twice(agent: Any, tool: Any) -> None:
+    ran: list[str] = []
+    tool("say", lambda args, **_: ran.append(args["text"]) or "said")
+    call_pieces = [CallPiece(0, "c1", "say", '{"text": "hi"}')]
+    one = agent(
+        Streams(
+            [TextPiece("half"), *call_pieces, ModelError("cut", retryable=True)],
+            [*call_pieces, Finished()],
+            [ModelError("busy", retryable=True, retry_after=7)],
+            [TextPiece("done"), Finished()],
+        )
+    )
+    waited = no_waiting(one)
+    told = Told()
+    assert one.run("x", told).answer == "done"
+    assert ran == ["hi"]
+    assert waited[1] == 7
+    assert "void" in told.of(Notice)[0].text
+    assert "half" not in str(one.loop.conversation.messages)
+
+
+def test_what_cannot_be_cured_is_said_at_once(agent: Any) -> None:
+    one = agent(Streams([ModelError("refuses the key; set OPENAI_API_KEY")]))
+    waited = no_waiting(one)
+    ended = one.run("x")
+    assert (ended.end, ended.reason) == (End.FAILED, "refuses the key; set OPENAI_API_KEY")
+    assert waited == []
+
+
+def test_another_model_is_asked_when_the_first_does_not_answer(agent: Any) -> None:
+    one = agent(models=[Streams(*[[ModelError("down", retryable=True)]] * 4), Streams([TextPiece("hi"), Finished()])])
+    no_waiting(one)
+    assert one.run("x").answer == "hi"
+
+
+def test_after_a_failure_the_conversation_goes_on(agent: Any) -> None:
+    one = agent(Streams([ModelError("no")], [TextPiece("hi"), Finished()]))
+    one.run("x")
+    assert one.run("y").answer == "hi"
+
+
+# Interrupting and budgets
+
+
+def test_an_interrupt_stops_the_calls_and_leaves_a_whole_conversation(agent: Any, tool: Any) -> None:
+    started = threading.Event()
+
+    def slow(args: Any, context: ToolContext, **_: Any) -> str:
+        started.set()
+        context.cancel.wait(PATIENCE_SECONDS)
+        return "late"
+
+    tool("slow", slow)
+    model = ScriptedModel([ModelReply("", [call("slow"), call("read_file", path="/nope")]), ModelReply("after")])
+    one = agent(models=[model])
+    interrupter = threading.Thread(target=lambda: (started.wait(PATIENCE_SECONDS), one.interrupt("stop")))
+    interrupter.start()
+    ended = one.run("x")
+    interrupter.join()
+    assert (ended.end, ended.reason) == (End.INTERRUPTED, "stop")
+    assert one.run("go on").answer == "after"
+    calls = [each["id"] for message in model.sent[1].messages for each in message.get("tool_calls", ())]
+    answers = [message["tool_call_id"] for message in model.sent[1].messages if message["role"] == "tool"]
+    assert calls == answers
+
+
+def test_an_interrupt_while_the_model_writes_keeps_what_it_wrote(agent: Any) -> None:
+    async def wait() -> None:
+        threading.Timer(0, one.interrupt).start()
+        await asyncio.sleep(PATIENCE_SECONDS)
+
+    one = agent(Streams([TextPiece("so far"), wait], [TextPiece("then"), Finished()]))
+    assert one.run("x").end is End.INTERRUPTED
+    assert one.loop.conversation.messages[-1] == {"role": "assistant", "content": "so far"}
+    assert one.run("y").answer == "then"
+
+
+@pytest.mark.parametrize(
+    ("budgets", "end"),
+    [
+        (Budgets(model_calls=2), End.TURNS),
+        (Budgets(tokens=100), End.TOKENS),
+        (Budgets(cost=0.5), End.COST),
+        (Budgets(seconds=0), End.TIME),
+    ],
+)
+def test_a_budget_ends_the_turn(agent: Any, tool: Any, budgets: Budgets, end: End) -> None:
+    tool("say", lambda args, **_: "said")
+    again = [[CallPiece(0, "", "say", "{}"), Finished(Usage(60, 10, 0, 0.4))] for _ in range(10)]
+    ended = agent(Streams(*again), budgets=budgets).run("x")
+    assert ended.end is end
+    assert ended.model_calls <= 2
+
+
+def test_progress_of_a_call_is_told(agent: Any, tool: Any) -> None:
+    def work(args: Any, context: ToolContext, **_: Any) -> str:
+        context.progress("halfway", 0.5)
+        return "done"
+
+    tool("work", work)
+    told = Told()
+    agent(ModelReply("", [call("work")]), ModelReply("ok")).run("x", told)
+    assert [(event.message, event.fraction) for event in told.of(ToolProgress)] == [("halfway", 0.5)]
+
+
+def test_a_crash_between_call_and_answer_is_mended(agent: Any, store: SessionStore, tmp_path: Path) -> None:
+    one = agent(ModelReply("hi"))
+    one.run("x")
+    store.append(one.session_id, [{"role": "assistant", "content": "", "tool_calls": [call("todo", "c9")]}])
+    model = ScriptedModel([ModelReply("fine")])
+    later = Agent(default(), [model], store=store, session=store.get(one.session_id), cwd=str(tmp_path))
+    assert later.run("go on").answer == "fine"
+    tool_messages = [each for each in model.sent[0].messages if each["role"] == "tool"]
+    assert json.loads(tool_messages[0]["content"])["error_type"] == "cancelled"
+
+
+def test_undo_takes_back_the_last_turn(agent: Any) -> None:
+    model = ScriptedModel([ModelReply("one"), ModelReply("two"), ModelReply("three")])
+    one = agent(models=[model])
+    one.run("first")
+    one.run("second")
+    assert one.loop.conversation.undo() == "second"
+    one.run("other")
+    assert [each["content"] for each in model.sent[2].messages[1:]] == ["first", "one", "other"]
+
+
+# The tools that need the agent
+
+
+def test_the_agents_own_tools_work(agent: Any, home: Path) -> None:
+    model = ScriptedModel(
+        [
+            ModelReply("", [call("todo", todos=[{"id": "1", "content": "look"}])]),
+            ModelReply("", [call("memory", action="add", content="the tests need a lamp")]),
+            ModelReply("", [call("session_search", query="lamp")]),
+            ModelReply("done"),
+        ]
+    )
+    one = agent(models=[model])
+    one.run("remember the lamp")
+    answers = [json.loads(each["content"]) for each in model.sent[3].messages if each["role"] == "tool"]
+    assert answers[0]["todos"][0]["content"] == "look"
+    assert answers[1]["entries"] == ["the tests need a lamp"]
+    assert answers[2]["hits"][0]["session"] == one.session_id
+    later = ScriptedModel([ModelReply("x")])
+    agent(models=[later]).run("hi")
+    assert "the tests need a lamp" in later.sent[0].messages[0]["content"]
+
+
+def test_children_work_beside_each_other_and_give_summaries(agent: Any, store: SessionStore, tool: Any) -> None:
+    together = threading.Barrier(2)
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        names = {each["function"]["name"] for each in tools}
+        goal = messages[1]["content"]
+        if goal == "parent":
+            if messages[-1]["role"] == "tool":
+                return ModelReply(messages[-1]["content"])
+            return ModelReply(
+                "", [call("delegate_task", tasks=[{"goal": "left"}, {"goal": "right", "context": "hot"}])]
+            )
+        assert "clarify" not in names
+        assert "memory" not in names
+        together.wait(PATIENCE_SECONDS)
+        return ModelReply(f"did {goal}")
+
+    one = agent(*[answer] * 4)
+    results = json.loads(one.run("parent").answer)["results"]
+    assert [(each["status"], each["summary"]) for each in results] == [
+        ("completed", "did left"),
+        ("completed", "did right\n\nhot"),
+    ]
+    assert {store.get(each["session_id"]).parent for each in results} == {one.session_id}
+
+
+def test_children_of_children_have_none(agent: Any) -> None:
+    seen: list[bool] = []
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        can = any(each["function"]["name"] == "delegate_task" for each in tools)
+        seen.append(can)
+        if can and messages[-1]["role"] == "user":
+            return ModelReply("", [call("delegate_task", goal="deeper")])
+        return ModelReply("done")
+
+    assert agent(*[answer] * 8).run("x").answer == "done"
+    assert seen == [True, True, False, True, True]
+
+
+def test_a_child_may_use_no_tool_that_its_parent_may_not(agent: Any) -> None:
+    model = ScriptedModel([ModelReply("", [call("delegate_task", goal="x", toolsets=["file"])]), ModelReply("done")])
+    agent(models=[model], toolsets=["delegation", "todo"]).run("x")
+    answer = json.loads(model.sent[1].messages[-1]["content"])
+    assert answer["results"][0]["status"] == "failed"
+    assert "may not" in answer["results"][0]["summary"]
+
+
+def test_an_interrupt_reaches_the_children(agent: Any, tool: Any) -> None:
+    started = threading.Event()
+    ended = threading.Event()
+
+    def slow(args: Any, context: ToolContext, **_: Any) -> str:
+        started.set()
+        context.cancel.wait(PATIENCE_SECONDS)
+        ended.set()
+        return "late"
+
+    tool("slow", slow)
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        return ModelReply(
+            "", [call("delegate_task", goal="child") if messages[1]["content"] == "parent" else call("slow")]
+        )
+
+    one = agent(*[answer] * 5)
+    interrupter = threading.Thread(target=lambda: (started.wait(PATIENCE_SECONDS), one.interrupt()))
+    interrupter.start()
+    assert one.run("parent").end is End.INTERRUPTED
+    interrupter.join()
+    wait_until(ended.is_set)
+
+
+# A window that does not overflow
+
+
+def test_old_results_are_cut_first_and_then_all_is_summarised(agent: Any, tool: Any) -> None:
+    tool("fill", lambda args, **_: "x" * 3_000)
+
+    class Small(ScriptedModel):
+        name, context_tokens = "small", 4_000
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        if not tools:
+            return ModelReply("SUMMARY: it filled a lot")
+        if messages[-1]["role"] == "user":
+            return ModelReply("", [call("fill"), call("todo", todos=[{"id": "1", "content": "still open"}])])
+        return ModelReply("filled " + "y" * 1_500)
+
+    from handrail.agent.models.base import Whole
+
+    model = Small([answer] * 40)
+    one = agent(models=[Whole(model, name="small", context_tokens=4_000)], toolsets=["looptest", "todo"])
+    told = Told()
+    for turn in range(8):
+        assert one.run(f"turn {turn}", told).end is End.ANSWERED
+    assert any("shortened" in notice.text for notice in told.of(Notice))
+    last = [sent for sent in model.sent if sent.tools][-1].messages
+    whole = json.dumps(last)
+    assert "SUMMARY: it filled a lot" in whole
+    assert "still open" in whole
+    assert "turn 7" in whole
+    assert len(whole) < 4_000 * 5
+    for message, after in itertools.pairwise(last):
+        if message.get("tool_calls"):
+            assert after["role"] == "tool"
+
+
+def test_hooks_are_told_of_sessions_and_can_add_to_a_turn(agent: Any, default_hooks: Any) -> None:
+    heard: list[str] = []
+    default_hooks("on_session_start", lambda session_id: heard.append("start"))
+    default_hooks("on_session_end", lambda reason: heard.append(reason))
+    default_hooks("pre_llm_call", lambda user_message: f"[{user_message} was said]")
+    model = ScriptedModel([ModelReply("ok")])
+    one = agent(models=[model])
+    one.run("hi")
+    one.close()
+    assert heard == ["start", "answered"]
+    assert model.sent[0].messages[-1]["content"] == "hi\n\n[hi was said]"
+
+
+def test_events_come_in_order(agent: Any, tool: Any) -> None:
+    tool("say", lambda args, **_: "said")
+    told = Told()
+    agent(ModelReply("look", [call("say")]), ModelReply("done")).run("x", told)
+    kinds = [type(event) for event in told.events]
+    assert kinds == [TextDelta, MessageEnded, ToolStarted, ToolEnded, TextDelta, MessageEnded, TurnEnded]
