@@ -7,6 +7,7 @@ print(agent.run("What is in this folder?").answer)
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -58,6 +59,7 @@ class Agent:
         self._memory = memory or Memory()
         self._budgets = budgets
         self._listener: Listener = _nobody
+        self.closing = contextlib.ExitStack()
         kind = MAIN if depth == 0 else CHILD
         info = session or store.create(
             platform=platform, model=self.models[0].name, cwd=self.cwd, parent=parent, kind=kind
@@ -103,8 +105,17 @@ class Agent:
         self.loop.interrupt(reason)
 
     def close(self) -> None:
-        self.interrupt("the session is over")
-        self.hook("on_session_finalize", session_id=self.session_id, platform=self.platform)
+        """Stop what runs, and end the shell of this session. What was started in the background lives on."""
+        with self.closing:
+            self.interrupt("the session is over")
+            self.hook("on_session_finalize", session_id=self.session_id, platform=self.platform)
+            self.handrail.environments.close(self.session_id)
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def hook(self, name: str, **payload: Any) -> None:
         if self.handrail.runtime.hooks.active:

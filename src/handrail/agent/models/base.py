@@ -70,5 +70,20 @@ class Whole:
         yield Finished()
 
 
+# How servers say that a request has more tokens than the model can read.
+_TOO_LONG = (
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "prompt is too long",
+    "maximum context",
+)
+
+
+def says_too_long(message: str) -> bool:
+    return any(each in message.lower() for each in _TOO_LONG)
+
+
 def streaming(model: Model | StreamingModel) -> StreamingModel:
     return model if hasattr(model, "stream") else Whole(model)  # type: ignore[return-value]
