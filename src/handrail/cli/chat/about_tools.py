@@ -44,12 +44,12 @@ def toolsets(chat: Chat, rest: str) -> None:
             on.append(name)
         enabled, disabled = chat.agent.loop.toolsets = (on, off)
     offered = set(known.select(enabled, disabled))
-    table = _table("", "TOOLSET", "TOOLS")
-    for name in known.names():
-        names = known.resolve(name)
-        has = offered.intersection(names)
-        mark = "●" if names and len(has) == len(names) else "◐" if has else "○"
-        table.add_row(mark, name, ", ".join(names) or "none installed")
+    table = _table("", "TOOLSET", "TOOLS", "WHAT FOR")
+    for info in map(known.info, known.names()):
+        names = set(info["tools"])
+        if names:
+            mark = "●" if names <= offered else "◐" if names & offered else "○"
+            table.add_row(mark, info["name"], f"{len(names & offered)}/{len(names)}", visible(info["description"]))
     chat.screen.print(table)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from ..output import visible
 
-# A part that never ends (one list, one file) is set in pieces of so many lines.
+# A part that never ends (one list, one file, one line) is set in pieces of so many lines, or characters.
 _MOST_LINES = 200
+_MOST_CHARS = 4_000
 _FENCES = ("```", "~~~")
 
 
@@ -18,20 +19,24 @@ class Answer:
     def __init__(self, done: Callable[[str], object]) -> None:
         self._done = done
         self._lines: list[str] = []
-        self._begun = ""
+        self._begun = ""  # a line that has not ended
         self._fence = ""  # the line that opened the code that we are in
 
     def add(self, text: str) -> None:
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
             self._add_line(line)
+        if len(self._begun) > _MOST_CHARS:
+            self._add_line(self._begun)
+            self._flush()
+            self._begun = ""
 
     def finish(self) -> None:
         """No more will come of it."""
         if self._begun:
             self._add_line(self._begun)
         self._flush()
-        self._begun, self._fence = "", ""
+        self._lines, self._begun, self._fence = [], "", ""
 
     def tail(self, width: int, most: int) -> list[str]:
         """The last lines of what is not set yet, wrapped."""

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from rich.padding import Padding
 from rich.text import Text
 
 from ...tools.outcome import error_of
@@ -15,6 +16,8 @@ from ..output import visible
 from ..render import parsed
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from ...agent.events import ToolEnded, ToolProgress, ToolStarted
     from ...tools.registry import ToolRegistry
     from ...types import JsonDict
@@ -51,17 +54,20 @@ class Call:
         for line in self._news:
             yield Text(f"    {line}", "dim")
 
-    def ended(self, event: ToolEnded) -> Iterator[Text]:
-        """The lines that stay."""
-        failure = error_of(event.result) if event.result else None
+    def ended(self, event: ToolEnded) -> Iterator[RenderableType]:
+        """What stays: one line, and below it what a person would look for."""
         mark = ("✗ ", "red") if event.error_type else ("✓ ", "green")
         yield Text.assemble(mark, self._name, (f" ({duration(event.seconds * 1000)})", "dim"))
-        result = parsed(event.result) if event.result else None
+        failure = error_of(event.result) if event.result else None
+        details = []
         if failure is not None:
-            reason = shortened(" ".join(str(failure["error"]).split()), _REASON_CHARS)
-            yield Text(f"    {visible(reason)}", "red")
+            # What follows the first sentence is advice for the model.
+            reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
+            details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
+        result = parsed(event.result) if event.result else None
         if isinstance(result, dict):
-            yield from _details(result)
+            details += _details(result)
+        yield from (Padding(line, (0, 0, 0, 4)) for line in details)
 
 
 def spin(now: float) -> str:
@@ -87,24 +93,26 @@ def _details(result: JsonDict) -> Iterator[Text]:
 def diff_lines(diff: str) -> Iterator[Text]:
     lines = [line for line in visible(diff).splitlines() if not line.startswith(("--- ", "+++ "))]
     for line in lines[:_DIFF_LINES]:
-        yield Text(f"    {line}", _DIFF_STYLES.get(line[:1], "dim"))
+        yield Text(line, _DIFF_STYLES.get(line[:1], "dim"))
     if len(lines) > _DIFF_LINES:
-        yield Text(f"    … {len(lines) - _DIFF_LINES} more lines", "dim")
+        yield Text(f"… {len(lines) - _DIFF_LINES} more lines", "dim")
 
 
 def _last_lines(output: str) -> Iterator[Text]:
     lines = [line for line in visible(output).splitlines() if line.strip()]
     if len(lines) > _OUTPUT_LINES:
-        yield Text(f"    … {len(lines) - _OUTPUT_LINES} lines above", "dim")
-    for line in lines[-_OUTPUT_LINES:]:
-        yield Text(f"    {line}", "dim", no_wrap=True, overflow="ellipsis")
+        above = len(lines) - _OUTPUT_LINES + 1
+        yield Text(f"… {above} lines above", "dim")
+        lines = lines[above:]
+    for line in lines:
+        yield Text(line, "dim", no_wrap=True, overflow="ellipsis")
 
 
 def _todo(item: JsonDict) -> Text:
     mark = _TODO_MARKS.get(str(item.get("status")), "☐")
-    return Text(f"    {mark} {visible(str(item.get('content', '')))}", "dim")
+    return Text(f"{mark} {visible(str(item.get('content', '')))}", "dim")
 
 
 def _child(item: dict[str, Any]) -> Text:
     said = " ".join(str(item["summary"]).split())
-    return Text(f"    {item.get('status', '')}: {visible(shortened(said, _REASON_CHARS))}", "dim")
+    return Text(f"{item.get('status', '')}: {visible(shortened(said, _REASON_CHARS))}", "dim")

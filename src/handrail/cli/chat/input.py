@@ -14,7 +14,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Always, Condition
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
@@ -49,6 +49,8 @@ class Input:
             color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
             reserve_space_for_menu=5,
         )
+        for window in self._session.layout.find_all_windows():
+            window.dont_extend_height = Always()  # the toolbar stands below the text, not at the screen's end
 
     def read(self, prompt: str, *, text: str = "") -> str:
         """A message; `text` is what stands there already. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""

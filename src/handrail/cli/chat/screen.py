@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from ..output import colours
+from ..output import colours, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _WIDEST = 120
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
+_AROUND = re.compile(r"\A(?:(?:\x1b\[[0-9;]*m)*\n)+|\n(?:(?:\x1b\[[0-9;]*m)*\n)*\Z")
 
 
 class Screen:
@@ -54,6 +55,16 @@ class Screen:
         """Write something that stays."""
         for part in parts:
             self.write(self.rendered(part))
+
+    def markdown(self, text: str) -> None:
+        """The same for what a model wrote, as Markdown; as it is where nothing can be drawn."""
+        text = visible(text)
+        if not self.moves:
+            self.write(text + "\n")
+            return
+        from rich.markdown import Markdown
+
+        self.print(Markdown(text, code_theme="ansi_dark", hyperlinks=False))
 
     def write(self, text: str) -> None:
         """The same for text that is ready, with its line ends."""
@@ -85,11 +96,11 @@ class Screen:
                 self.write("".join(kept))
 
     def rendered(self, part: RenderableType) -> str:
-        """With its line ends, and without the spaces with which rich fills up lines."""
+        """With its line ends; without the spaces with which rich fills up lines, and empty lines around it."""
         with self._lock, self._console.capture() as capture:
             self._console.width = self.width
             self._console.print(part)
-        return _PADDING.sub(r"\1", capture.get())
+        return _AROUND.sub("", _PADDING.sub(r"\1", capture.get())) + "\n"
 
     @cached_property
     def _console(self) -> Console:

@@ -47,11 +47,11 @@ def show(screen: Screen, messages: Sequence[JsonDict], *, last: int) -> None:
     if len(said) > last:
         screen.print(Text(f"… {len(said) - last} messages above; /history {len(said)} shows them", "dim"))
     for message in said[-last:] if last else ():
-        text = visible(shortened(_text(message), _SHOWN_CHARS))
+        text = shortened(_text(message), _SHOWN_CHARS)
         if message["role"] == "user":
-            screen.print(Text(f"› {text}", "bold"))
+            screen.print(Text(f"› {visible(text)}", "bold"))
         elif text:
-            screen.print(Text(text))
+            screen.markdown(text)
         for call in _calls(message):
             screen.print(Text(f"  {visible(shortened(call, screen.width - 4))}", "dim"))
 

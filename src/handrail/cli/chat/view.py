@@ -111,12 +111,7 @@ class View:
 
     def _set(self, part: str) -> None:
         """A part of the answer that is complete."""
-        if not self.screen.moves:
-            self.screen.write(visible(part) + "\n\n")
-            return
-        from rich.markdown import Markdown
-
-        self.screen.print(Markdown(visible(part), code_theme="ansi_dark", hyperlinks=False))
+        self.screen.markdown(part)
         self.screen.write("\n")
 
     def _turn_ended(self, event: TurnEnded) -> None:
