@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import StoreError, ToolFailed
 from ..runtime.calls import tool_message
@@ -23,6 +23,9 @@ from ..tools.outcome import error_outcome
 from ..types import JsonDict
 from .calling import arguments_of
 from .conversation import ADDED_BY
+
+if TYPE_CHECKING:
+    from ..model_tools import Handrail
 
 _VERSION = 1
 
@@ -128,13 +131,17 @@ class Player:
         return [*self._new, *(Difference("missing", each.tool, each.arguments, each.result) for each in self._left)]
 
 
-async def run_again(cassette: Cassette, batches: Any, *, task_id: str) -> list[Difference]:
-    """Make the recorded calls with today's tools, one after the other, and say which results are others."""
+async def run_again(cassette: Cassette, handrail: Handrail, *, task_id: str) -> list[Difference]:
+    """Make the recorded calls with today's tools, one after the other, and say which results are others. Calls of the
+    agent's own tools are left out: there is no agent."""
     found = []
     for number, call in enumerate(cassette.calls):
+        entry = handrail.runtime.registry.get_entry(call.tool)
+        if entry is not None and entry.needs_agent:
+            continue
         function = {"name": call.tool, "arguments": json.dumps(call.arguments)}
         raw = {"id": f"call_{number}", "type": "function", "function": function}
-        (message,) = await batches.run([raw], task_id=task_id, session_id=task_id)
+        (message,) = await handrail.batches.run([raw], task_id=task_id, session_id=task_id)
         if message["content"] != call.result:
             found.append(Difference("result", call.tool, call.arguments, call.result, message["content"]))
     return found

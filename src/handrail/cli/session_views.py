@@ -34,7 +34,7 @@ def chosen(store: SessionStore, session: str) -> SessionInfo:
 
 
 def session_view(info: SessionInfo) -> JsonDict:
-    return {**info._asdict(), "created": when(info.created), "updated": when(info.updated)}
+    return {**info._asdict(), "created": _exactly(info.created), "updated": _exactly(info.updated)}
 
 
 def session_row(info: SessionInfo) -> tuple[str, ...]:
@@ -65,6 +65,10 @@ def message_text(stored: StoredMessage) -> str:
 def when(at: float) -> str:
     """A moment in the person's own time."""
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _exactly(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
 
 
 def cost(dollars: float | None) -> str:

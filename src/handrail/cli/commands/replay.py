@@ -30,7 +30,8 @@ def replay(
     """Have a recorded session again, and say where it differs.
 
     The model is asked what was said then, and gets the recorded results: no tool runs. With --tools it is the other way
-    round: the recorded calls run, asking you before dangerous ones, and their results are compared.
+    round: the recorded calls run, asking you before dangerous ones, and their results are compared; but for those of
+    the agent's own tools, such as todo.
 
     \b
     Examples:
@@ -87,7 +88,7 @@ def _with_tools(recorded: Cassette) -> list[Difference]:
     from ...async_bridge import run_async
     from ..session import open_runtime
 
-    return run_async(run_again(recorded, open_runtime().batches, task_id="replay"))
+    return run_async(run_again(recorded, open_runtime(), task_id="replay"))
 
 
 def _described(each: Difference) -> str:
