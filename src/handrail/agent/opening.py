@@ -14,8 +14,9 @@ from ..config.paths import state_dir
 from ..errors import SessionNotFound
 from ..store.sessions import SessionInfo, SessionStore
 from .agent import Agent
-from .loop import Budgets
+from .budgets import Budgets
 from .models.resolve import build
+from .telemetry import Telemetry, start_exporting
 
 if TYPE_CHECKING:
     from ..model_tools import Handrail
@@ -68,6 +69,7 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
             budgets=budgets or Budgets(model_calls=config.model.max_model_calls),
             platform=platform,
             cwd=cwd or _folder_of(session),
+            telemetry=Telemetry(content=config.telemetry.content),
         )
     except BaseException:
         if store is None:
@@ -75,6 +77,8 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
         raise
     if store is None:
         agent.closing.callback(kept.close)
+    if config.telemetry.enabled:
+        agent.closing.callback(start_exporting())
     return agent
 
 

@@ -26,7 +26,7 @@ from .sections import (
     ToolsConfig,
     ToolsetConfig,
 )
-from .services import McpServerConfig, ModelConfig
+from .services import McpServerConfig, ModelConfig, TelemetryConfig
 
 if TYPE_CHECKING:
     from ..types import JsonDict
@@ -47,6 +47,7 @@ class Config:
     calls: CallsConfig = field(default_factory=CallsConfig)
     approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ModelError
 from ...types import JsonDict
 from ..events import Usage
-from .base import CallPiece, Finished, Messages, Piece, ReasoningPiece, TextPiece, says_too_long
+from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
 from .keys import without_key
 from .wire import http_options
 
@@ -23,11 +23,14 @@ _MAX_ANSWER_TOKENS = 16_000
 class AnthropicMessages:
     """One model. The prompt and the tools are marked to be remembered by the provider: they stay the same for a session."""
 
+    provider = "anthropic"
+
     def __init__(
         self, name: str, *, base_url: str | None = None, api_key: str = "", context_tokens: int = 200_000,
         request_timeout: float = 600.0,
+        prices: Prices = NO_PRICES,
     ) -> None:  # fmt: skip
-        self.name, self.context_tokens = name, context_tokens
+        self.name, self.context_tokens, self._prices = name, context_tokens, prices
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
 
     async def available(self) -> list[str]:
@@ -57,7 +60,7 @@ class AnthropicMessages:
                         yield piece
         if not reason:
             raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
-        yield Finished(usage, cut_off=reason == "max_tokens")
+        yield Finished(self._prices.added_to(usage), cut_off=reason == "max_tokens")
 
     def _client(self) -> AsyncAnthropic:
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError
 from ..events import Usage
-from .base import CallPiece, Finished, Messages, Piece, ReasoningPiece, TextPiece, says_too_long
+from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
 from .keys import without_key
 from .wire import http_options
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class OpenAIChat:
     """One model behind one base URL. The key is held here and nowhere else: it goes into no message and no store."""
 
+    provider = "openai"
+
     def __init__(
         self,
         name: str,
@@ -28,9 +30,10 @@ class OpenAIChat:
         api_key: str = "",
         context_tokens: int = 128_000,
         request_timeout: float = 600.0,
+        prices: Prices = NO_PRICES,
         options: dict[str, Any] | None = None,
     ) -> None:
-        self.name, self.context_tokens = name, context_tokens
+        self.name, self.context_tokens, self._prices = name, context_tokens, prices
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
         self._options = dict(options or {})
 
@@ -62,7 +65,7 @@ class OpenAIChat:
                             yield piece
         if not reason:
             raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
-        yield Finished(usage, cut_off=reason == "length")
+        yield Finished(self._prices.added_to(usage), cut_off=reason == "length")
 
     def _client(self) -> AsyncOpenAI:
         try:

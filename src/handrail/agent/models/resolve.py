@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ModelError
+from .base import Prices
 from .keys import key_of
 from .local import local_servers
 
@@ -66,15 +67,19 @@ def connect(choice: Choice, config: ModelConfig) -> OpenAIChat | AnthropicMessag
     key = key_of(choice.key_variable) if choice.key_variable else ""
     if not key and choice.base_url is None:
         raise ModelError(f"{choice.name or choice.provider} needs a key; set {choice.key_variable}")
+    settings: dict[str, Any] = {
+        "base_url": choice.base_url,
+        "api_key": key,
+        "context_tokens": config.context_tokens,
+        "prices": Prices(config.input_price, config.output_price),
+    }
     if choice.provider == "anthropic":
         from .anthropic import AnthropicMessages
 
-        return AnthropicMessages(
-            choice.name, base_url=choice.base_url, api_key=key, context_tokens=config.context_tokens
-        )
+        return AnthropicMessages(choice.name, **settings)
     from .openai_chat import OpenAIChat
 
-    return OpenAIChat(choice.name, base_url=choice.base_url, api_key=key, context_tokens=config.context_tokens)
+    return OpenAIChat(choice.name, **settings)
 
 
 def provider_of(config: ModelConfig, environ: Mapping[str, str] | None = None) -> Choice:
