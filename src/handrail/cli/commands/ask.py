@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -128,8 +129,9 @@ def _material() -> str:
 
     from ..output import say
 
-    if not select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0]:
-        say("waiting for material on stdin; `< /dev/null` gives none")
+    with contextlib.suppress(OSError, ValueError):  # no descriptor: nobody has to be waited for
+        if not select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0]:
+            say("waiting for material on stdin; `< /dev/null` gives none")
     material = sys.stdin.read(_MOST_CONTEXT_CHARS + 1)
     if len(material) > _MOST_CONTEXT_CHARS:
         raise typer.BadParameter(
