@@ -33,6 +33,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 ./install-mcp.sh || say "left out: the MCP servers of others (what needs them will be skipped, or fail in CI)"
+./install-llm.sh || say "left out: the small language model (what needs it will be skipped, or fail in CI)"
 
 command -v apptainer >/dev/null && exit
 if [ "$(id -u)" = 0 ] && say "installing apptainer" && ./install-apptainer.sh; then exit; fi
