@@ -11,7 +11,8 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 
 missing=()
 for need in dockerd:docker.io podman:podman sshd:openssh-server ssh:openssh-client rsync:rsync bwrap:bubblewrap ip:iproute2 \
-  nsenter:util-linux patchelf:patchelf mksquashfs:squashfs-tools newuidmap:uidmap vi:vim-tiny less:less; do
+  nsenter:util-linux patchelf:patchelf mksquashfs:squashfs-tools newuidmap:uidmap vi:vim-tiny less:less \
+  chromium:chromium searx-run:searx; do
   command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
 done
 # Newer Debians have the client in a package of its own.

@@ -27,6 +27,7 @@ from .sections import (
     ToolsetConfig,
 )
 from .services import McpServerConfig, ModelConfig
+from .web import BrowserConfig, WebConfig
 
 if TYPE_CHECKING:
     from ..types import JsonDict
@@ -47,6 +48,8 @@ class Config:
     calls: CallsConfig = field(default_factory=CallsConfig)
     approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    web: WebConfig = field(default_factory=WebConfig)
+    browser: BrowserConfig = field(default_factory=BrowserConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
