@@ -74,7 +74,8 @@ async def _read(url: str, fetcher: Fetcher, extractor: Extractor, most: int) -> 
 def _check() -> Unavailable | bool:
     from .web.settings import missing
 
-    return missing("web", "httpx", "trafilatura") or True
+    lack = missing("web", "httpx", "trafilatura")
+    return True if lack is None else lack
 
 
 registry.register(

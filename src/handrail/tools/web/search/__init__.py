@@ -37,8 +37,8 @@ def choose(config: WebConfig) -> tuple[str, Backend] | Unavailable:
     if config.search != "auto":
         if config.search not in known:
             raise ConfigError(f"unknown search {config.search!r}; known: auto, {', '.join(known)}", key="web.search")
-        lack = _lack(config.search, known[config.search], config)
-        return lack or (config.search, known[config.search])
+        found = _lack(config.search, known[config.search], config)
+        return (config.search, known[config.search]) if found is None else found
     lack = Unavailable("no way to search is set up")
     for name, backend in known.items():
         found = _lack(name, backend, config)
