@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ import pytest
 from handrail.config import load_config
 from handrail.errors import ConfigError
 from handrail.model_tools import get_tool_definitions, handle_function_call
-from handrail.tools.web.search import backends, choose
+from handrail.tools.web import search as search_package
+from handrail.tools.web.search import BACKENDS, choose
 from handrail.types import Unavailable
 
 from ...services.searx import Searx
@@ -134,7 +137,7 @@ def test_the_first_that_is_set_up_is_taken(configure: Callable[[str], None], mon
     def chosen() -> str:
         found = choose(load_config().web)
         assert not isinstance(found, Unavailable)
-        return found[0]
+        return found
 
     assert chosen() == "ddgs"
     monkeypatch.setenv("EXA_API_KEY", "k")
@@ -172,7 +175,8 @@ def test_an_unknown_backend_is_a_config_error(configure: Callable[[str], None]) 
         choose(load_config().web)
 
 
-def test_every_backend_offers_what_a_backend_must() -> None:
-    for name, backend in backends().items():
-        assert callable(backend.search), name
-        assert backend.URL or backend.MODULES or name == "searxng"
+def test_every_backend_is_a_module_that_searches() -> None:
+    folder = Path(search_package.__file__).parent
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__", "service"} == set(BACKENDS)
+    for name in BACKENDS:
+        assert callable(importlib.import_module(f"handrail.tools.web.search.{name}").search)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 from ...types import Unavailable
@@ -23,7 +23,7 @@ def config_of(context: ToolContext | None) -> Config:
 
 def missing(extra: str, *modules: str) -> Unavailable | None:
     """What to install, if one of the modules is not there."""
-    absent = [module for module in modules if importlib.util.find_spec(module) is None]
+    absent = [module for module in modules if PathFinder.find_spec(module) is None]
     if not absent:
         return None
     return Unavailable(f"{', '.join(absent)} is not installed", f"pip install 'handrail[{extra}]'")

@@ -1,70 +1,76 @@
-"""Who searches the web: one module a backend, found by being here.
-
-A module has `PRIORITY` (the lowest that can be used is taken), `KEY` (the environment variable with its key, or ""), `URL`
-(where it is, or "" when only the user knows), `MODULES` (what must be installed), and `search(query, limit, service)`.
-"""
+"""Who searches the web: one module a backend, with a function `search(query, limit, service)`."""
 
 from __future__ import annotations
 
-import importlib
 import os
-import pkgutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ....errors import ConfigError
 from ....types import Unavailable
 from ..settings import missing
-from .service import Backend, Hit, Service
 
 if TYPE_CHECKING:
     from ....config.web import WebConfig
-
-__all__ = ["Backend", "Hit", "choose", "search"]
-
-_HELPERS = ("service",)
+    from .service import Hit
 
 
-def backends() -> dict[str, Backend]:
-    """All there are, by name, the first to ask first."""
-    names = [found.name for found in pkgutil.iter_modules(__path__) if found.name not in _HELPERS]
-    modules: dict[str, Backend] = {name: importlib.import_module(f".{name}", __name__) for name in names}
-    return dict(sorted(modules.items(), key=lambda item: item[1].PRIORITY))
+class Facts(NamedTuple):
+    """What a backend needs: the environment variable with its key, its address (empty: only the user knows), a package."""
+
+    key: str = ""
+    url: str = ""
+    package: str = ""
 
 
-def choose(config: WebConfig) -> tuple[str, Backend] | Unavailable:
+# By the names of their modules, the first to ask first. Here and not in the modules: a listing of tools loads none of them.
+BACKENDS = {
+    "searxng": Facts(),
+    "tavily": Facts(key="TAVILY_API_KEY", url="https://api.tavily.com"),
+    "brave": Facts(key="BRAVE_API_KEY", url="https://api.search.brave.com"),
+    "exa": Facts(key="EXA_API_KEY", url="https://api.exa.ai"),
+    "ddgs": Facts(package="ddgs"),
+}
+
+
+def choose(config: WebConfig) -> str | Unavailable:
     """The backend that the configuration means, or what is missing for one."""
-    known = backends()
-    if config.search != "auto":
-        if config.search not in known:
-            raise ConfigError(f"unknown search {config.search!r}; known: auto, {', '.join(known)}", key="web.search")
-        found = _lack(config.search, known[config.search], config)
-        return (config.search, known[config.search]) if found is None else found
-    lack = Unavailable("no way to search is set up")
-    for name, backend in known.items():
-        found = _lack(name, backend, config)
-        if found is None:
-            return name, backend
-        lack = found
-    return lack
+    name = config.search
+    if name != "auto":
+        if name not in BACKENDS:
+            raise ConfigError(f"unknown search {name!r}; known: auto, {', '.join(BACKENDS)}", key="web.search")
+        lack = _lack(name, config)
+        return name if lack is None else lack
+    lack = None
+    for name in BACKENDS:
+        lack = _lack(name, config)
+        if lack is None:
+            return name
+    assert lack is not None
+    return lack  # of the last one, which is had most easily
 
 
 async def search(query: str, limit: int, config: WebConfig) -> tuple[str, list[Hit]] | Unavailable:
-    """What was found, and who found it."""
-    chosen = choose(config)
-    if isinstance(chosen, Unavailable):
-        return chosen
-    name, backend = chosen
-    service = Service(name, _url(name, backend, config), os.environ.get(backend.KEY, ""), config.timeout)
-    return name, await backend.search(query, limit, service)
+    """Who searched, and what was found."""
+    from importlib import import_module
+
+    from .service import Backend, Service
+
+    name = choose(config)
+    if isinstance(name, Unavailable):
+        return name
+    backend: Backend = import_module(f".{name}", __name__)
+    key = os.environ.get(BACKENDS[name].key, "")
+    return name, await backend.search(query, limit, Service(name, _url(name, config), key, config.timeout))
 
 
-def _lack(name: str, backend: Backend, config: WebConfig) -> Unavailable | None:
-    if backend.KEY and not os.environ.get(backend.KEY):
-        return Unavailable(f"{backend.KEY} is not set", f"set it to your key for {name}")
-    if not backend.MODULES and not _url(name, backend, config):
+def _lack(name: str, config: WebConfig) -> Unavailable | None:
+    facts = BACKENDS[name]
+    if facts.key and not os.environ.get(facts.key):
+        return Unavailable(f"{facts.key} is not set", f"set it to your key for {name}")
+    if not facts.package and not _url(name, config):
         return Unavailable(f"the address of {name} is not set", f"set web.search_urls.{name} in config.yaml")
-    return missing("web", "httpx", *backend.MODULES)
+    return missing("web", "httpx", *([facts.package] if facts.package else []))
 
 
-def _url(name: str, backend: Backend, config: WebConfig) -> str:
-    return config.search_urls.get(name) or os.environ.get(f"{name.upper()}_URL") or backend.URL
+def _url(name: str, config: WebConfig) -> str:
+    return config.search_urls.get(name) or os.environ.get(f"{name.upper()}_URL") or BACKENDS[name].url

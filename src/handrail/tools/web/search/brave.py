@@ -6,11 +6,6 @@ import re
 
 from .service import Hit, Service
 
-PRIORITY = 30
-KEY = "BRAVE_API_KEY"
-URL = "https://api.search.brave.com"
-MODULES: tuple[str, ...] = ()
-
 
 async def search(query: str, limit: int, service: Service) -> list[Hit]:
     found = await service.ask(

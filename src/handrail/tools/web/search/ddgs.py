@@ -8,11 +8,6 @@ from ....errors import ToolFailed
 from ....workers import pool
 from .service import Hit, Service
 
-PRIORITY = 90
-KEY = ""
-URL = ""
-MODULES = ("ddgs",)
-
 
 async def search(query: str, limit: int, service: Service) -> list[Hit]:
     return await asyncio.wrap_future(pool.submit(_search, query, limit, service.timeout))

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from .service import Hit, Service
 
-PRIORITY = 40
-KEY = "EXA_API_KEY"
-URL = "https://api.exa.ai"
-MODULES: tuple[str, ...] = ()
 _SNIPPET_CHARS = 500
 
 

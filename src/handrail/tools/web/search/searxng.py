@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from .service import Hit, Service
 
-PRIORITY = 10
-KEY = ""
-URL = ""
-MODULES: tuple[str, ...] = ()
-
 
 async def search(query: str, limit: int, service: Service) -> list[Hit]:
     found = await service.ask("/search", params={"q": query, "format": "json"})

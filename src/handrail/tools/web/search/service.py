@@ -23,11 +23,6 @@ class Hit(NamedTuple):
 class Backend(Protocol):
     """What a module of this package offers."""
 
-    PRIORITY: int
-    KEY: str
-    URL: str
-    MODULES: tuple[str, ...]
-
     async def search(self, query: str, limit: int, service: Service, /) -> list[Hit]: ...
 
 

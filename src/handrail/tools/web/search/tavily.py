@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from .service import Hit, Service
 
-PRIORITY = 20
-KEY = "TAVILY_API_KEY"
-URL = "https://api.tavily.com"
-MODULES: tuple[str, ...] = ()
-
 
 async def search(query: str, limit: int, service: Service) -> list[Hit]:
     found = await service.ask(
