@@ -35,7 +35,7 @@ def executable(config: BrowserConfig) -> str | None:
 
 def check(config: BrowserConfig) -> Unavailable | None:
     """What is missing to use a browser."""
-    lack = missing("browser", "playwright", "httpx")
+    lack = missing("browser", "playwright")
     if lack is not None or config.cdp_url:
         return lack
     if executable(config) is None:
