@@ -15,8 +15,8 @@ from handrail.model_tools import handle_function_call
 from handrail.types import CancelToken
 
 from ...support import error_in, in_thread, takes_less_than, wait_until
-from . import pages
-from .pages import ARTICLE, Site, html, redirect
+from .. import pages
+from ..pages import ARTICLE, Site, html, redirect
 
 
 def extract(*urls: str, **arguments: Any) -> list[dict[str, Any]]:

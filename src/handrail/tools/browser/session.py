@@ -29,6 +29,7 @@ _MESSAGE_CHARS = 1_000
 _MOST_DIALOGS = 5
 _SETTLE_SECONDS = 1.5
 _TICK_SECONDS = 0.02
+_NEVER_ENDING = ("eventsource", "websocket", "media", "ping")
 
 
 class Session:
@@ -48,7 +49,7 @@ class Session:
         self._dialog_opened = asyncio.Event()
         self._dialogs_seen = self._dialogs_dismissed = 0
         self._held: asyncio.Task[Any] | None = None
-        self._requests: set[Request] = set()
+        self._requests: dict[Request, float] = {}
         context.set_default_timeout(self.config.timeout * 1000)
         context.on("page", self._on_page)
         context.on("close", self._on_close)
@@ -127,12 +128,14 @@ class Session:
         """Wait until the page has what it asked the server for, but not long."""
         end = time.monotonic() + _SETTLE_SECONDS
         # Requests come and go in between, so no single event says that the last one is done.
-        while self._requests and self.dialog is None and time.monotonic() < end:  # noqa: ASYNC110
+        while self.is_waiting_for_server and self.dialog is None and time.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(_TICK_SECONDS)
 
     @property
     def is_waiting_for_server(self) -> bool:
-        return bool(self._requests)
+        """Not for what never ends, such as a line that is kept open for news."""
+        now = time.monotonic()
+        return any(now - began < _SETTLE_SECONDS for began in self._requests.values())
 
     def new_page_begins(self) -> None:
         """What was counted for the page before counts no longer."""
@@ -201,10 +204,17 @@ class Session:
         page.on("pageerror", lambda error: self._note("error", str(error)))
         page.on("download", self.downloads.take)
         page.on("crash", lambda _: self.notices.append("the page crashed; open it again"))
-        page.on("request", self._requests.add)
-        page.on("requestfinished", self._requests.discard)
-        page.on("requestfailed", self._requests.discard)
+        page.on("request", self._on_request)
+        page.on("requestfinished", self._on_request_over)
+        page.on("requestfailed", self._on_request_over)
         self._page = page
+
+    def _on_request(self, request: Request) -> None:
+        if request.resource_type not in _NEVER_ENDING:
+            self._requests[request] = time.monotonic()
+
+    def _on_request_over(self, request: Request) -> None:
+        self._requests.pop(request, None)
 
     def _on_close(self, _: object) -> None:
         self.is_gone = True
