@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from handrail import model_tools
+from handrail.runtime.dispatch import Runtime
 
+from ...support import wait_until
 from ..pages import Handler, Site, html, slow
 from .conftest import Call
 
@@ -111,7 +112,7 @@ def test_a_list_grows_as_one_scrolls(site: Site, browser: Call) -> None:
     assert browser("scroll", direction="up")["scrolled"]["at"] < page["scrolled"]["at"]
 
 
-def test_a_login_stays_in_its_task(site: Site, browser: Call) -> None:
+def test_a_login_stays_in_its_task(site: Site, browser: Call, shared_runtime: Runtime, task: str) -> None:
     def home(handler: Handler) -> None:
         name = "Ada" if "user=ada" in handler.headers.get("cookie", "") else "stranger"
         handler.answer(f"<h1>Hello {name}</h1>")
@@ -126,7 +127,7 @@ def test_a_login_stays_in_its_task(site: Site, browser: Call) -> None:
     assert "Hello Ada" in entered["snapshot"]
     assert "Hello Ada" in browser("navigate", "one", url=site.url + "/home")["snapshot"]
     assert "Hello stranger" in browser("navigate", "two", url=site.url + "/home")["snapshot"]
-    model_tools.default().environments.close("one")
+    shared_runtime.environments.close(task + "one")
     assert "Hello stranger" in browser("navigate", "one", url=site.url + "/home")["snapshot"]
 
 
@@ -141,10 +142,9 @@ def test_a_new_tab_comes_to_the_front(site: Site, browser: Call) -> None:
     site.pages["/"] = html("<title>First</title><a href=/second target=_blank>open</a>")
     site.pages["/second"] = html("<title>Second</title><p>the second page</p>")
     tree = browser("navigate", url=site.url + "/")["snapshot"]
-    page = browser("click", ref=ref_of(tree, "open"))
-    if page["title"] != "Second":  # it may come a moment after the click
-        page = browser("snapshot")
-    assert page["title"] == "Second"
+    browser("click", ref=ref_of(tree, "open"))
+    wait_until(lambda: browser("snapshot")["title"] == "Second")  # it may come a moment after the click
+    page = browser("snapshot")
     assert [tab.get("current", False) for tab in page["tabs"]] == [False, True]
     assert browser("snapshot", tab=1)["title"] == "First"
     assert browser("snapshot", tab=2)["title"] == "Second"

@@ -42,8 +42,6 @@ async def seen(session: Session, **more: Any) -> JsonDict:
 async def navigate(session: Session, url: str) -> JsonDict:
     target = session.guard.check_url(url)
     await session.guard.addresses(target.host, target.port)  # an answer now, instead of an error page
-    if session.dialog is not None:  # whoever goes elsewhere has no answer to it
-        await session.answer(accept=False, text=None)
     page = await session.fresh_page()
     session.new_page_begins()
     session.last_snapshot = ""

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CLOSE_SECONDS = 10.0
+_STEP_SECONDS = 5.0
 _LEAST_LOOK_SECONDS = 1.0
 _ARGUMENTS = (
     "--disable-gpu",
@@ -129,11 +130,7 @@ class _Room:
                     await self._over.wait()
             except TimeoutError:
                 await self._end_idle(idle)
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                await self._shut()
-        except TimeoutError:
-            log.warning("the browser did not end in time; it ends with its driver")
+        await self._shut()
 
     async def _with_session(self, task_id: str, work: Callable[[Session], Awaitable[T]]) -> T:
         session = await self._session(task_id)
@@ -200,7 +197,7 @@ class _Room:
                 headless=config.headless,
                 chromium_sandbox=config.sandbox == "auto" and os.geteuid() != 0,
                 args=list(_ARGUMENTS),
-                proxy={"server": await self.proxy.start(), "bypass": "<-loopback>"},
+                proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
                 env=_environment(),
                 timeout=config.timeout * 1000,
@@ -225,13 +222,16 @@ class _Room:
             self._over.set()  # the next use starts another
 
     async def _shut(self) -> None:
-        for task_id in list(self._sessions):
-            await self._end_session(task_id)
-        if self._browser is not None:
-            await self._browser.close()
-        await self.proxy.close()
-        if self._playwright is not None:
-            await self._playwright.stop()
+        """Each step has its time: a page that hangs must not keep the browser from ending, nor that its driver."""
+        steps: list[Callable[[], Awaitable[object]]] = [session.close for session in self._sessions.values()]
+        steps += [one.close for one in (self._browser, self.proxy) if one is not None]
+        steps += [self._playwright.stop] if self._playwright is not None else []
+        for step in steps:
+            try:
+                async with asyncio.timeout(_STEP_SECONDS):
+                    await step()
+            except Exception as error:  # noqa: BLE001  whatever is wrong with it, the next step is the stronger one
+                log.warning("the browser does not end as it should: %s: %s", type(error).__name__, error)
 
 
 def target_host(url: str) -> str:

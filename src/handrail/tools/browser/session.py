@@ -27,7 +27,19 @@ _MOST_MESSAGES = 200
 _MESSAGE_CHARS = 1_000
 # More than that, and they are dismissed unread: nobody asks a person so often.
 _MOST_DIALOGS = 5
+# In the page itself: a dialog that is never shown costs nothing.
+_FEW_DIALOGS = (
+    """(() => {
+  let shown = 0;
+  for (const [name, nothing] of [['alert', undefined], ['confirm', false], ['prompt', null]]) {
+    const real = window[name];
+    window[name] = (...given) => ++shown > %d ? nothing : real.apply(window, given);
+  }
+})()"""
+    % _MOST_DIALOGS
+)
 _SETTLE_SECONDS = 1.5
+_ALIVE_SECONDS = 2.0
 _TICK_SECONDS = 0.02
 _NEVER_ENDING = ("eventsource", "websocket", "media", "ping")
 
@@ -55,6 +67,7 @@ class Session:
         context.on("close", self._on_close)
 
     async def open(self) -> None:
+        await self.context.add_init_script(_FEW_DIALOGS)
         await self.context.new_page()
 
     async def close(self) -> None:
@@ -90,8 +103,17 @@ class Session:
         await self._page.bring_to_front()
 
     async def fresh_page(self) -> Page:
-        """The current tab, or a new one when none is open."""
-        return self.page if self.tabs else await self.context.new_page()
+        """The current tab, or a new one when none is open, or when what is in it hangs or asks something."""
+        if not self.tabs:
+            return await self.context.new_page()
+        page = self.page
+        if self.dialog is None and await _answers(page):
+            return page
+        self.dialog, self._held = None, None
+        self._dialog_opened.clear()
+        new = await self.context.new_page()
+        _apart(page.close())
+        return new
 
     # Acting
 
@@ -102,7 +124,7 @@ class Session:
         opened = asyncio.ensure_future(self._dialog_opened.wait())
         try:
             # The work has a limit of its own; this is for a page that keeps even that from being held.
-            await asyncio.wait({task, opened}, timeout=self.config.timeout + 5, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, opened}, timeout=self.config.timeout + 3, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
             if not opened.done():
@@ -236,6 +258,18 @@ class Session:
 
     def _note(self, kind: str, text: str) -> None:
         self.console.append({"type": kind, "text": text[:_MESSAGE_CHARS]})
+
+
+async def _answers(page: Page) -> bool:
+    """Whether the page does anything any more. Where it hangs, it would not even go elsewhere."""
+    from playwright.async_api import Error
+
+    try:
+        async with asyncio.timeout(_ALIVE_SECONDS):
+            await page.evaluate("1")
+    except (TimeoutError, Error):
+        return False
+    return True
 
 
 _apart_tasks: set[asyncio.Future[Any]] = set()
