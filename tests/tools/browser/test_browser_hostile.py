@@ -135,6 +135,13 @@ def test_a_ref_that_is_none_is_told(site: Site, browser: Call, ref: str) -> None
     assert "snapshot" in answer["error"]
 
 
+def test_without_a_page_no_browser_is_started(own_browser: Callable[..., Call]) -> None:
+    browser = own_browser()
+    for name in ("snapshot", "back", "console", "get_images"):
+        assert "browser_navigate" in browser(name)["error"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "handrail-browser"]
+
+
 # The guard
 
 

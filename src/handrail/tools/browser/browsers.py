@@ -10,15 +10,16 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
-from ...errors import CallCancelled, ToolFailed
+from ...errors import CallCancelled, ToolError, ToolFailed
 from ...types import JsonDict
 from .downloads import incoming
 from .proxy import GuardProxy
-from .session import Session
+from .session import NO_PAGE, Session
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Playwright
+    from playwright.async_api import Browser, BrowserContext, Playwright, ProxySettings, Route
 
     from ...config import Config
 
@@ -50,9 +51,17 @@ class Browsers:
         self._lock = threading.Lock()
         self._room: _Room | None = None
 
-    async def use(self, task_id: str, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do something with the task's session, in the browser's own loop. Cancelling the caller cancels the work."""
-        return await asyncio.wrap_future(self._opened().submit(task_id, work))
+    async def use(self, task_id: str, work: Callable[[Session], Awaitable[T]], *, start: bool = False) -> T:
+        """Do something with the task's session, in the browser's own loop. Cancelling the caller cancels the work.
+
+        `start`: open a session, and start the browser, where there is none.
+        """
+        room = self._room
+        if start:
+            room = self._opened()
+        elif room is None or room.is_over or task_id not in room.tasks:
+            raise ToolFailed(NO_PAGE)
+        return await asyncio.wrap_future(room.submit(task_id, work))
 
     def close_task(self, task_id: str) -> None:
         """Close the task's pages, if it has any."""
@@ -94,6 +103,11 @@ class _Room:
     @property
     def is_over(self) -> bool:
         return self._over.is_set() or not self.thread.is_alive()
+
+    @property
+    def tasks(self) -> list[str]:
+        """Those that have a session."""
+        return list(self._sessions)
 
     def submit(self, task_id: str, work: Callable[[Session], Awaitable[T]]) -> concurrent.futures.Future[T]:
         return asyncio.run_coroutine_threadsafe(self._with_session(task_id, work), self._loop)
@@ -158,26 +172,28 @@ class _Room:
             self._sessions.clear()
             await self._start()
         assert self._browser is not None
-        # A browser of somebody else's: its own windows stay alone.
-        context = await self._browser.new_context(accept_downloads=True, service_workers="block")
-        if self._config.browser.cdp_url:
+        proxy: ProxySettings | None = None
+        is_far = self._config.browser.cdp_url and not _is_here(self._config.browser.cdp_url)
+        if self._config.browser.cdp_url and not is_far:
+            proxy = {"server": await self.proxy.address(), "bypass": "<-loopback>"}
+        # Somebody else's browser has windows of its own: they stay alone.
+        context = await self._browser.new_context(accept_downloads=True, service_workers="block", proxy=proxy)
+        if is_far:
             await context.route("**/*", self._judge)
         return context
 
-    async def _judge(self, route: object) -> None:
-        """For a browser that cannot be sent through the proxy."""
-        from ...errors import ToolError
-
-        request = route.request  # type: ignore[attr-defined]
+    async def _judge(self, route: Route) -> None:
+        """For a browser on another machine, which cannot be sent through the proxy."""
+        url = route.request.url
         try:
-            if request.url.startswith(("http:", "https:")):
-                target = self.guard.check_url(request.url)
+            if url.startswith(("http:", "https:")):
+                target = self.guard.check_url(url)
                 await self.guard.addresses(target.host, target.port)
         except ToolError as error:
-            self.proxy.refusals.append((target_host(request.url), error))
-            await route.abort("blockedbyclient")  # type: ignore[attr-defined]
+            self.proxy.refusals.append((target_host(url), error))
+            await route.abort("blockedbyclient")
             return
-        await route.continue_()  # type: ignore[attr-defined]
+        await route.continue_()
 
     async def _start(self) -> None:
         from playwright.async_api import Error, async_playwright
@@ -234,9 +250,12 @@ class _Room:
                 log.warning("the browser does not end as it should: %s: %s", type(error).__name__, error)
 
 
-def target_host(url: str) -> str:
-    from urllib.parse import urlsplit
+def _is_here(cdp_url: str) -> bool:
+    """Whether the browser runs on this machine, where it can reach the proxy."""
+    return target_host(cdp_url) in ("localhost", "127.0.0.1", "::1")
 
+
+def target_host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 

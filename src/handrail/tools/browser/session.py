@@ -22,22 +22,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NO_PAGE = "no page is open; browser_navigate opens one"
 _MOST_TABS = 12
 _MOST_MESSAGES = 200
 _MESSAGE_CHARS = 1_000
 # More than that, and they are dismissed unread: nobody asks a person so often.
 _MOST_DIALOGS = 5
 # In the page itself: a dialog that is never shown costs nothing.
-_FEW_DIALOGS = (
-    """(() => {
+_FEW_DIALOGS = f"""(() => {{
   let shown = 0;
-  for (const [name, nothing] of [['alert', undefined], ['confirm', false], ['prompt', null]]) {
+  for (const [name, nothing] of [['alert', undefined], ['confirm', false], ['prompt', null]]) {{
     const real = window[name];
-    window[name] = (...given) => ++shown > %d ? nothing : real.apply(window, given);
-  }
-})()"""
-    % _MOST_DIALOGS
-)
+    window[name] = (...given) => ++shown > {_MOST_DIALOGS} ? nothing : real.apply(window, given);
+  }}
+}})()"""
 _SETTLE_SECONDS = 1.5
 _ALIVE_SECONDS = 2.0
 _TICK_SECONDS = 0.02
@@ -91,7 +89,7 @@ class Session:
         """The tab that the tools act on."""
         if self._page is None or self._page.is_closed():
             if not self.tabs:
-                raise ToolFailed("no page is open; browser_navigate opens one")
+                raise ToolFailed(NO_PAGE)
             self._page = self.tabs[-1]
         return self._page
 
