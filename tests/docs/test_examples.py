@@ -18,6 +18,8 @@ EXAMPLES = {
     "agent_loop.py": "['a.txt', 'b.txt', 'c.txt']",
     "hermes_style_tool.py": "WEATHER_API_KEY is not set",
     "own_backend.py": "it conforms",
+    "read_the_web.py": "A handrail is held while climbing them.",
+    "drive_a_browser.py": 'heading "Hello Ada"',
 }
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 

@@ -26,6 +26,8 @@ async def _answer(context: ToolContext | None, work: Work, *, start: bool = Fals
 async def browser_navigate(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from .browser import actions
 
+    if context is not None:
+        context.progress(f"opening {args['url'][:200]}")
     return await _answer(context, lambda session: actions.navigate(session, args["url"]), start=True)
 
 

@@ -268,6 +268,19 @@ def test_closing_leaves_no_process(site: Site, own_browser: Callable[..., Call])
     wait_until(lambda: not mine & _browser_processes(), otherwise=lambda: f"left: {mine & _browser_processes()}")
 
 
+def test_a_browser_that_nobody_uses_is_closed(site: Site, own_browser: Callable[..., Call]) -> None:
+    def is_open() -> bool:
+        return any(thread.name == "handrail-browser" for thread in threading.enumerate())
+
+    browser = own_browser("idle_seconds: 1")
+    site.pages["/"] = html("hello")
+    browser("navigate", url=site.url + "/")
+    assert is_open()
+    wait_until(lambda: not is_open(), timeout=20)
+    assert "browser_navigate" in browser("snapshot")["error"]
+    assert "hello" in browser("navigate", url=site.url + "/")["snapshot"]
+
+
 @pytest.mark.parametrize("how", ["-9", "group"])
 def test_a_killed_runtime_leaves_no_browser(site: Site, own_browser: Callable[..., Call], how: str) -> None:
     own_browser()

@@ -59,6 +59,7 @@ class Session:
         self._dialog_opened = asyncio.Event()
         self._dialogs_seen = self._dialogs_dismissed = 0
         self._held: asyncio.Task[Any] | None = None
+        self._apart_tasks: set[asyncio.Future[Any]] = set()
         self._requests: dict[Request, float] = {}
         context.set_default_timeout(self.config.timeout * 1000)
         context.on("page", self._on_page)
@@ -110,7 +111,7 @@ class Session:
         self.dialog, self._held = None, None
         self._dialog_opened.clear()
         new = await self.context.new_page()
-        _apart(page.close())
+        self._apart(page.close())
         return new
 
     # Acting
@@ -217,7 +218,7 @@ class Session:
     def _on_page(self, page: Page) -> None:
         if len(self.tabs) > _MOST_TABS:
             self.notices.append(f"a new tab was closed at once: {_MOST_TABS} are open")
-            _apart(page.close())
+            self._apart(page.close())
             return
         page.on("dialog", self._on_dialog)
         page.on("console", self._on_console)
@@ -241,18 +242,30 @@ class Session:
 
     def _on_dialog(self, dialog: Dialog) -> None:
         if dialog.type == "beforeunload":
-            _apart(dialog.accept())
+            self._apart(dialog.accept())
             return
         self._dialogs_seen += 1
         if self.dialog is not None or self._dialogs_seen > _MOST_DIALOGS:
             self._dialogs_dismissed += 1
-            _apart(dialog.dismiss())
+            self._apart(dialog.dismiss())
             return
         self.dialog = dialog
         self._dialog_opened.set()
 
     def _on_console(self, message: ConsoleMessage) -> None:
         self._note(message.type, message.text)
+
+    def _apart(self, work: Awaitable[Any]) -> None:
+        """Have it done, whatever becomes of it: the page may be gone meanwhile."""
+        task = asyncio.ensure_future(work)
+        self._apart_tasks.add(task)
+
+        def over(done: asyncio.Future[Any]) -> None:
+            self._apart_tasks.discard(done)
+            if not done.cancelled():
+                done.exception()
+
+        task.add_done_callback(over)
 
     def _note(self, kind: str, text: str) -> None:
         self.console.append({"type": kind, "text": text[:_MESSAGE_CHARS]})
@@ -268,19 +281,3 @@ async def _answers(page: Page) -> bool:
     except (TimeoutError, Error):
         return False
     return True
-
-
-_apart_tasks: set[asyncio.Future[Any]] = set()
-
-
-def _apart(work: Awaitable[Any]) -> None:
-    """Have it done, whatever becomes of it: the page may be gone meanwhile."""
-    task = asyncio.ensure_future(work)
-    _apart_tasks.add(task)
-
-    def over(done: asyncio.Future[Any]) -> None:
-        _apart_tasks.discard(done)
-        if not done.cancelled():
-            done.exception()
-
-    task.add_done_callback(over)

@@ -133,7 +133,7 @@ def _from_html(html: str, url: str) -> Extract:
     )
     if not text or len(text) < _SHORT_CHARS:  # a list of links, an app's shell, a very short page: then all of its text
         whole = trafilatura.html2txt(_tree(html))
-        text = whole if len(whole) > len(text or "") else text
+        text = whole if len(whole) > 2 * len(text or "") else text
     return Extract(title, _BLANK_LINES.sub("\n\n", text or "").strip())
 
 
