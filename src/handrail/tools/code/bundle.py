@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from functools import cache
 from importlib.resources import files
@@ -12,7 +11,8 @@ if TYPE_CHECKING:
     from ...types import JsonDict
 
 _MODULES = ("script", "supervisor")
-# Reads a length and a bundle from its standard input, and makes modules of it.
+# Reads a length and a bundle from its standard input, and makes modules of it. The bundle is written as Python writes
+# values: reading JSON would begin with loading for as long as Python itself takes to start.
 _BOOT = """
 import os, sys
 if sys.version_info < (3, 8):
@@ -24,12 +24,12 @@ def take(n):
         if not c: sys.exit('the connection ended before all had come')
         b += c
     return b
-import json, types
-bundle = json.loads(take(int(take(9))))
-package = sys.modules['handrail_inside'] = types.ModuleType('handrail_inside')
+Module = type(sys)
+bundle = eval(take(int(take(9))))
+package = sys.modules['handrail_inside'] = Module('handrail_inside')
 package.__path__ = []
 for name, text in bundle['modules']:
-    module = sys.modules['handrail_inside.' + name] = types.ModuleType('handrail_inside.' + name)
+    module = sys.modules['handrail_inside.' + name] = Module('handrail_inside.' + name)
     module.__package__ = 'handrail_inside'
     exec(compile(text, 'handrail_inside/' + name, 'exec'), module.__dict__)
 module.main(bundle['hello'])
@@ -43,7 +43,7 @@ def command(python: str) -> str:
 
 def first_words(hello: JsonDict) -> bytes:
     """What it then reads."""
-    content = json.dumps({"modules": _modules(), "hello": hello}).encode()
+    content = ascii({"modules": _modules(), "hello": hello}).encode()
     return b"%09d" % len(content) + content
 
 

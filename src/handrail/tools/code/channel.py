@@ -24,6 +24,7 @@ from ..environments.errors import InputRefused
 from .inside.supervisor import FRAME
 
 if TYPE_CHECKING:
+    from ...types import CancelToken
     from ..environments.base import BackgroundProcess
 
 Frame = tuple[bytes, int, bytes]
@@ -34,6 +35,7 @@ _WRITE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.002
 _READ_BYTES = 1 << 20
 _LOOK_SECONDS = 0.02
+_START_SECONDS = 30.0
 _NOISE_BYTES = 4000
 MOST_FRAME_BYTES = 16 << 20
 
@@ -97,13 +99,15 @@ class Doorstep:
         self._listener.listen()
         self.path = os.path.join(folder, "code")
 
-    def open(self, process: BackgroundProcess, first_words: bytes, *, until: float) -> Channel:
+    def open(self, process: BackgroundProcess, first_words: bytes, *, cancel: CancelToken) -> Channel:
         """The channel to the script that runs in `process`. Raises ToolFailed when there is nobody."""
         log = LogWay(process)
         with contextlib.suppress(InputRefused):  # what it said before it ended says why
             log.send(first_words)
         said, token = b"", self.token.encode()
-        while time.monotonic() < until:
+        end = time.monotonic() + _START_SECONDS
+        while time.monotonic() < end:
+            cancel.raise_if_cancelled()
             try:
                 if (caller := self._caller()) is not None:
                     return Channel(caller)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidArguments, ToolFailed
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from ..environments.base import BackgroundProcess
     from ..environments.tasks import TaskEnvironments
 
-_START_SECONDS = 30.0
 # What is in the log of a process while nobody reads it must not be more than the log holds.
 _MOST_CALL_BYTES = MOST_FRAME_BYTES // 2
 _KILL_GRACE_SECONDS = 0.5
@@ -51,8 +49,7 @@ def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments) ->
         }
         process = environment.background(bundle.command(settings.python))
         try:
-            until = time.monotonic() + min(_START_SECONDS, max(seconds, 1.0))
-            channel = doorstep.open(process, bundle.first_words(hello), until=until)
+            channel = doorstep.open(process, bundle.first_words(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)
             ended = Serving(channel, capture.sink, context, allowed, Limits(seconds, settings.max_tool_calls)).run()
         finally:

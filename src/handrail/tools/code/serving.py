@@ -64,7 +64,7 @@ class Serving:
             while exit_code is None and not self._stop.cancelled and not self._clock.is_over():
                 for kind, number, data in self._channel.frames(_LOOK_SECONDS):
                     if kind == b"X":
-                        exit_code = int(json.loads(data)["exit_code"])
+                        exit_code = int(data)
                     else:
                         self._take(kind, number, data)
         except ScriptGone:

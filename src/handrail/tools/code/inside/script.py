@@ -5,23 +5,23 @@ It is sent to where the script runs as text, and needs Python 3.8 and nothing el
 
 from __future__ import annotations
 
-import array
-import json
-import linecache
+import _socket as socket  # see supervisor.py; what else takes long to load is imported where it is needed
 import os
-import re
-import socket
 import struct
 import sys
-import threading
-import traceback
-import types
-from typing import Any, Callable, Dict  # noqa: UP035  Python 3.8 knows no other place
+from types import ModuleType
 
-Packet = Dict[str, Any]  # noqa: UP006  the same
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Packet = dict[str, Any]
 
 LENGTH = struct.Struct(">I")
+INT = struct.Struct("i")
 _FILE = "<execute_code>"
+_OURS = "handrail_inside/"
 
 
 def become_script(hello: Packet, control: socket.socket, output: int) -> None:
@@ -32,18 +32,28 @@ def become_script(hello: Packet, control: socket.socket, output: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
     sys.modules["handrail_tools"] = tools_module(hello["tools"], Caller(control, hello["max_call_bytes"]))
-    text = hello["code"]
-    linecache.cache[_FILE] = (len(text), None, text.splitlines(keepends=True), _FILE)
-    script = sys.modules["__main__"] = types.ModuleType("__main__")
+    script = sys.modules["__main__"] = ModuleType("__main__")
     sys.argv = [_FILE]
     try:
-        exec(compile(text, _FILE, "exec"), script.__dict__)  # noqa: S102  what it is for
+        exec(compile(hello["code"], _FILE, "exec"), script.__dict__)  # noqa: S102  what it is for
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001  whatever the script raised is shown as Python shows it
-        trace = error.__traceback__
-        traceback.print_exception(type(error), error, trace.tb_next if trace is not None else None)
+        _show(error, hello["code"])
         sys.exit(1)
+
+
+def _show(error: BaseException, text: str) -> None:
+    import linecache
+    import traceback
+
+    linecache.cache[_FILE] = (len(text), None, text.splitlines(keepends=True), _FILE)
+    shown = traceback.TracebackException(type(error), error, error.__traceback__)
+    frames = [frame for frame in shown.stack if not frame.filename.startswith(_OURS)]
+    while frames and frames[0].filename != _FILE:
+        del frames[0]
+    shown.stack[:] = frames
+    sys.stderr.write("".join(shown.format()))
 
 
 class Caller:
@@ -51,9 +61,11 @@ class Caller:
 
     def __init__(self, control: socket.socket, most_bytes: int) -> None:
         self._control, self._most = control, most_bytes
-        self._own = threading.local()
+        self._own: Any = None
 
     def __call__(self, tool: str, arguments: Packet) -> str:
+        import json
+
         try:
             call = json.dumps({"tool": tool, "arguments": arguments}).encode()
         except (TypeError, ValueError) as error:
@@ -66,13 +78,16 @@ class Caller:
         return _receive(line, length).decode("utf-8", "replace")
 
     def _line(self) -> socket.socket:
+        if self._own is None:
+            import threading
+
+            self._own = threading.local()
         known = getattr(self._own, "line", None)
         if known is not None and known[0] == os.getpid():
             return known[1]  # type: ignore[no-any-return]
         mine, theirs = socket.socketpair()
-        with theirs:
-            passed = array.array("i", [theirs.fileno()])
-            self._control.sendmsg([b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
+        self._control.sendmsg([b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, INT.pack(theirs.fileno()))])
+        theirs.close()
         self._own.line = (os.getpid(), mine)
         return mine
 
@@ -91,15 +106,17 @@ def _receive(line: socket.socket, size: int) -> bytes:
 class ToolError(Exception):
     """A call did not work. `error_type` says in one word why, `result` is all that the tool said."""
 
+    __module__ = "handrail_tools"
+
     def __init__(self, message: str, error_type: str, result: Packet) -> None:
         super().__init__(message)
         self.error_type, self.result = error_type, result
 
 
-def tools_module(tools: Packet, call: Callable[[str, Packet], str]) -> types.ModuleType:
+def tools_module(tools: Packet, call: Callable[[str, Packet], str]) -> ModuleType:
     """`handrail_tools`: a function a tool. `tools` has the names of their arguments."""
-    module = types.ModuleType("handrail_tools", "The tools that you were given, as functions.")
-    names = {re.sub(r"\W", "_", tool): tool for tool in tools}
+    module = ModuleType("handrail_tools", "The tools that you were given, as functions.")
+    names = {tool.replace("-", "_"): tool for tool in tools}
     for name, tool in names.items():
         setattr(module, name, _function(name, tool, tools[tool], call))
     module.ToolError = ToolError  # type: ignore[attr-defined]
@@ -133,6 +150,8 @@ def _result(text: str) -> Any:
     """What a tool said, read where it is JSON. A command that failed has an exit code: that is a result too."""
     if not text.startswith(("{", "[")):
         return text
+    import json
+
     try:
         value = json.loads(text)
     except ValueError:

@@ -13,47 +13,40 @@ A thread of the script, or a process that it forked, gets a line of its own for 
 
 from __future__ import annotations
 
-import array
-import contextlib
-import json
+import _socket as socket  # the same without the modules around it, which take longer to load than a short script runs
 import os
 import select
-import signal
-import socket
 import struct
-from typing import Any, Callable, Dict  # noqa: UP035  Python 3.8 knows no other place
 
-from .script import LENGTH, become_script
+from .script import INT, LENGTH, become_script
 
-Packet = Dict[str, Any]  # noqa: UP006  the same
+TYPE_CHECKING = False  # importing `typing` takes long too
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .script import Packet
 
 FRAME = struct.Struct(">cII")  # kind, number, bytes that follow
 _PIECE_BYTES = 1 << 16
 _TAIL_BYTES = 1 << 16
+_LOOK_MILLISECONDS = 20
 
 
 def main(hello: Packet) -> None:
     host = Host(hello)
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     output, script_output = os.pipe()
-    woken, waker = os.pipe()
-    os.set_blocking(waker, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     script = os.fork()
     if script == 0:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         host.let_go()
-        for fd in (control.detach(), output, woken, waker):
-            os.close(fd)
+        control.close()
+        os.close(output)
         become_script(hello, theirs, script_output)
         return
     theirs.close()
     os.close(script_output)
     os.set_blocking(output, False)
-    code = Supervisor(host, control, output, woken, hello).supervise(script)
-    os._exit(code)
+    os._exit(Supervisor(host, control, output, hello).supervise(script))
 
 
 class Host:
@@ -117,8 +110,8 @@ class Host:
 class Supervisor:
     """Carries the script's output and calls to the runtime, and the answers back, until the script has ended."""
 
-    def __init__(self, host: Host, control: socket.socket, output: int, woken: int, hello: Packet) -> None:
-        self._host, self._control, self._output, self._woken = host, control, output, woken
+    def __init__(self, host: Host, control: socket.socket, output: int, hello: Packet) -> None:
+        self._host, self._control, self._output = host, control, output
         self._most_output, self._most_call = hello["max_output_bytes"], hello["max_call_bytes"]
         self._sent = self._left_out = self._lines = 0
         self._tail = b""
@@ -128,19 +121,25 @@ class Supervisor:
         self._watch(host.fileno(), self._on_host)
         self._watch(control.fileno(), self._on_control)
         self._watch(output, self._on_output)
-        self._watch(woken, lambda: None)
 
     def supervise(self, script: int) -> int:
+        pause = None if self._watch_process(script) else _LOOK_MILLISECONDS
         while True:
-            for fd, _ in self._poll.poll():
+            ended, status = os.waitpid(script, os.WNOHANG)
+            if ended:
+                return self._end(status)
+            for fd, _ in self._poll.poll(pause):
                 handle = self._waiting.get(fd)
-                if fd == self._woken:
-                    os.read(fd, 4096)
-                    ended, status = os.waitpid(script, os.WNOHANG)
-                    if ended:
-                        return self._end(status)
-                elif handle is not None:
+                if handle is not None:
                     handle()
+
+    def _watch_process(self, script: int) -> bool:
+        """Whether its end wakes us: Python 3.8 and old kernels know no way."""
+        try:
+            self._watch(os.pidfd_open(script), lambda: None)
+        except (AttributeError, OSError):
+            return False
+        return True
 
     def _watch(self, fd: int, handle: Callable[[], object]) -> None:
         self._waiting[fd] = handle
@@ -172,18 +171,16 @@ class Supervisor:
 
     def _on_control(self) -> None:
         """Somebody wants a line."""
-        room = socket.CMSG_SPACE(array.array("i").itemsize)
+        room = socket.CMSG_SPACE(INT.size)
         message, ancillary, _, _ = self._control.recvmsg(1, room)
         if not message:
             self._unwatch(self._control.fileno())
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                passed = array.array("i")
-                passed.frombytes(content[: len(content) - len(content) % passed.itemsize])
-                for fd in passed:
-                    self._lines += 1
-                    line = self._line_of[self._lines] = Line(socket.socket(fileno=fd), self._lines, self._most_call)
-                    self._watch(fd, lambda line=line: self._on_line(line))  # type: ignore[misc]
+                (fd,) = INT.unpack(content[: INT.size])
+                self._lines += 1
+                line = self._line_of[self._lines] = Line(socket.socket(fileno=fd), self._lines, self._most_call)
+                self._watch(fd, lambda line=line: self._on_line(line))  # type: ignore[misc]
 
     def _on_line(self, line: Line) -> None:
         calls = line.calls()
@@ -209,10 +206,10 @@ class Supervisor:
         while self._output in self._waiting and self._on_output():
             pass
         if self._left_out:
-            self._send(b"S", 0, json.dumps(self._left_out - len(self._tail)).encode())
+            self._send(b"S", 0, b"%d" % (self._left_out - len(self._tail)))
             self._send(b"O", 0, self._tail)
         code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-        self._send(b"X", 0, json.dumps({"exit_code": code}).encode())
+        self._send(b"X", 0, b"%d" % code)
         return code
 
 
@@ -248,5 +245,7 @@ class Line:
         return calls if data else None
 
     def answer(self, data: bytes) -> None:
-        with contextlib.suppress(OSError):  # nobody waits for it any more
+        try:  # noqa: SIM105  loading `contextlib` takes long
             self._end.sendall(LENGTH.pack(len(data)) + data)
+        except OSError:
+            pass  # nobody waits for it any more
