@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,40 +12,35 @@ import pytest
 from handrail.config import CodeConfig, Config, TerminalConfig
 from handrail.tools.environments.tasks import TaskEnvironments
 
-from ...services.docker import Docker
-from ...services.sshd import Ssh
 from .conftest import Script, runtime, scripts
 
-Settings = tuple[str, dict[str, Any], str]
+PLACES = {"framed": None, "sandboxed": None, "docker": "docker_service", "ssh": "ssh_service"}
 
 
-def framed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """This machine, as if it were another."""
-    monkeypatch.setattr(TaskEnvironments, "has_host_paths", lambda *_: False)
-    return "local", {}, sys.executable
+@pytest.fixture(scope="session", params=PLACES)
+def service(request: pytest.FixtureRequest) -> tuple[str, Any]:
+    """A place, and what it takes: of the session, so that it is there before the test begins."""
+    needed = PLACES[request.param]
+    return request.param, request.getfixturevalue(needed) if needed else None
 
 
-def sandboxed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    return "local", {"sandbox": {"mechanism": "bubblewrap"}}, "/usr/bin/python3"
-
-
-def docker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    service: Docker = request.getfixturevalue("docker_service")
-    for name, value in service.env.items():
-        monkeypatch.setenv(name, value)
-    return "docker", {"image": service.image}, "python3"
-
-
-def ssh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    service: Ssh = request.getfixturevalue("ssh_service")
-    return "ssh", {"host": service.alias, "config_file": str(service.config)}, "python3"
-
-
-@pytest.fixture(params=[framed, sandboxed, docker, ssh], ids=lambda place: place.__name__)
-def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, work: Path) -> Iterator[TaskEnvironments]:
-    make: Callable[..., Settings] = request.param
-    backend, options, python = make(request, monkeypatch)
-    cwd = str(work) if backend == "local" else None
+@pytest.fixture
+def place(service: tuple[str, Any], monkeypatch: pytest.MonkeyPatch, work: Path) -> Iterator[TaskEnvironments]:
+    name, component = service
+    backend, python = "local", sys.executable
+    options: dict[str, Any] = {}
+    cwd: str | None = str(work)
+    if name == "framed":  # this machine, as if it were another
+        monkeypatch.setattr(TaskEnvironments, "has_host_paths", lambda *_: False)
+    elif name == "sandboxed":
+        options, python = {"sandbox": True}, "/usr/bin/python3"
+    elif name == "docker":
+        backend, options, python, cwd = name, {"image": component.image}, "python3", None
+        for variable, value in component.env.items():
+            monkeypatch.setenv(variable, value)
+    else:
+        options = {"host": component.alias, "config_file": str(component.config)}
+        backend, python, cwd = name, "python3", None
     terminal = TerminalConfig(backend=backend, backends={backend: options}, cwd=cwd)
     with TaskEnvironments(Config(terminal=terminal, code=CodeConfig(python=python))) as made:
         yield made

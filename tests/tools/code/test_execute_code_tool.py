@@ -222,7 +222,7 @@ class _Refusing:
     def __init__(self) -> None:
         self.seen: list[Action] = []
 
-    def review(self, actions: Any, context: Any) -> None:  # noqa: ARG002
+    def review(self, actions: Any, context: Any) -> None:
         self.seen += actions
         if any(action.kind is ActionKind.COMMAND for action in actions):
             raise Denied("not here")
@@ -382,4 +382,9 @@ def _runs(pid: int) -> bool:
 def test_the_gate_sees_where_the_script_runs(script: Script, gate: OpenGate, work: Path) -> None:
     script("print(1)")
     (action,) = gate.actions
-    assert (action.kind, action.cwd, action.environment, action.isolated) == (ActionKind.CODE, str(work), "local", False)
+    assert (action.kind, action.cwd, action.environment, action.isolated) == (
+        ActionKind.CODE,
+        str(work),
+        "local",
+        False,
+    )
