@@ -199,6 +199,7 @@ class Loop:
             on_progress=progress,
             on_done=done,
             agent=self._state,
+            enabled_tools=self._names_of_tools(),
         )
         self.conversation.add(self._guarded(results, calls, listener))
         if self._stop.cancelled:
@@ -226,6 +227,11 @@ class Loop:
     def _tools(self) -> list[JsonDict]:
         enabled, disabled = self.toolsets
         return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai")
+
+    def _names_of_tools(self) -> frozenset[str]:
+        """What the model may call: also from code, and what it has to search for."""
+        enabled, disabled = self.toolsets
+        return self._handrail.definitions.names(enabled, list(disabled))
 
 
 class _Turn:

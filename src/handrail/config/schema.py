@@ -17,6 +17,7 @@ from .sections import (
     ApprovalRuleConfig,
     ApprovalsConfig,
     CallsConfig,
+    CodeConfig,
     FilesConfig,
     HookCommandConfig,
     PluginConfig,
@@ -42,6 +43,7 @@ class Config:
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     files: FilesConfig = field(default_factory=FilesConfig)
     terminal: TerminalConfig = field(default_factory=TerminalConfig)
+    code: CodeConfig = field(default_factory=CodeConfig)
     processes: ProcessesConfig = field(default_factory=ProcessesConfig)
     results: ResultsConfig = field(default_factory=ResultsConfig)
     calls: CallsConfig = field(default_factory=CallsConfig)
