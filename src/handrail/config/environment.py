@@ -7,7 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
-from .schema import ANYTHING, Config
+from .fields import ANYTHING
+from .schema import Config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,32 +10,21 @@ import dataclasses
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from .fields import ANYTHING
+from .fields import GIB as _GIB
+from .fields import LARGEST_COUNT as _LARGEST_COUNT
+from .fields import LARGEST_SIZE as _LARGEST_SIZE
+from .fields import LONGEST_DAYS as _LONGEST_DAYS
+from .fields import LONGEST_SECONDS as _LONGEST_SECONDS
+from .fields import MIB as _MIB
+from .fields import named as _named
+from .fields import option as _option
+from .media import MediaConfig, MessagesConfig
 
 if TYPE_CHECKING:
     from ..types import JsonDict
-
-_MIB = 1024 * 1024
-_GIB = 1024 * _MIB
-# Above these a value is a slip of the keyboard, and would overflow a timer or a date further down.
-_LONGEST_SECONDS = 366 * 24 * 3600
-_LONGEST_DAYS = 36_500
-_LARGEST_COUNT = 1_000_000
-_LARGEST_SIZE = 2**53
-
-ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
-
-T = TypeVar("T")
-
-
-def _option(default: T, doc: str, **limits: int) -> T:
-    """A setting: its default, what it does, and JSON Schema limits such as `minimum=1`."""
-    return field(default=default, metadata={"doc": doc, "limits": limits})
-
-
-def _named(doc: str) -> dict[str, Any]:
-    """Groups of settings under names that the user chooses."""
-    return field(default_factory=dict, metadata={"doc": doc})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,6 +317,8 @@ class Config:
     calls: CallsConfig = field(default_factory=CallsConfig)
     approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    messages: MessagesConfig = field(default_factory=MessagesConfig)
+    media: MediaConfig = field(default_factory=MediaConfig)
     plugins: Mapping[str, PluginConfig] = _named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = _named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
