@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..config import load_config
 from ..protocols import Action, ActionKind
-from ..types import JsonDict, Resources
+from ..types import JsonDict, Resources, Unavailable
 from .registry import registry
 
 if TYPE_CHECKING:
@@ -40,15 +41,19 @@ async def send_message(args: JsonDict, *, context: ToolContext | None = None, **
 
 
 def _check() -> object:
-    from .messages.sending import check
+    targets = load_config().messages.targets
+    if not targets:
+        return Unavailable("no target is configured", "add one under messages.targets in config.yaml")
+    from .messages.targets import first_usable
 
-    return check()
+    return first_usable(targets)
 
 
 def _fields() -> JsonDict:
-    from .messages.sending import schema_fields
-
-    return schema_fields()
+    """The names that can be written to, for the model."""
+    targets = sorted(load_config().messages.targets.items())
+    named = ", ".join(f"{name} ({settings.get('kind')})" for name, settings in targets)
+    return {"description": f"Send a message. Targets: {named}."}
 
 
 def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...config import load_config
 from ...errors import ConfigError, InvalidArguments, ToolFailed
-from ...types import Unavailable
 from ...workers import pool
 from ..files.task import files_of, text_argument
 from ..files.whole import read_whole
@@ -50,30 +49,6 @@ async def send(args: JsonDict, context: ToolContext | None) -> str:
     if context is not None:
         context.progress(f"sending to {name}")
     return tool_result({"sent": True, "target": name, **await target.send(message)})
-
-
-def check() -> Unavailable | bool:
-    """Whether there is anyone to write to."""
-    targets = load_config().messages.targets
-    reasons: list[str] = []
-    for name in targets:
-        try:
-            why: Any = target_of(name, targets).check()
-        except ConfigError as error:
-            why = error
-        if why is None:
-            return True
-        reasons.append(f"{name}: {why}")
-    if reasons:
-        return Unavailable("; ".join(reasons))
-    return Unavailable("no target is configured", "add one under messages.targets in config.yaml")
-
-
-def schema_fields() -> JsonDict:
-    """The names that can be written to, for the model."""
-    targets = load_config().messages.targets
-    named = ", ".join(f"{name} ({settings.get('kind')})" for name, settings in sorted(targets.items()))
-    return {"description": f"Send a message. Targets: {named}."} if targets else {}
 
 
 def _attachments(files: Files, paths: list[str], max_bytes: int) -> tuple[Attachment, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import ConfigError, InvalidArguments
 from ...suggest import did_you_mean, nearest
+from ...types import Unavailable
 from ..environments.container_settings import read
 
 if TYPE_CHECKING:
@@ -42,3 +43,17 @@ def target_of(name: str, targets: Mapping[str, Mapping[str, Any]]) -> Target:
         return cast("Target", read(module.Target, settings, key=key))
     except ConfigError as error:
         raise error if error.key else ConfigError(str(error), key=key) from None
+
+
+def first_usable(targets: Mapping[str, Mapping[str, Any]]) -> Unavailable | bool:
+    """Whether anyone of them can be written to, as far as can be told without asking a server."""
+    reasons: list[str] = []
+    for name in targets:
+        try:
+            why: object = target_of(name, targets).check()
+        except ConfigError as error:
+            why = error
+        if why is None:
+            return True
+        reasons.append(f"{name}: {why}")
+    return Unavailable("; ".join(reasons))
