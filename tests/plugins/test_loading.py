@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config.schema import PluginConfig
+from handrail.config import PluginConfig
 from handrail.config.trust import Trust
 from handrail.plugins.loading import State, trust_plugin
 from handrail.plugins.sources import Source, entry_points, find_plugins, project_folder

@@ -1,4 +1,4 @@
-"""Settings that environment variables override: `HANDRAIL_<SECTION>_<FIELD>`, and `HANDRAIL_TERMINAL` for the backend."""
+"""Settings that environment variables override: `HANDRAIL_<SECTION>_<FIELD>`, and short names for a few of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
-from .fields import ANYTHING
-from .schema import Config
+from .schema import ANYTHING, Config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "HANDRAIL_"
 # The names of sections that stand for their most important setting.
-_SHORT = {"HANDRAIL_TERMINAL": ("terminal", "backend")}
+_SHORT = {"HANDRAIL_TERMINAL": ("terminal", "backend"), "HANDRAIL_MODEL": ("model", "name")}
 
 
 def override_names(environ: Mapping[str, str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .fields import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, named, option
+from .options import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, named, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

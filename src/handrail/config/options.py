@@ -1,4 +1,4 @@
-"""How a setting is written down: its default, what it does, and its limits."""
+"""How a setting is written down: its default, its text and its limits in one place."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ LONGEST_SECONDS = 366 * 24 * 3600
 LONGEST_DAYS = 36_500
 LARGEST_COUNT = 1_000_000
 LARGEST_SIZE = 2**53
-
-ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
 
 T = TypeVar("T")
 
