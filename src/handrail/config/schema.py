@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from .media import MediaConfig, MessagesConfig
 from .options import named, option
 from .sections import (
     ApprovalRuleConfig,
@@ -49,6 +50,8 @@ class Config:
     calls: CallsConfig = field(default_factory=CallsConfig)
     approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    messages: MessagesConfig = field(default_factory=MessagesConfig)
+    media: MediaConfig = field(default_factory=MediaConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."

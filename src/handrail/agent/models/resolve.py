@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...config.keys import key_of
 from ...errors import ModelError
 from .base import StreamingModel
 
@@ -52,21 +53,6 @@ def build(config: ModelConfig, *, name: str | None = None) -> list[StreamingMode
 def local_servers() -> list[tuple[str, str]]:
     """Names and base URLs of the servers for local models that answer on this machine."""
     return [(name, f"http://127.0.0.1:{port}/v1") for port, name in LOCAL_SERVERS.items() if _listens(port)]
-
-
-def key_of(variable: str) -> str:
-    """A key from the environment, else from the system's keyring where there is one. It is kept nowhere else."""
-    key = os.environ.get(variable, "")
-    if key:
-        return key
-    try:
-        import keyring  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return ""
-    try:
-        return keyring.get_password("handrail", variable) or ""
-    except Exception:  # noqa: BLE001  a keyring may fail in any way, and then there is no key
-        return ""
 
 
 def _model(choice: Choice, config: ModelConfig) -> StreamingModel:
