@@ -14,6 +14,7 @@ HandrailError
 ├── RegistrationError         (also ValueError) a tool that cannot be registered
 ├── UnknownToolset            (also ValueError)
 ├── RuleError                 (also ValueError) a rule about commands that cannot be used
+├── SkillError                (also ValueError) a skill that cannot be used
 ├── ResultNotFound            (also LookupError)
 ├── RequestNotFound           (also LookupError)
 ├── SessionNotFound           (also LookupError)
@@ -89,6 +90,10 @@ class RuleError(HandrailError, ValueError):
 
 class UnknownToolset(HandrailError, ValueError):
     """No toolset, alias or old name of that spelling."""
+
+
+class SkillError(HandrailError, ValueError):
+    """A skill that is not there or cannot be used: the message says what to change."""
 
 
 class ResultNotFound(HandrailError, LookupError):

@@ -316,6 +316,14 @@ class ModelConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkillsConfig:
+    """Which skills a model is told of."""
+
+    folders: tuple[str, ...] = _option((), "Folders with skills of yours, besides `skills` beside config.yaml.")
+    disabled: tuple[str, ...] = _option((), "Names of skills that no model is told of.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything that can be set in config.yaml."""
 
@@ -328,6 +336,7 @@ class Config:
     calls: CallsConfig = field(default_factory=CallsConfig)
     approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    skills: SkillsConfig = field(default_factory=SkillsConfig)
     plugins: Mapping[str, PluginConfig] = _named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = _named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
