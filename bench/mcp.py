@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from handrail.config.schema import McpServerConfig
+from handrail.config import McpServerConfig
 from handrail.mcp_client.config import Server
 from handrail.runtime.dispatch import Runtime
 from handrail.tools.approval.gate import ApprovalGate

@@ -8,8 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from handrail.config import Config
-from handrail.config.schema import TerminalConfig
+from handrail.config import Config, TerminalConfig
 from handrail.store.processes import ProcessRecords
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.processes.table import ProcessTable, Wanted

@@ -70,7 +70,7 @@ def test_a_variable_that_cannot_be_used_is_named(path, variable, value, told):
 
 
 def test_other_variables_with_the_prefix_are_not_settings(path):
-    others = {"HANDRAIL_HOME": "/x", "HANDRAIL_MODEL": "m", "HANDRAIL_FILESYSTEM": "y"}
+    others = {"HANDRAIL_HOME": "/x", "HANDRAIL_MODELS": "m", "HANDRAIL_FILESYSTEM": "y"}
     assert load(path, **others) == Config()
 
 

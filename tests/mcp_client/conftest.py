@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config.schema import McpServerConfig
+from handrail.config import McpServerConfig
 from handrail.mcp_client.config import Server
 from handrail.protocols import Action
 from handrail.runtime.dispatch import Runtime

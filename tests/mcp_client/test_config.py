@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.config.schema import McpServerConfig
+from handrail.config import McpServerConfig
 from handrail.config.trust import Trust
 from handrail.errors import ConfigError
 from handrail.mcp_client.config import TRUST_KIND, expanded, find_servers, project_digest

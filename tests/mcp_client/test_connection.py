@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config.schema import McpServerConfig
+from handrail.config import McpServerConfig
 from handrail.mcp_client.config import Server
 from handrail.mcp_client.connection import State
 from handrail.runtime.dispatch import Runtime
@@ -188,7 +188,7 @@ def test_a_server_is_reached_by_http(connect: Connect, runtime: Runtime, address
 
 _KILLED = """
 import os, signal, sys
-from handrail.config.schema import McpServerConfig
+from handrail.config import McpServerConfig
 from handrail.mcp_client.config import Server
 from handrail.tools.mcp_tool import McpTools
 settings = McpServerConfig(command=sys.executable, args=(sys.argv[1], "stubborn"), protocol="handshake")

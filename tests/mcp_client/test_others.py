@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config.schema import McpServerConfig
+from handrail.config import McpServerConfig
 from handrail.mcp_client.connection import State
 from handrail.runtime.dispatch import Runtime
 

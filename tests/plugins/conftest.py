@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config.schema import PluginConfig
+from handrail.config import PluginConfig
 from handrail.plugins.loading import Plugin, Plugins
 from handrail.plugins.manager import HookManager
 from handrail.plugins.sources import find_plugins

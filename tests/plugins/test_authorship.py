@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config.schema import PluginConfig
+from handrail.config import PluginConfig
 from handrail.plugins.loading import State
 from tests.support import wait_until
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config.schema import HookCommandConfig
+from handrail.config import HookCommandConfig
 from handrail.errors import ConfigError
 from handrail.plugins.external import register_external
 from handrail.protocols import Decision

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import httpx2
 import pytest
-from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
+
+from mcp import Client
 
 from ..support import wait_until
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from ..errors import ConfigError
 from .environment import parse_value
 from .paths import cache_dir, config_path, state_dir
-from .schema import (
+from .schema import Config, json_schema
+from .sections import (
     ApprovalRuleConfig,
     ApprovalsConfig,
     CallsConfig,
-    Config,
     FilesConfig,
+    HookCommandConfig,
     PluginConfig,
+    ProcessesConfig,
     ResultsConfig,
+    TerminalConfig,
     ToolsConfig,
     ToolsetConfig,
-    json_schema,
 )
+from .services import McpServerConfig, ModelConfig
 from .store import ConfigFile, load_config
 
 __all__ = [
@@ -27,8 +30,13 @@ __all__ = [
     "ConfigError",
     "ConfigFile",
     "FilesConfig",
+    "HookCommandConfig",
+    "McpServerConfig",
+    "ModelConfig",
     "PluginConfig",
+    "ProcessesConfig",
     "ResultsConfig",
+    "TerminalConfig",
     "ToolsConfig",
     "ToolsetConfig",
     "cache_dir",

@@ -1,4 +1,4 @@
-"""Settings that environment variables override: `HANDRAIL_<SECTION>_<FIELD>`, and `HANDRAIL_TERMINAL` for the backend."""
+"""Settings that environment variables override: `HANDRAIL_<SECTION>_<FIELD>`, and short names for a few of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "HANDRAIL_"
 # The names of sections that stand for their most important setting.
-_SHORT = {"HANDRAIL_TERMINAL": ("terminal", "backend")}
+_SHORT = {"HANDRAIL_TERMINAL": ("terminal", "backend"), "HANDRAIL_MODEL": ("model", "name")}
 
 
 def override_names(environ: Mapping[str, str]) -> list[str]:

@@ -13,7 +13,7 @@ from ..safe_text import safe_error
 from ..workers import pool
 
 if TYPE_CHECKING:
-    from ..config.schema import McpServerConfig
+    from ..config.services import McpServerConfig
     from ..types import JsonDict, ToolContext
 
 _calling: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("mcp_calling", default=None)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..config.files import read_text
-from ..config.schema import McpServerConfig
+from ..config.services import McpServerConfig
 from ..config.trust import Trust, digest
 from ..errors import ConfigError
 from .project import PROJECT_FILE, project_file

@@ -19,7 +19,7 @@ from .listing import Offer, list_offer
 if TYPE_CHECKING:
     from mcp import Client
 
-    from ..config.schema import McpServerConfig
+    from ..config.services import McpServerConfig
     from .asking import Asking
     from .stdio import Process
     from .watchdog import Watchdog

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .config import Server
 
 if TYPE_CHECKING:
-    from ..config.schema import McpServerConfig
+    from ..config.services import McpServerConfig
 
 
 @contextlib.asynccontextmanager

@@ -11,7 +11,7 @@ from ..types import JsonDict
 if TYPE_CHECKING:
     from mcp import Client
 
-    from ..config.schema import McpServerConfig
+    from ..config.services import McpServerConfig
 
 _MOST_PAGES = 1000
 _MOST_SCHEMA_BYTES = 256 * 1024

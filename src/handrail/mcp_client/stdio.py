@@ -18,7 +18,7 @@ from ..errors import ToolUnavailable
 from ..inside import MARKER
 
 if TYPE_CHECKING:
-    from ..config.schema import McpServerConfig
+    from ..config.services import McpServerConfig
     from .watchdog import Watchdog
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from asyncio import CancelledError
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..async_bridge import is_being_cancelled, run_async
+from ..async_bridge import is_being_cancelled, is_cancellation, run_async
 from ..config import Config
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError
 from ..plugins.manager import HookManager
@@ -20,7 +19,7 @@ from ..tools.registry import ToolEntry, ToolRegistry
 from ..types import CancelToken, ProgressListener, ToolContext
 from .arguments import prepare
 from .results import fit
-from .steps import Flow, Foreign, Step, adrive, drive
+from .steps import Flow, Foreign, Step, drive
 
 if TYPE_CHECKING:
     from ..protocols import AgentState, Approver, Files, Gate, Person, ResultStore
@@ -148,6 +147,8 @@ class Runtime:
         plan = None if more else self._short_way(name)
         if plan is None or self.hooks.around_calls:
             call = Call(name, args, task_id, user_task, session_id, **more)
+            from .awaiting import adrive
+
             return await adrive(self._flow(call))
         try:
             arguments = prepare(plan.entry.contract, args, max_chars=self._max_argument_chars)
@@ -158,7 +159,7 @@ class Runtime:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
-            if isinstance(error, CancelledError) and is_being_cancelled():
+            if is_cancellation(error) and is_being_cancelled():
                 raise
             return failure_outcome(error)
 

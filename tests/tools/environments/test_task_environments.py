@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config
-from handrail.config.schema import FilesConfig, TerminalConfig
+from handrail.config import Config, FilesConfig, TerminalConfig
 from handrail.errors import Denied, InvalidArguments, ToolFailed
 from handrail.tools.environments.backends import Backends
 from handrail.tools.environments.errors import EnvironmentClosed, UnknownEnvironment

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.config.schema import SkillsConfig
+from handrail.config.sections import SkillsConfig
 from handrail.config.trust import Trust
 from handrail.errors import SkillError
 from handrail.tools.skills.library import Library, State

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config import Config
-from handrail.config.schema import TerminalConfig
+from handrail.config import Config, TerminalConfig
 from handrail.runtime.dispatch import Runtime
 from handrail.store.processes import ProcessRecords
 from handrail.testing import MemoryResultStore, OpenGate

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail.config.schema import TerminalConfig
+from handrail.config import TerminalConfig
 from handrail.protocols import ResultWriter
 from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
-from handrail.config.schema import TerminalConfig
+from handrail.config import TerminalConfig
 from handrail.errors import Denied
 from handrail.protocols import ActionKind
 from handrail.runtime.concurrency import Batches

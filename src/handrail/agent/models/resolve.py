@@ -11,7 +11,7 @@ from ...errors import ModelError
 from .base import StreamingModel
 
 if TYPE_CHECKING:
-    from ...config.schema import ModelConfig
+    from ...config.services import ModelConfig
 
 # Where servers for local models listen when nobody tells them otherwise: Ollama, LM Studio, llama.cpp, vLLM.
 LOCAL_SERVERS = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}

@@ -43,7 +43,7 @@ def add(
     Write secrets as ${NAME}: they are then taken from the environment.
     """
     from ...config import ConfigFile
-    from ...config.schema import McpServerConfig
+    from ...config.services import McpServerConfig
     from ...mcp_client.config import Server, problem_of
     from ..output import emit
 

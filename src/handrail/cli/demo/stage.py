@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...async_bridge import run_async
 from ...config import Config
-from ...config.schema import TerminalConfig
+from ...config.sections import TerminalConfig
 from ...plugins.hooks import hookimpl
 from ...plugins.manager import HookManager
 from ...protocols import Decision

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from ...config.schema import SkillsConfig
+from ...config.sections import SkillsConfig
 from ...config.trust import Trust
 from ...errors import SkillError
 from ...suggest import did_you_mean

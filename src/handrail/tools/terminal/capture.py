@@ -15,7 +15,7 @@ from .text import TextCleaner, clean
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...config.schema import TerminalConfig
+    from ...config.sections import TerminalConfig
     from ...protocols import ResultWriter, StoredResult
     from ...types import JsonDict, ToolContext
 

@@ -1,0 +1,249 @@
+"""The settings of the runtime itself: one frozen dataclass a section, one documented field a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .options import GIB, LARGEST_COUNT, LARGEST_SIZE, LONGEST_DAYS, LONGEST_SECONDS, MIB, named, option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsetConfig:
+    """A named bundle of tools."""
+
+    description: str = option("", "What the set is for, in one line.")
+    tools: tuple[str, ...] = option((), "Names of the tools in the set.")
+    includes: tuple[str, ...] = option((), "Names of other sets whose tools are in this one too.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsConfig:
+    """Which tools a model is offered."""
+
+    enabled_toolsets: tuple[str, ...] | None = option(
+        None, "Offer only the tools of these sets. null offers every known set, an empty list none."
+    )
+    disabled_toolsets: tuple[str, ...] = option((), "Never offer the tools of these sets.")
+    on_collision: Literal["refuse", "replace"] = option(
+        "refuse", "What happens when a second toolset registers a tool's name: keep the first, or let the later win."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesConfig:
+    """What the file tools may touch."""
+
+    roots: tuple[str, ...] = option((), "Folders that the file tools are kept inside. An empty list sets no limit.")
+    max_read_bytes: int = option(
+        10 * MIB,
+        "Size of the largest file that is read whole; a larger one is read page by page.",
+        minimum=1,
+        maximum=LARGEST_SIZE,
+    )
+    max_write_bytes: int = option(
+        10 * MIB, "Size of the largest file that is written.", minimum=1, maximum=LARGEST_SIZE
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalConfig:
+    """Where commands run, and what bounds them."""
+
+    backend: str = option(
+        "local",
+        "Where tasks run that say nothing else: local, docker, ssh, ... `docker:python:3.12` names the image too.",
+    )
+    cwd: str | None = option(None, "Directory that a task's shell begins in. null is where the runtime was started.")
+    timeout: float = option(
+        180.0,
+        "Seconds that a command may take when the call does not say.",
+        exclusiveMinimum=0,
+        maximum=LONGEST_SECONDS,
+    )
+    max_timeout: float = option(
+        600.0, "Seconds that a command may take at most.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    idle_seconds: float = option(
+        1800.0,
+        "Seconds after which an environment that nobody uses is closed. 0 keeps it open.",
+        minimum=0,
+        maximum=LONGEST_SECONDS,
+    )
+    env: Mapping[str, str] = named("Environment variables that commands get, by name.")
+    allowed_secrets: tuple[str, ...] = option(
+        (), "Names of secret variables of the runtime that commands may see all the same."
+    )
+    max_output_chars: int = option(
+        50_000,
+        "Longest output in characters that the model gets whole; of a longer one it gets the head and the tail.",
+        minimum=1000,
+        maximum=LARGEST_SIZE,
+    )
+    max_stored_bytes: int = option(
+        4 * MIB,
+        "How much of a long output is kept for read_result, besides its tail.",
+        minimum=0,
+        maximum=LARGEST_SIZE,
+    )
+    backends: Mapping[str, Mapping[str, Any]] = named("The settings of each backend, by its name.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessesConfig:
+    """How many background processes there may be, and how long one is remembered."""
+
+    max_running: int = option(
+        128, "Background processes that may run at once, of all tasks together.", minimum=1, maximum=LARGEST_COUNT
+    )
+    max_running_per_task: int = option(
+        32, "Background processes of one task that may run at once.", minimum=1, maximum=LARGEST_COUNT
+    )
+    max_finished: int = option(
+        64, "Ended processes that are remembered, with their logs.", minimum=0, maximum=LARGEST_COUNT
+    )
+    keep_finished_hours: float = option(
+        24.0, "Hours that an ended process is remembered, with its log.", minimum=0, maximum=LONGEST_DAYS * 24
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsConfig:
+    """How much of a tool's output the model gets, and how long the rest is kept."""
+
+    max_chars: int = option(
+        100_000,
+        "Longest result in characters that the model gets whole, for tools that set no length of their own.",
+        minimum=1,
+        maximum=LARGEST_SIZE,
+    )
+    turn_max_chars: int = option(
+        200_000, "Characters that all results of one turn may have together.", minimum=1, maximum=LARGEST_SIZE
+    )
+    keep_days: int = option(7, "Days that a stored result is kept.", minimum=0, maximum=LONGEST_DAYS)
+    max_total_bytes: int = option(
+        GIB, "Size of all stored results together; the oldest go first.", minimum=0, maximum=LARGEST_SIZE
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallsConfig:
+    """What bounds the calls that run."""
+
+    batch_timeout: float = option(
+        600.0,
+        "Seconds that the calls of one model message may take together.",
+        exclusiveMinimum=0,
+        maximum=LONGEST_SECONDS,
+    )
+    hook_timeout: float = option(
+        5.0, "Seconds that one plugin hook may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    max_argument_chars: int = option(
+        5_000_000, "Length of the longest arguments that a call may have.", minimum=1, maximum=LARGEST_SIZE
+    )
+    max_threads: int = option(128, "Threads that run calls in this process.", minimum=1, maximum=LARGEST_COUNT)
+    max_threads_per_session: int = option(
+        100, "Threads that run calls of one session.", minimum=1, maximum=LARGEST_COUNT
+    )
+    max_async: int = option(10_000, "Async calls that run at once in this process.", minimum=1, maximum=LARGEST_COUNT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalsConfig:
+    """Who decides about dangerous actions, and what needs no decision."""
+
+    mode: Literal["manual", "smart", "off"] = option(
+        "manual",
+        "manual asks a person; smart lets a small model decide about what stays in the project, and asks a person about "
+        "the rest; off asks nobody. What can never run, and your deny list, hold in every mode.",
+    )
+    timeout: float = option(
+        300.0, "Seconds to wait for an answer; none by then is a no.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    headless: Literal["deny", "queue"] = option(
+        "deny",
+        "Where no person can be asked: deny at once, or queue the question for `handrail approvals answer` in another "
+        "terminal.",
+    )
+    task_minutes: float = option(
+        30.0, "Minutes that the answer 'task' holds.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    task_uses: int = option(20, "How many times the answer 'task' holds.", minimum=1, maximum=LARGEST_COUNT)
+    allow: tuple[str, ...] = option(
+        (),
+        "Commands that need no asking, by their first words: `git push origin`, `docker compose down`. `*` is any word.",
+    )
+    deny: tuple[str, ...] = option((), "Commands that never run, in the same form; also `tool:NAME` for a tool's name.")
+    ask_tools: tuple[str, ...] = option((), "Names of tools whose every call asks, such as `mcp__mail__*`.")
+    smart_url: str = option(
+        "", "Address of an OpenAI-compatible API for the mode smart, such as http://127.0.0.1:11434/v1."
+    )
+    smart_model: str = option("", "The model to ask there.")
+    smart_key_env: str = option("", "Environment variable that holds the key for it.")
+    smart_timeout: float = option(
+        15.0, "Seconds that the model may take; then a person is asked.", exclusiveMinimum=0, maximum=600
+    )
+    history_max_bytes: int = option(
+        16 * MIB,
+        "Size of the record of all actions, for `handrail approvals simulate`; the oldest go first. 0 keeps none.",
+        minimum=0,
+        maximum=LARGEST_SIZE,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginConfig:
+    """What one plugin may do."""
+
+    enabled: bool = option(True, "Load the plugin.")
+    allow_override: bool = option(False, "Let the plugin replace or remove built-in tools.")
+    settings: Mapping[str, Any] = named("What the plugin itself wants to know, by its own names.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookCommandConfig:
+    """A command that is told of what happens, and may stop it."""
+
+    command: str = option("", "What the shell runs. It gets the event as JSON on its standard input.")
+    matcher: str = option("", "Only for tools whose whole name fits this pattern, such as `terminal|write_.*`.")
+    timeout: float = option(60.0, "Seconds that the command may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS)
+    policy: bool = option(False, "Block the call when the command fails or takes too long, instead of going on.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRuleConfig:
+    """A rule of your own about commands, beside the built-in ones; how to write one is in the documentation."""
+
+    severity: Literal["block", "ask", "note"] = option("ask", "Whether the command never runs, asks, or is only noted.")
+    why: str = option("", "Why it matters, in a few words; the person who is asked reads it.")
+    uses: tuple[str, ...] = option((), "Uses of programs, such as `make deploy|release !-n`.")
+    pattern: str = option("", "Instead of uses, a regular expression for the words of a command line.")
+    match: tuple[str, ...] = option((), "Commands that the rule must find; checked when the configuration is read.")
+    spare: tuple[str, ...] = option((), "Commands like those that it must not find.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillsConfig:
+    """Which skills a model is told of."""
+
+    folders: tuple[str, ...] = option((), "Folders with skills of yours, besides `skills` beside config.yaml.")
+    disabled: tuple[str, ...] = option((), "Names of skills that no model is told of.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConfig:
+    """What scheduled jobs may take, and what is kept of them."""
+
+    timezone: str = option("", "Time zone of jobs that name none, such as Europe/Berlin. Empty is the machine's own.")
+    max_parallel: int = option(3, "Jobs that run at once.", minimum=1, maximum=LARGEST_COUNT)
+    timeout: float = option(
+        1800.0, "Seconds that one run may take when the job does not say.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    max_output_chars: int = option(
+        100_000, "Characters that are kept of what a run gave.", minimum=1000, maximum=LARGEST_SIZE
+    )
+    keep_runs: int = option(20, "Runs of each job that are remembered.", minimum=1, maximum=LARGEST_COUNT)
+    max_jobs: int = option(200, "Jobs that there may be.", minimum=1, maximum=LARGEST_COUNT)
+    jobs_may_schedule: bool = option(False, "Give the runs of jobs the tool cronjob, so that jobs can make jobs.")

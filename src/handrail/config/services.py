@@ -1,0 +1,65 @@
+"""The settings of what the runtime talks to: models, MCP servers, and the services behind tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from .options import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, named, option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServerConfig:
+    """An MCP server whose tools are offered. `${NAME}` in a text stands for the environment variable."""
+
+    enabled: bool = option(True, "Connect to the server.")
+    command: str = option("", "The program to start, for a server that speaks over its standard input and output.")
+    args: tuple[str, ...] = option((), "Arguments of the program.")
+    env: Mapping[str, str] = named("Environment variables that the program gets; it gets few others.")
+    cwd: str | None = option(None, "Directory that the program starts in.")
+    url: str = option("", "Address of a server that is reached by HTTP.")
+    type: Literal["auto", "stdio", "http", "sse"] = option(
+        "auto", "How to talk to it. auto: stdio for a command, http (streamable) for an address; sse is the old way."
+    )
+    headers: Mapping[str, str] = named("HTTP headers that every request carries.")
+    protocol: Literal["auto", "handshake"] = option(
+        "auto", "auto asks which revision the server speaks; handshake does not ask, for servers that cannot bear it."
+    )
+    include: tuple[str, ...] = option((), "Only the tools whose names fit one of these, such as `get_*`.")
+    exclude: tuple[str, ...] = option((), "Not the tools whose names fit one of these.")
+    ask: Literal["destructive", "writes", "always"] = option(
+        "destructive",
+        "Whose calls ask first: tools that say they destroy, all that do not say they only read, or every tool.",
+    )
+    timeout: float = option(120.0, "Seconds that one call may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS)
+    connect_timeout: float = option(
+        30.0, "Seconds that connecting may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    idle_seconds: float = option(
+        0.0,
+        "Seconds without a call after which the program is ended, until the next call. 0 keeps it.",
+        minimum=0,
+        maximum=LONGEST_SECONDS,
+    )
+    max_tools: int = option(1000, "Tools that are taken from the server.", minimum=1, maximum=LARGEST_COUNT)
+    max_message_bytes: int = option(
+        32 * MIB, "Size of the largest message that is taken from the server.", minimum=1024, maximum=LARGEST_SIZE
+    )
+    elicitation: bool = option(True, "Let the server ask the person something, by whoever approves.")
+    roots: tuple[str, ...] = option((), "Folders that the server is told to work in. An empty list tells it nothing.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """The model that an agent asks. Keys are never kept here: they come from the environment, or the system's keyring."""
+
+    name: str = option("", "The model's name at its provider. HANDRAIL_MODEL goes before it.")
+    provider: Literal["openai", "anthropic"] = option("openai", "The language that the server speaks.")
+    base_url: str = option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
+    key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
+    context_tokens: int = option(128_000, "How many tokens fit into one request.", minimum=1_000, maximum=LARGEST_SIZE)
+    fallbacks: tuple[str, ...] = option((), "Models to ask when the first does not answer, at the same provider.")
+    max_model_calls: int = option(
+        90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=LARGEST_COUNT
+    )
