@@ -43,9 +43,9 @@ def find(folders: Sequence[str] = ()) -> Iterator[Place]:
     for root in (user_folder(), *(Path(os.path.expanduser(folder)) for folder in folders)):
         yield from _below(root, Source.USER)
     for _, target in sorted(entry_points(GROUP)):
-        root = _of_package(target)
-        if root is not None:
-            yield from _below(root, Source.PIP)
+        inside = _of_package(target)
+        if inside is not None:
+            yield from _below(inside, Source.PIP)
     for folder in folders_above():
         for name in PROJECT_FOLDERS:
             yield from _below(folder / name, Source.PROJECT)
