@@ -62,7 +62,8 @@ class Agent:
         info = session or store.create(
             platform=platform, model=self.models[0].name, cwd=self.cwd, parent=parent, kind=kind
         )
-        prompt = assemble([*standard_parts(Path(self.cwd), identity=identity, memory=self._memory.as_text())])
+        known = {"memory": self._memory.as_text(), "skills": _skills(handrail, toolsets, without)}
+        prompt = assemble([*standard_parts(Path(self.cwd), identity=identity, **known)])
         self.shortening = Shortening(extra=self.todos.as_text)
         self.loop = Loop(
             handrail,
@@ -184,6 +185,16 @@ class Agent:
                 self._listener(Notice(f"[{child.session_id[-6:]}] {event.text}"))
 
         return listen
+
+
+def _skills(handrail: Handrail, toolsets: Sequence[str] | None, without: Sequence[str]) -> str:
+    """What the prompt says of the skills, to an agent that can read them."""
+    if "skill_view" not in handrail.toolsets.select(toolsets, without):
+        return ""
+    from ..tools.skills.library import Library
+    from ..tools.skills.prompt import skills_prompt
+
+    return skills_prompt(Library(handrail.config.skills))
 
 
 def _nobody(event: Event) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..async_bridge import run_async
-from ..errors import ModelError
+from ..errors import ModelError, UnknownTool
+from ..runtime.calls import tool_message
 from ..store.sessions import StoredCall
-from ..tools.outcome import error_of
+from ..tools.outcome import error_of, tool_error
 from ..types import CancelToken, JsonDict, Progress
 from .asking import Answer, Asking
 from .conversation import Conversation, for_model
@@ -191,8 +192,11 @@ class Loop:
             listener(ToolEnded(call_id, function["name"], outcome if isinstance(outcome, str) else "", kind, seconds))
 
         session = self.conversation.info.id
+        refused = self._not_given(message["tool_calls"])
+        for call_id, answer in refused.items():
+            done(call_id, answer["content"])
         results = await self._handrail.batches.run(
-            message["tool_calls"],
+            [call for call in message["tool_calls"] if call["id"] not in refused],
             task_id=session,
             session_id=session,
             cancel=self._stop,
@@ -201,9 +205,25 @@ class Loop:
             agent=self._state,
             enabled_tools=self._names_of_tools(),
         )
-        self.conversation.add(self._guarded(results, calls, listener))
+        answers = {result["tool_call_id"]: result for result in [*results, *refused.values()]}
+        self.conversation.add(self._guarded([answers[call_id] for call_id in calls], calls, listener))
         if self._stop.cancelled:
             raise Interrupted
+
+    def _not_given(self, calls: list[JsonDict]) -> dict[str, JsonDict]:
+        """The answers to calls of tools that there are, but not for this agent."""
+        enabled, disabled = self.toolsets
+        given = set(self._handrail.toolsets.select(enabled, disabled))
+        known = self._handrail.runtime.registry.get_entry
+        return {
+            call["id"]: tool_message(
+                call["id"],
+                name,
+                tool_error(f"{name} is not among the tools that you were given", error_type=UnknownTool.error_type),
+            )
+            for call in calls
+            if (name := call["function"]["name"]) not in given and known(name) is not None
+        }
 
     def _guarded(self, results: list[JsonDict], calls: JsonDict, listener: Listener) -> list[JsonDict]:
         """The results, with a word to the model where it runs in circles."""

@@ -24,6 +24,8 @@ from .sections import (
     PluginConfig,
     ProcessesConfig,
     ResultsConfig,
+    ScheduleConfig,
+    SkillsConfig,
     TerminalConfig,
     ToolsConfig,
     ToolsetConfig,
@@ -52,6 +54,8 @@ class Config:
     model: ModelConfig = field(default_factory=ModelConfig)
     messages: MessagesConfig = field(default_factory=MessagesConfig)
     media: MediaConfig = field(default_factory=MediaConfig)
+    skills: SkillsConfig = field(default_factory=SkillsConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
