@@ -31,6 +31,7 @@ from .sections import (
     ToolsetConfig,
 )
 from .services import McpServerConfig, ModelConfig
+from .web import BrowserConfig, WebConfig
 
 if TYPE_CHECKING:
     from ..types import JsonDict
@@ -56,6 +57,8 @@ class Config:
     media: MediaConfig = field(default_factory=MediaConfig)
     skills: SkillsConfig = field(default_factory=SkillsConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    web: WebConfig = field(default_factory=WebConfig)
+    browser: BrowserConfig = field(default_factory=BrowserConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
