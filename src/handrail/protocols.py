@@ -76,6 +76,7 @@ class ApprovalRequest(NamedTuple):
     concerns: tuple[Concern, ...] = ()
     offers: tuple[Decision, ...] = (Decision.ONCE, Decision.DENY)
     expires_at: float = 0.0  # as `time.time()`: no answer by then is a denial
+    asker: str = ""  # the task of the child agent that wants it; empty for the agent that the person talks to
 
 
 class Answer(NamedTuple):
@@ -202,6 +203,10 @@ class TodoList(Protocol):
 
 class AgentState(Protocol):
     """What the agent-level tools need of the agent that runs them."""
+
+    @property
+    def label(self) -> str:
+        """What a person is told of who asks: the task of a child agent; empty for the agent that they talk to."""
 
     @property
     def todos(self) -> TodoList: ...

@@ -25,7 +25,7 @@ from handrail.agent.events import (
     TurnEnded,
     Usage,
 )
-from handrail.agent.loop import Budgets
+from handrail.agent.budgets import Budgets
 from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
 from handrail.errors import ModelError
 from handrail.model_tools import default

@@ -30,7 +30,7 @@ from .sections import (
     ToolsConfig,
     ToolsetConfig,
 )
-from .services import McpServerConfig, ModelConfig
+from .services import McpServerConfig, ModelConfig, TelemetryConfig
 from .web import BrowserConfig, WebConfig
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Config:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     web: WebConfig = field(default_factory=WebConfig)
     browser: BrowserConfig = field(default_factory=BrowserConfig)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."
