@@ -16,6 +16,7 @@ _KNOWN_INDEX = re.compile(
     r"|https?://(?:localhost|127\.0\.0\.1)(?:[:/]|$)"
 )
 _INDEX_OPTION = re.compile(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
+_NAMES_FILE = re.compile(r"[./]\w")
 _METHODS = ("-X", "--request", "--method")
 _DELETING_URL = re.compile(
     r"(?i)_delete_by_query|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|"
@@ -79,6 +80,7 @@ def downloaded(command: Command, _: str) -> bool:
     return any(
         (content := command.file(operand)) is not None and Taint.NETWORK in content.taints
         for operand in command.operands
+        if _NAMES_FILE.search(operand)
     )
 
 

@@ -26,6 +26,11 @@ _MAX_ELEMENTS = 256
 SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 
 
+_BUILT = re.compile(
+    r"(?:^|/)(?:\.?v?env|node_modules|\.tox|\.nox|target|build|dist|out)/|"
+    r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
+)
+"""What a project's own tools make or are: running them is what a build does anyway."""
 _normalised = functools.lru_cache(4096)(paths.normalise)
 
 
@@ -195,8 +200,21 @@ class ShellState:
         """What a file holds, if the command itself has made it."""
         if not self.state.files:
             return None
-        found = self.state.files.get(path)
-        return found if found is not None else self.state.files.get(self.path(path))
+        files = self.state.files
+        found = files.get(path)
+        if found is None:
+            found = files.get(path := self.path(path))
+        return found if found is not None or not self.state.has_trees else self._in_tree(path)
+
+    def _in_tree(self, path: str) -> Value | None:
+        """What a file holds below a directory of which that is known as a whole."""
+        if _BUILT.search(path) or path.startswith("/dev/"):
+            return None
+        while "/" in path.rstrip("/"):
+            path = path.rstrip("/").rpartition("/")[0] + "/"
+            if (found := self.state.files.get(path)) is not None:
+                return found
+        return self.state.files.get("./") if path[:1] not in ("/", "~") else None
 
     def read_file(self, path: Arg) -> Value:
         known = self.known_file(path)

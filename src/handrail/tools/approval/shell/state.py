@@ -49,7 +49,8 @@ class State:
         self.functions: dict[str, tuple[Defined, ...]] = {}
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}
-        """What files hold that the command itself has written, by normalised path."""
+        """What files hold that the command itself has written, by normalised path; `dir/` stands for all below it."""
+        self.has_trees = False
         self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
         self._tables: tuple[dict[str, Any], ...] = (
             self.variables,
@@ -91,6 +92,7 @@ class State:
         self._set(_ALIASES, name, text)
 
     def write(self, path: str, content: Value) -> None:
+        self.has_trees |= path.endswith("/")
         self._set(_FILES, path, content)
 
     def mark(self) -> int:

@@ -66,6 +66,16 @@ class Either(Value):
         """None stands for "not set"."""
 
 
+class OtherName(Value):
+    """What a file holds that is a copy of a program, or a link to it."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: str) -> None:
+        super().__init__(UNKNOWN)
+        self.program = program
+
+
 class Array:
     """What an array holds, by index; by name when it is associative."""
 
