@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .initialisers import INITIALISERS, prints_initialisation
-from .shell_state import SECRET_CLASSES
+from .secret_names import secret_taints
 from .values import UNKNOWN, Arg, Taint, Taints, Value, unknown
 
 if TYPE_CHECKING:
@@ -32,14 +32,16 @@ _LISTERS = frozenset(
     "gcloud az gh".split()
 )
 _NOTHING: Taints = frozenset()
-_SECRET: Taints = frozenset((Taint.CREDENTIAL,))
+_DUMPERS = frozenset(
+    "pg_dump pg_dumpall mysqldump mariadb-dump mongodump mongoexport cockroach influxd neo4j-admin sqldump expdp".split()
+)
 _ARCHIVERS = frozenset(("tar", "zip", "cpio", "7z", "rsync"))
 _ENVIRONMENT = frozenset(("env", "printenv", "set", "export", "declare"))
 _FINDERS = frozenset(("find", "fd", "fdfind", "locate"))
 _TELLING = frozenset(
     (
         "openssl", "history", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS, *_ENVIRONMENT, *_FINDERS,
-        *INITIALISERS,
+        *_DUMPERS, *INITIALISERS,
     )
 )  # fmt: skip
 """Programs of whose output something can be told."""
@@ -59,6 +61,8 @@ def unknown_output(walk: Running, call: Call) -> Value:
         for arg in args:
             taints |= arg.taints
             taints |= _read_taints(walk, arg)
+    if name in _DUMPERS or (name == "printenv" and any(secret_taints(arg) for arg in args)):
+        taints.add(Taint.PRIVATE)
     if _shows_secrets(walk, name, args):
         taints.add(Taint.CREDENTIAL)
     if name in _LISTERS:
@@ -74,7 +78,7 @@ def _read_taints(walk: Running, arg: Arg) -> Taints:
     known = walk.known_file(arg)
     if known is not None:
         return known.taints
-    return _NOTHING if walk.classes(arg.removeprefix("if=")).isdisjoint(SECRET_CLASSES) else _SECRET
+    return walk.file_taints(arg.removeprefix("if="))
 
 
 def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:

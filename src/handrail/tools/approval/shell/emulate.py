@@ -40,7 +40,9 @@ def output(name: str, args: Sequence[Arg], stdin: Value | None, files: Files) ->
     if reads:
         if name in ("head", "tail") and flags and reads[0].isdigit():
             reads = reads[1:]
-        contents = [stdin if operand == "-" else files(operand) for operand in reads]
+        contents = [
+            stdin if operand == "-" else EMPTY if operand == "/dev/null" else files(operand) for operand in reads
+        ]
         if not all(content is not None for content in contents):
             return None
         source = joined([content for content in contents if content is not None]) if reads else stdin

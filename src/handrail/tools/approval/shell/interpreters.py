@@ -40,6 +40,8 @@ def _shell(walk: Running, call: Call) -> Value | None:
         script, operands = operands[0], operands[1:]
     if script is not None:
         return _with_arguments(walk, operands, script.value(), call.stdin)
+    if operands == [UNKNOWN] and escapes.raised(walk.under):  # xargs with nothing to read
+        walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if operands and "-s" not in given:
         return _run_file(walk, call, operands[0], operands[1:])
     if not operands and escapes.raised(walk.under):

@@ -17,6 +17,7 @@ from .judgement import Judgement, Limit
 from .languages import COMMAND_VARIABLES, INJECTING_VARIABLES
 from .names import possible_names
 from .operators import shell_quoted
+from .outputs import output_files
 from .state import Defined, State
 from .syntax import Assignment, Simple, Word
 from .values import (
@@ -173,10 +174,16 @@ class Running(CompoundWalk):
         if outer is not None and out is None:
             out = outer(self, call)
         self._show_to_rules(call)
-        if self.under and escapes.opens_root_shell(self.under, call, followed=outer is not None):
-            self.report("privilege.root_shell", call.argv)
-        files_made(self, call)
+        self._note_effects(call, followed=outer is not None)
         return out if out is not None else self._output(call)
+
+    def _note_effects(self, call: Call, *, followed: bool) -> None:
+        """What it does beside printing: shells that it opens, files that it writes."""
+        if self.under and escapes.opens_root_shell(self.under, call, followed=followed):
+            self.report("privilege.root_shell", call.argv)
+        for target in output_files(call):
+            self.on_write(target, "-o", unknown())
+        files_made(self, call)
 
     def _show_to_rules(self, call: Call) -> None:
         line = Line(

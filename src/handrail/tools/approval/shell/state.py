@@ -38,6 +38,7 @@ class State:
             "IFS": Value(" \t\n"),
             "BASH": Value("/bin/bash"),
             "SHELL": Value("/bin/bash"),
+            "HISTFILE": Value("~/.bash_history"),
             "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
         }
         self.first_path = self.variables["PATH"]

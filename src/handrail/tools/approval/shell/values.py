@@ -25,6 +25,8 @@ class Taint(enum.StrEnum):
     """It was fetched from another machine."""
     CREDENTIAL = "credential"
     """It holds what a credential file or a secret store holds."""
+    PRIVATE = "private"
+    """It holds a secret of the environment, the users of the machine, or what is in a database."""
     WIDE = "wide"
     """It lists files or processes that the command did not name (`find`, `ls`, `ps`)."""
     INITIALISER = "initialiser"
