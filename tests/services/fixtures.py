@@ -21,6 +21,8 @@ from .docker import Docker
 from .podman import Podman
 from .searx import Searx
 from .sshd import Ssh
+from .synapse import PYTHON as SYNAPSE_PYTHON
+from .synapse import Matrix
 from .tenants import Services
 
 
@@ -110,6 +112,14 @@ def daytona_service(services: Services, docker_service: Docker) -> Iterator[Clou
     cloud = Cloud.daytona(services, docker_service)
     with cloud.tenant:
         yield cloud
+
+
+@pytest.fixture(scope="session")
+def matrix_service(services: Services) -> Iterator[Matrix]:
+    require(str(SYNAPSE_PYTHON), packages="run scripts/services/install-synapse.sh")
+    matrix = Matrix.join(services)
+    with matrix.tenant:
+        yield matrix
 
 
 @pytest.fixture
