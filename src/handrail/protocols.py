@@ -232,6 +232,9 @@ class Toolbox(Protocol):
     def call(self, name: str, arguments: Any, *, cancel: CancelToken | None = None, number: int = 0) -> Outcome:
         """Run one call for whoever made the call that this belongs to. `number` tells several of them apart."""
 
+    def acall(self, name: str, arguments: Any) -> Awaitable[Outcome]:
+        """The same for async tools."""
+
 
 class Person(Protocol):
     """Someone who can be asked a question."""
