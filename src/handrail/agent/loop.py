@@ -226,7 +226,8 @@ class Loop:
 
     def _tools(self) -> list[JsonDict]:
         enabled, disabled = self.toolsets
-        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai")
+        room = self._handrail.room_for_tools(min(model.context_tokens for model in self.asking.models))
+        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
 
     def _names_of_tools(self) -> frozenset[str]:
         """What the model may call: also from code, and what it has to search for."""

@@ -110,6 +110,7 @@ class Runtime:
         self.processes = processes
         # What a model is given when nobody says what: by default everything that can be used.
         self.given_by_default: Callable[[], frozenset[str]] = self._usable
+        self.uses: dict[str, int] = {}  # how often each tool was called, but for those of the short way
         self._max_argument_chars = self.config.calls.max_argument_chars
         self._plans: dict[str, Plan] = {}
 
@@ -184,6 +185,7 @@ class Runtime:
                 raise UnknownTool(f"{call.name} is not among the tools that you were given")
             at_once = self.registry.known_at_once(call.name)
             prepared.entry = yield Step(lambda: self.registry.lookup(call.name), in_caller=at_once)
+            self.uses[call.name] = self.uses.get(call.name, 0) + 1
             prepared.arguments = prepare(prepared.entry.contract, call.arguments, max_chars=self._max_argument_chars)
             if prepared.entry.needs_agent and call.agent is None:
                 raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")

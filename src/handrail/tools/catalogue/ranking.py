@@ -68,6 +68,10 @@ class Index:
                         best[number] = score
             for number, score in best.items():
                 scores[number] = scores.get(number, 0.0) + score
+        wanted = query.strip()
+        for number in scores:
+            if self._entries[number].name == wanted:
+                scores[number] = math.inf
         ranked = sorted(scores, key=lambda number: (-scores[number], self._entries[number].name))
         return [Found(self._entries[number], scores[number]) for number in ranked[:limit]]
 

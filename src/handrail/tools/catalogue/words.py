@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+_WORDS = re.compile(r"[^\W_]+")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _STOP = frozenset(
     "a an and any are as at be by can do does for from has have how i if in into is it its me my of on or our so that the "
     "their them then there these this to up us use used using want was we what when where which will with would you your "
@@ -75,7 +76,8 @@ question ask clarify
 
 def words(text: str) -> list[str]:
     """The words of a text or a name, in order: `listOpenIssues` is list, open, issue."""
-    return [stem(part) for part in (found.lower() for found in _PARTS.findall(text)) if part not in _STOP]
+    found = (part for word in _WORDS.findall(text) for part in (_PARTS.findall(word) if word.isascii() else [word]))
+    return [stem(part) for part in map(str.lower, found) if part not in _STOP]
 
 
 @lru_cache(maxsize=20_000)
@@ -87,7 +89,7 @@ def stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)] + instead
             break
-    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeiouls":
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
         word = word[:-1]
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
