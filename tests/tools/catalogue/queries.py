@@ -254,7 +254,9 @@ QUERIES: dict[str, tuple[str, ...]] = {
     "look for a pattern in files": ("search_files",),
 }
 
-_SERVICES = "asana trello zendesk hubspot shopify gitlab bitbucket linear airtable dropbox monday pipedrive clickup freshdesk".split()
+_SERVICES = (
+    "asana trello zendesk hubspot shopify gitlab bitbucket linear airtable dropbox monday pipedrive clickup freshdesk"
+).split()
 _THINGS = "board webhook template report field dashboard tag group view automation comment checklist".split()
 _ACTIONS = {
     "list": "List all {thing}s of a {service} workspace.",
