@@ -18,6 +18,7 @@ EXAMPLES = {
     "agent_loop.py": "['a.txt', 'b.txt', 'c.txt']",
     "hermes_style_tool.py": "WEATHER_API_KEY is not set",
     "own_backend.py": "it conforms",
+    "code_calls_tools.py": "8 visits in 2 cities",
 }
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 

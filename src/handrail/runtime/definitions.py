@@ -80,13 +80,11 @@ class Definitions:
             return definitions
 
     def names(self, enabled: Iterable[str] | None = None, disabled: Iterable[str] | None = None) -> frozenset[str]:
-        """The names of all that `list` gives, and of what it left out to be searched for. Raises UnknownToolset."""
+        """The names of all that was chosen, in the list or not: what a model may call. Raises UnknownToolset."""
         selection = self._selection(
             (self._registry.generation, None if enabled is None else tuple(enabled), tuple(disabled or ()))
         )
-        missing = self._registry.availability.unavailable(selection.checked)
-        listed = frozenset(entry.name for entry in selection.entries) - missing.keys()
-        return listed.union(entry.name for entry in selection.searchers)
+        return frozenset(entry.name for entry in (*selection.entries, *selection.searchers))
 
     def _selection(self, chosen: tuple[int, tuple[str, ...] | None, tuple[str, ...]]) -> _Selection:
         known = self._selections.get(chosen)

@@ -27,7 +27,10 @@ class CallersTools:
         return self._names
 
     def entries(self) -> Sequence[ToolEntry]:
-        return self._runtime.registry.get_entries(sorted(self.names()))
+        registry = self._runtime.registry
+        entries = registry.get_entries(sorted(self.names()))
+        missing = registry.availability.unavailable(entries)
+        return [entry for entry in entries if entry.name not in missing]
 
     def call(self, name: str, arguments: Any, *, cancel: CancelToken | None = None, number: int = 0) -> Outcome:
         outer = self._call
