@@ -20,6 +20,7 @@ EXAMPLES = {
     "own_backend.py": "it conforms",
     "read_the_web.py": "A handrail is held while climbing them.",
     "drive_a_browser.py": 'heading "Hello Ada"',
+    "code_calls_tools.py": "8 visits in 2 cities",
 }
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 

@@ -48,10 +48,11 @@ class Calling:
         self._play = play
         self._guard = LoopGuard()
 
-    def tools(self) -> list[JsonDict]:
-        """What the model is shown now."""
+    def tools(self, context_tokens: int) -> list[JsonDict]:
+        """What a model with so large a window is shown now."""
         enabled, disabled = self.toolsets
-        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai")
+        room = self._handrail.room_for_tools(context_tokens)
+        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
 
     def _names(self) -> frozenset[str]:
         """What the model may call: also from code, and what it has to search for."""
