@@ -17,8 +17,8 @@ def open_runtime(*, yolo: bool = False) -> Handrail:
 
     _log_as_notes()
     here = default()
-    # Someone is there who sees the question and can answer it.
-    here.runtime.person = TerminalPerson() if sys.stdin.isatty() and sys.stderr.isatty() else None
+    if sys.stdin.isatty() and sys.stderr.isatty():  # someone is there who sees the question and can answer it
+        here.runtime.person = TerminalPerson()
     if yolo:
         here.gate.settings.lift_asking()
     else:

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..async_bridge import run_async
 from ..protocols import Answer, ApprovalRequest, Decision
 from ..safe_text import safe_error
 from ..workers import pool
@@ -89,6 +90,8 @@ def _filled(schema: JsonDict, message: str, context: ToolContext) -> JsonDict | 
             ["yes", "no"] if field.get("type") == "boolean" else []
         )
         said = context.person.ask(f"{safe_error(message)} — {safe_error(str(label))}", choices)
+        if said is not None and not isinstance(said, str):
+            said = run_async(said)
         if said is None:
             return None
         try:
