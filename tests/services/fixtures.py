@@ -19,6 +19,7 @@ from .clouds import Cloud
 from .components import require
 from .docker import Docker
 from .podman import Podman
+from .searx import Searx
 from .sshd import Ssh
 from .synapse import PYTHON as SYNAPSE_PYTHON
 from .synapse import Matrix
@@ -87,6 +88,14 @@ def far_ssh_service(services: Services) -> Iterator[Ssh]:
     ssh = Ssh.far(services)
     with ssh.tenant:
         yield ssh
+
+
+@pytest.fixture(scope="session")
+def searx_service(services: Services) -> Iterator[Searx]:
+    require("searx-run", packages="searx")
+    searx = Searx.join(services)
+    with searx.tenant:
+        yield searx
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ from typing import Any
 from ....config.keys import key_of
 from ....errors import ConfigError
 from ....types import Unavailable
-from ...wire import ask, missing
+from ...http import ask
+from ...web.settings import missing
 from ..base import Message, absent, secret
 
 
@@ -39,7 +40,7 @@ class Target:
 
     def check(self) -> Unavailable | None:
         needed = [name for name in (self.url_variable, self.secret_variable) if name and not key_of(name)]
-        return missing("messages") or (absent(needed[0]) if needed else None)
+        return missing("messages", "httpx") or (absent(needed[0]) if needed else None)
 
     async def send(self, message: Message) -> dict[str, Any]:
         message_id = uuid.uuid4().hex
