@@ -92,7 +92,7 @@ class Calling:
         enabled, disabled = self.toolsets
         if enabled is None and not disabled:
             return {}
-        mine = self._names()
+        mine = {*self._handrail.toolsets.select(enabled, disabled), *self._names()}
         names = {call["id"]: call["function"]["name"] for call in calls}
         return {
             call_id: tool_message(
