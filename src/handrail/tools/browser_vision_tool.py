@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..types import JsonDict, Resources
+from .availability import first_lack
 from .registry import registry
 
 if TYPE_CHECKING:
@@ -43,10 +44,11 @@ async def browser_vision(args: JsonDict, *, context: ToolContext | None = None, 
 def _check() -> object:
     from ..config import load_config
     from .browser.finding import check as check_browser
-    from .media.looking import check
+    from .media.looking import lack
 
     config = load_config()
-    return check_browser(config.browser) or check(config)
+    why = first_lack(check_browser(config.browser), lack(config))
+    return True if why is None else why
 
 
 def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  every call means the same page

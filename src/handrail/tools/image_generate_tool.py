@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..types import JsonDict, Unavailable
+from .availability import first_lack
 from .registry import registry
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def _check() -> object:
     config = load_config()
     if not config.media.image_model:
         return Unavailable("no model that makes images is configured", "set media.image_model in config.yaml")
-    return why_not(config.media.image_model, config) or missing("media", "PIL") or True
+    why = first_lack(missing("media", "PIL"), why_not(config.media.image_model, config))
+    return True if why is None else why
 
 
 def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:

@@ -38,9 +38,10 @@ async def mixture_of_agents(args: JsonDict, *, context: ToolContext | None = Non
 
 def _check() -> object:
     from ..config import load_config
-    from .media.mixing import check
+    from .media.mixing import lack
 
-    return check(load_config())
+    why = lack(load_config())
+    return True if why is None else why
 
 
 registry.register(

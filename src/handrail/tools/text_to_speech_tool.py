@@ -41,9 +41,10 @@ def _path(args: JsonDict) -> str:
 
 def _check() -> object:
     from ..config import load_config
-    from .media.speaking import check
+    from .media.speaking import lack
 
-    return check(load_config())
+    why = lack(load_config())
+    return True if why is None else why
 
 
 def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:

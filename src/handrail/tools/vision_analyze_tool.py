@@ -37,9 +37,10 @@ async def vision_analyze(args: JsonDict, *, context: ToolContext | None = None, 
 
 def _check() -> object:
     from ..config import load_config
-    from .media.looking import check
+    from .media.looking import lack
 
-    return check(load_config())
+    why = lack(load_config())
+    return True if why is None else why
 
 
 def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:

@@ -28,7 +28,8 @@ def test_the_image_is_saved_and_described(painter: Provider, workdir: Path) -> N
     answer = json.loads(call("image_generate", prompt="a cat", aspect_ratio="landscape", output_path="out/cat.png"))
     assert answer["path"] == str(workdir / "out/cat.png")
     assert (answer["width"], answer["height"], answer["model"]) == (64, 64, "painter")
-    assert Image.open(workdir / "out/cat.png").size == (64, 64)
+    with Image.open(workdir / "out/cat.png") as saved:
+        assert saved.size == (64, 64)
     assert painter.requests == [
         {"path": "/v1/images/generations", "model": "painter", "prompt": "a cat", "n": 1, "size": "1536x1024"}
     ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import json
+import struct
 import threading
+import zlib
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -141,26 +143,28 @@ class TestByTheModelThatAsks:
         assert Image.open(io.BytesIO(base64.b64decode(data))).size == (40, 20)
 
     @pytest.mark.parametrize(
-        ("data", "why"),
+        "data",
         [
-            (b"", "no image"),
-            (b"hello", "no image"),
-            (png()[:40], "broken"),
-            (png()[:-30], "broken"),
-            (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "no image"),
-            (b"GIF89a" + b"\xff" * 50, "broken"),
+            b"",
+            b"hello",
+            png()[:40],
+            png()[:-30],
+            b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+            b"GIF89a" + b"\xff" * 50,
         ],
+        ids=["empty", "text", "cut in its head", "cut in its pixels", "SVG", "nonsense"],
     )
-    def test_what_is_no_image_is_said(self, forgetful: None, workdir: Path, data: bytes, why: str) -> None:
+    def test_what_is_no_image_or_a_broken_one_is_said(self, forgetful: None, workdir: Path, data: bytes) -> None:
         (workdir / "x.png").write_bytes(data)
         error = error_in(call("vision_analyze", image_url="x.png"))
-        assert why in error["error"]
+        assert "broken" in error["error"]
 
     def test_a_few_bytes_that_unpack_to_gigabytes_are_refused(self, forgetful: None, workdir: Path) -> None:
-        path = _saved(workdir / "bomb.png", "PNG", mode="1", size=(20_000, 20_000))
-        assert Path(path).stat().st_size < 1_000_000
-        with takes_less_than(10):
-            assert "pixels" in error_in(call("vision_analyze", image_url=path))["error"]
+        head = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
+        bomb = png()[:8] + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + png()[33:]
+        (workdir / "bomb.png").write_bytes(bomb)
+        with takes_less_than(5):
+            assert "pixels" in error_in(call("vision_analyze", image_url="bomb.png"))["error"]
 
     def test_a_file_that_is_too_large_is_refused(self, media: Configure, workdir: Path) -> None:
         media(max_image_bytes=100)

@@ -84,8 +84,8 @@ def _prepare(data: bytes, max_side: int, what: str) -> Picture:
             upright.thumbnail((max_side, max_side))
             return _encoded(upright)
     except UnidentifiedImageError:
-        raise ToolFailed(f"{what} is no image that can be read here") from None
-    except Image.DecompressionBombError:
+        raise ToolFailed(f"{what} is no image that can be read here, or a broken one") from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ToolFailed(f"{what} has too many pixels; make it smaller first") from None
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, MemoryError) as error:  # what decoders raise
         raise ToolFailed(f"{what} is broken: {error}") from None

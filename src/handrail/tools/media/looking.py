@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...types import Unavailable
+from ..availability import first_lack
 from ..outcome import tool_result
 from ..web.settings import missing
 from .providers import chat, place_of, why_not
@@ -36,10 +37,7 @@ async def look(picture: Picture, question: str, *, config: Config, context: Tool
     return tool_result({**told, "answer": answer, "model": place.model, **size, "note": NOTE})
 
 
-def check(config: Config) -> Unavailable | bool:
-    """Whether anything can be looked at."""
-    return missing("media", "PIL", "httpx") or _model_missing(config) or True
-
-
-def _model_missing(config: Config) -> Unavailable | None:
-    return why_not(config.media.vision_model, config) if config.media.vision_model else None
+def lack(config: Config) -> Unavailable | None:
+    """Why nothing can be looked at; None when it can."""
+    model = config.media.vision_model
+    return first_lack(missing("media", "PIL", "httpx"), why_not(model, config) if model else None)

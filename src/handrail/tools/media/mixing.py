@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ToolError, ToolFailed
 from ...types import Unavailable
+from ..availability import first_lack
 from ..outcome import tool_result
 from .providers import chat, place_of, why_not
 
@@ -51,15 +52,15 @@ async def mix(question: str, *, config: Config, context: ToolContext | None) -> 
     return tool_result({"answer": answer, **told, "merged_by": merger})
 
 
-def check(config: Config) -> Unavailable | bool:
-    """Whether there are models to ask."""
+def lack(config: Config) -> Unavailable | None:
+    """Why nobody can be asked; None when they can."""
     names = config.media.mixture_models
     if len(names) < _SHORTEST:
         return Unavailable(
             "fewer than two models are configured for it", "list them under media.mixture_models in config.yaml"
         )
     wanted = [*names, *([config.media.mixture_merger] if config.media.mixture_merger else [])]
-    return next((why for name in wanted if (why := why_not(name, config))), True)
+    return first_lack(*(why_not(name, config) for name in wanted))
 
 
 def _for_merger(question: str, answers: list[str]) -> list[dict[str, Any]]:

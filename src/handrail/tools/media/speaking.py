@@ -48,12 +48,12 @@ async def speak(args: JsonDict, path: str, *, config: Config, context: ToolConte
     return tool_result(path=saved, bytes=len(data), by=model or PROGRAM)
 
 
-def check(config: Config) -> Unavailable | bool:
-    """Whether anything can be spoken."""
+def lack(config: Config) -> Unavailable | None:
+    """Why nothing can be spoken; None when it can."""
     if config.media.speech_model:
-        return why_not(config.media.speech_model, config) or True
+        return why_not(config.media.speech_model, config)
     if shutil.which(PROGRAM):
-        return True
+        return None
     return Unavailable(f"{PROGRAM} is not installed", f"install {PROGRAM}, or set media.speech_model in config.yaml")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ....errors import ToolFailed
 from ....types import Unavailable
 from ....workers import pool
+from ...availability import first_lack
 from ...web.settings import missing
 from ..base import Message, absent, secret
 
@@ -25,7 +26,7 @@ class Target:
     takes_files = True
 
     def check(self) -> Unavailable | None:
-        return missing("apprise", "apprise") or absent(self.url_variable)
+        return first_lack(missing("apprise", "apprise"), absent(self.url_variable))
 
     async def send(self, message: Message) -> dict[str, Any]:
         return await asyncio.wrap_future(pool.submit(self._notify, message))

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from ....errors import ToolFailed
 from ....types import Unavailable
+from ...availability import first_lack
 from ...http import Reply, ask
 from ...web.settings import missing
 from ..base import Attachment, Message, absent, secret, split
@@ -32,7 +33,7 @@ class Target:
     takes_files = True
 
     def check(self) -> Unavailable | None:
-        return missing("messages", "httpx") or absent(self.token_variable)
+        return first_lack(missing("messages", "httpx"), absent(self.token_variable))
 
     async def send(self, message: Message) -> dict[str, Any]:
         room = await self._open_room()
