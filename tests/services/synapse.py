@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..support import wait_until
-from .sshd import _free_port
+from .sshd import free_port
 from .tenants import Services, Tenant
 
 FOLDER = Path(os.environ.get("HANDRAIL_TEST_SYNAPSE") or Path.home() / ".cache/handrail-tests/synapse")
@@ -84,7 +84,7 @@ class Synapse:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> dict[str, Any]:
-        port = _free_port()
+        port = free_port()
         url = f"http://127.0.0.1:{port}"
         self._write_config(port)
         with open(self._folder / "output.log", "wb") as log:

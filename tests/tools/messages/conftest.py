@@ -18,7 +18,7 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 from handrail.config import ConfigFile
 from handrail.model_tools import handle_function_call, reset
 from handrail.tools.registry import registry
-from tests.services.sshd import _free_port
+from tests.services.sshd import free_port
 
 Send = Callable[..., dict[str, Any]]
 
@@ -78,7 +78,7 @@ def _allows(server: Any, session: Any, envelope: Any, mechanism: str, data: Any)
 @pytest.fixture
 def mail() -> Iterator[Mail]:
     box = Mailbox()
-    controller = Controller(box, "127.0.0.1", _free_port(), authenticator=_allows, auth_require_tls=False)
+    controller = Controller(box, "127.0.0.1", free_port(), authenticator=_allows, auth_require_tls=False)
     controller.start()
     yield Mail(controller, box)
     controller.stop()
