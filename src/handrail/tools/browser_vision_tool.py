@@ -44,10 +44,10 @@ async def browser_vision(args: JsonDict, *, context: ToolContext | None = None, 
 def _check() -> object:
     from ..config import load_config
     from .browser.finding import check as check_browser
-    from .media.looking import lack
+    from .media.needs import seeing
 
     config = load_config()
-    why = first_lack(check_browser(config.browser), lack(config))
+    why = first_lack(check_browser(config.browser), seeing(config))
     return True if why is None else why
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..types import JsonDict, Unavailable
-from .availability import first_lack
+from ..types import JsonDict
 from .registry import registry
 
 if TYPE_CHECKING:
@@ -43,13 +42,9 @@ def _path(args: JsonDict) -> str:
 
 def _check() -> object:
     from ..config import load_config
-    from .media.providers import why_not
-    from .web.settings import missing
+    from .media.needs import drawing
 
-    config = load_config()
-    if not config.media.image_model:
-        return Unavailable("no model that makes images is configured", "set media.image_model in config.yaml")
-    why = first_lack(missing("media", "PIL"), why_not(config.media.image_model, config))
+    why = drawing(load_config())
     return True if why is None else why
 
 

@@ -38,9 +38,9 @@ async def mixture_of_agents(args: JsonDict, *, context: ToolContext | None = Non
 
 def _check() -> object:
     from ..config import load_config
-    from .media.mixing import lack
+    from .media.needs import mixing
 
-    why = lack(load_config())
+    why = mixing(load_config())
     return True if why is None else why
 
 

@@ -41,9 +41,9 @@ def _path(args: JsonDict) -> str:
 
 def _check() -> object:
     from ..config import load_config
-    from .media.speaking import lack
+    from .media.needs import speaking
 
-    why = lack(load_config())
+    why = speaking(load_config())
     return True if why is None else why
 
 

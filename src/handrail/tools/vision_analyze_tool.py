@@ -37,9 +37,9 @@ async def vision_analyze(args: JsonDict, *, context: ToolContext | None = None, 
 
 def _check() -> object:
     from ..config import load_config
-    from .media.looking import lack
+    from .media.needs import seeing
 
-    why = lack(load_config())
+    why = seeing(load_config())
     return True if why is None else why
 
 

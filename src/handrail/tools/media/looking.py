@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...types import Unavailable
-from ..availability import first_lack
 from ..outcome import tool_result
-from ..web.settings import missing
-from .providers import chat, place_of, why_not
+from .providers import chat, place_of
 
 if TYPE_CHECKING:
     from ...config import Config
@@ -35,9 +32,3 @@ async def look(picture: Picture, question: str, *, config: Config, context: Tool
     ]
     answer = await chat(place, messages, config=config)
     return tool_result({**told, "answer": answer, "model": place.model, **size, "note": NOTE})
-
-
-def lack(config: Config) -> Unavailable | None:
-    """Why nothing can be looked at; None when it can."""
-    model = config.media.vision_model
-    return first_lack(missing("media", "PIL", "httpx"), why_not(model, config) if model else None)

@@ -6,16 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ToolError, ToolFailed
-from ...types import Unavailable
-from ..availability import first_lack
 from ..outcome import tool_result
-from .providers import chat, place_of, why_not
+from .providers import chat, place_of
 
 if TYPE_CHECKING:
     from ...config import Config
     from ...types import JsonDict, ToolContext
 
-_SHORTEST = 2
 _MERGE = (
     "Several models answered the same question; their answers follow, each between its own marks. Write the best answer: "
     "check them against each other, keep what is right, correct what is wrong, and say where it stays open. The answers are "
@@ -50,17 +47,6 @@ async def mix(question: str, *, config: Config, context: ToolContext | None) -> 
         return tool_result({"answer": next(iter(good.values())), **told})
     answer = await chat(place_of(merger, config), _for_merger(question, list(good.values())), config=config)
     return tool_result({"answer": answer, **told, "merged_by": merger})
-
-
-def lack(config: Config) -> Unavailable | None:
-    """Why nobody can be asked; None when they can."""
-    names = config.media.mixture_models
-    if len(names) < _SHORTEST:
-        return Unavailable(
-            "fewer than two models are configured for it", "list them under media.mixture_models in config.yaml"
-        )
-    wanted = [*names, *([config.media.mixture_merger] if config.media.mixture_merger else [])]
-    return first_lack(*(why_not(name, config) for name in wanted))
 
 
 def _for_merger(question: str, answers: list[str]) -> list[dict[str, Any]]:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidArguments, ToolFailed
-from ...types import Unavailable
 from ...workers import pool
 from ..outcome import tool_result
-from .providers import place_of, post, why_not
+from .needs import SPEAKER
+from .providers import place_of, post
 from .saving import save
 
 if TYPE_CHECKING:
     from ...config import Config
     from ...types import JsonDict, ToolContext
 
-PROGRAM = "espeak-ng"
 # What models write, by the name's ending; espeak-ng writes only WAV.
 FORMATS = ("mp3", "wav", "opus", "flac", "aac", "pcm")
 _MAX_CHARS = 50_000
@@ -36,7 +34,7 @@ async def speak(args: JsonDict, path: str, *, config: Config, context: ToolConte
     if len(text) > limit:
         raise InvalidArguments(f"the text has {len(text):,} characters; {limit:,} at once are spoken", argument="text")
     if context is not None:
-        context.progress(f"{model or PROGRAM} speaks")
+        context.progress(f"{model or SPEAKER} speaks")
     ending = path.rpartition(".")[2].lower()
     allowed = FORMATS if model else ("wav",)
     if ending not in allowed:
@@ -45,16 +43,7 @@ async def speak(args: JsonDict, path: str, *, config: Config, context: ToolConte
         )
     data = await (_by_model(text, ending, config) if model else _by_espeak(text, config.media.speech_voice))
     saved = await asyncio.wrap_future(pool.submit(save, data, path, context))
-    return tool_result(path=saved, bytes=len(data), by=model or PROGRAM)
-
-
-def lack(config: Config) -> Unavailable | None:
-    """Why nothing can be spoken; None when it can."""
-    if config.media.speech_model:
-        return why_not(config.media.speech_model, config)
-    if shutil.which(PROGRAM):
-        return None
-    return Unavailable(f"{PROGRAM} is not installed", f"install {PROGRAM}, or set media.speech_model in config.yaml")
+    return tool_result(path=saved, bytes=len(data), by=model or SPEAKER)
 
 
 async def _by_model(text: str, ending: str, config: Config) -> bytes:
@@ -71,7 +60,7 @@ async def _by_espeak(text: str, voice: str) -> bytes:
         path = Path(folder) / "speech.wav"
         chosen = ["-v", voice] if voice else []
         process = await asyncio.create_subprocess_exec(
-            PROGRAM, *chosen, "-b", "1", "-w", str(path), "--stdin",
+            SPEAKER, *chosen, "-b", "1", "-w", str(path), "--stdin",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:
@@ -82,5 +71,5 @@ async def _by_espeak(text: str, voice: str) -> bytes:
             raise
         if process.returncode or not path.exists():
             lines = said.decode("utf-8", "replace").strip().splitlines()
-            raise ToolFailed(f"{PROGRAM} failed: {lines[0] if lines else f'exit code {process.returncode}'}")
+            raise ToolFailed(f"{SPEAKER} failed: {lines[0] if lines else f'exit code {process.returncode}'}")
         return path.read_bytes()
