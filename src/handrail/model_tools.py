@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from .config import Config
     from .plugins.loading import Plugins
-    from .protocols import Action, Approver
+    from .protocols import Action, Approver, Person
     from .runtime.concurrency import Batches
     from .runtime.schemas import Format
     from .tools.approval.gate import ApprovalGate
@@ -74,6 +74,7 @@ class Handrail:
             processes=self.processes,
             gate=_LateGate(self),
             approver=_absent(config),
+            person=_far_person(config),
         )
         self._definitions = Definitions(registry, self._toolsets)
         self._definitions.uses = _uses_before()
@@ -186,6 +187,15 @@ def _absent(config: Config) -> Approver | None:
     from .tools.approval.approvers import QueueApprover
 
     return QueueApprover()
+
+
+def _far_person(config: Config) -> Person | None:
+    """Who is asked where nobody is at the terminal."""
+    if not config.messages.person:
+        return None
+    from .tools.messages.person import FarPerson
+
+    return FarPerson(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
 
 
 _default: Handrail | None = None

@@ -244,8 +244,8 @@ class Toolbox(Protocol):
 class Person(Protocol):
     """Someone who can be asked a question."""
 
-    def ask(self, question: str, choices: Sequence[str]) -> str | None:
-        """Their answer; None when they are not there or do not answer."""
+    def ask(self, question: str, choices: Sequence[str]) -> str | Awaitable[str | None] | None:
+        """Their answer; None when they are not there or do not answer. An `async def` holds no thread, and can be cancelled."""
 
 
 class ModelReply(NamedTuple):
