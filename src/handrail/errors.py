@@ -123,11 +123,14 @@ class SchedulerRuns(HandrailError):
 
 
 class ModelError(HandrailError):
-    """What a model's server said instead of an answer. `retryable`: the same request may work later."""
+    """What a model's server said instead of an answer. `retryable`: the same request may work later; `too_long`: a shorter
+    one may work."""
 
-    def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, retryable: bool = False, retry_after: float | None = None, too_long: bool = False
+    ) -> None:
         super().__init__(message)
-        self.retryable, self.retry_after = retryable, retry_after
+        self.retryable, self.retry_after, self.too_long = retryable, retry_after, too_long
 
 
 class ConfigError(HandrailError, ValueError):

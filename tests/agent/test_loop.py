@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.agent import Agent
+from handrail.agent.budgets import Budgets
 from handrail.agent.events import (
     End,
     Event,
@@ -25,7 +26,6 @@ from handrail.agent.events import (
     TurnEnded,
     Usage,
 )
-from handrail.agent.loop import Budgets
 from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
 from handrail.errors import ModelError
 from handrail.model_tools import default

@@ -15,7 +15,7 @@ def open_runtime(*, yolo: bool = False) -> Handrail:
     from ..model_tools import default
     from .person import TerminalPerson
 
-    _log_as_notes()
+    log_as_notes()
     here = default()
     # Someone is there who sees the question and can answer it.
     here.runtime.person = TerminalPerson() if sys.stdin.isatty() and sys.stderr.isatty() else None
@@ -44,7 +44,7 @@ def _ask_at_terminal(here: Handrail) -> None:
     here.runtime.approver = at_terminal if otherwise is None else ChainApprover(at_terminal, otherwise)
 
 
-def _log_as_notes() -> None:
+def log_as_notes() -> None:
     import logging
 
     class Notes(logging.Handler):
@@ -53,6 +53,8 @@ def _log_as_notes() -> None:
 
     from .output import note
 
+    # What goes wrong with a server is told once, by us.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
     if not logging.root.handlers:
         logging.root.addHandler(Notes(logging.WARNING))
 

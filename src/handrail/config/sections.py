@@ -91,6 +91,23 @@ class TerminalConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CodeConfig:
+    """What bounds the scripts that call tools. They run where commands run."""
+
+    python: str = option("python3", "The Python that runs them, as the shell there finds it; 3.8 or newer.")
+    timeout: float = option(
+        300.0,
+        "Seconds that a script may take when the call does not say, without those that its tools take.",
+        exclusiveMinimum=0,
+        maximum=LONGEST_SECONDS,
+    )
+    max_timeout: float = option(
+        1800.0, "Seconds that a script may take at most.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    max_tool_calls: int = option(500, "Tools that one script may call.", minimum=0, maximum=LARGEST_COUNT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessesConfig:
     """How many background processes there may be, and how long one is remembered."""
 

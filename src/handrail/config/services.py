@@ -23,6 +23,12 @@ class McpServerConfig:
         "auto", "How to talk to it. auto: stdio for a command, http (streamable) for an address; sse is the old way."
     )
     headers: Mapping[str, str] = named("HTTP headers that every request carries.")
+    client_id: str = option("", "Who we are where the server wants a login (OAuth), if it does not let us register.")
+    client_secret: str = option("", "What belongs to client_id, if anything does. Write it as `${NAME}`.")
+    client_login: bool = option(False, "Log in as client_id with client_secret, with no person (client credentials).")
+    callback_port: int = option(
+        0, "Port of this machine that the login page leads back to. 0 takes any.", minimum=0, maximum=65535
+    )
     protocol: Literal["auto", "handshake"] = option(
         "auto", "auto asks which revision the server speaks; handshake does not ask, for servers that cannot bear it."
     )
@@ -63,3 +69,17 @@ class ModelConfig:
     max_model_calls: int = option(
         90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=LARGEST_COUNT
     )
+    input_price: float = option(
+        0.0, "US dollars for a million tokens that are sent, where the server tells no cost.", minimum=0
+    )
+    output_price: float = option(
+        0.0, "US dollars for a million tokens that are answered.", minimum=0, maximum=LARGEST_COUNT
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryConfig:
+    """OpenTelemetry spans for an agent's turns, model calls and tools."""
+
+    enabled: bool = option(False, "Send spans to where the OTEL_* variables say. Needs the extra `otel`.")
+    content: bool = option(False, "Put what was said, called and answered into the spans.")

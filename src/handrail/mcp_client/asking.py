@@ -74,28 +74,35 @@ async def _may(server: str, message: str, context: ToolContext) -> bool:
 
 
 def _filled(schema: JsonDict, message: str, context: ToolContext) -> JsonDict | None:
-    """The form's fields: a lone yes or no is what the approver said; anything else the person is asked. None: not answered."""
+    """The form's fields: a lone yes or no is what the approver said; anything else the person is asked. None: not answered.
+
+    Where there is nobody to ask, or nothing is said, the form's own default holds.
+    """
     fields: JsonDict = schema.get("properties", {})
     if len(fields) == 1 and all(field.get("type") == "boolean" for field in fields.values()):
         return dict.fromkeys(fields, True)
     content: JsonDict = {}
     for name, field in fields.items():
-        if context.person is None:
-            if name in schema.get("required", ()):
-                return None
-            continue
-        label = field.get("title") or field.get("description") or name
-        choices = [str(each) for each in field.get("enum", ())] or (
-            ["yes", "no"] if field.get("type") == "boolean" else []
-        )
-        said = context.person.ask(f"{safe_error(message)} — {safe_error(str(label))}", choices)
+        said = "" if context.person is None else context.person.ask(*_question(name, field, message))
         if said is None:
             return None
+        if not said:
+            if "default" in field:
+                content[name] = field["default"]
+            elif name in schema.get("required", ()):
+                return None
+            continue
         try:
             content[name] = _typed(said, str(field.get("type", "string")))
         except ValueError:
             return None
     return content
+
+
+def _question(name: str, field: JsonDict, message: str) -> tuple[str, list[str]]:
+    label = safe_error(str(field.get("title") or field.get("description") or name))
+    choices = ["yes", "no"] if field.get("type") == "boolean" else [str(each) for each in field.get("enum", ())]
+    return f"{safe_error(message)} — {label}", choices
 
 
 def _typed(said: str, kind: str) -> Any:

@@ -15,6 +15,7 @@ from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavai
 from ..safe_text import safe_error
 from .config import Server, expanded
 from .listing import Offer, list_offer
+from .oauth import LOGIN_SECONDS, Browse
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -55,7 +56,13 @@ class Connection:
     """Lives on the loop that runs `run`. All of its methods are called there."""
 
     def __init__(
-        self, server: Server, *, watchdog: Watchdog, asking: Asking, publish: Callable[[Server, Offer], Awaitable[None]]
+        self,
+        server: Server,
+        *,
+        watchdog: Watchdog,
+        asking: Asking,
+        publish: Callable[[Server, Offer], Awaitable[None]],
+        browse: Browse | None = None,
     ) -> None:
         self.server = server
         self.state = State.NEW
@@ -65,6 +72,7 @@ class Connection:
         self._watchdog = watchdog
         self._asking = asking
         self._publish = publish
+        self._browse = browse
         self._client: Client | None = None
         self._process: Process | None = None
         self._changed = asyncio.Event()  # replaced at every change of state
@@ -77,6 +85,11 @@ class Connection:
         self._retry_at = 0.0
         self._in_flight = 0
         self._last_used = time.monotonic()
+
+    @property
+    def connect_seconds(self) -> float:
+        """How long connecting may take. A person who logs in needs longer than a server."""
+        return self.server.settings.connect_timeout + (LOGIN_SECONDS if self._browse else 0)
 
     def status(self) -> Status:
         return Status(self.state, self.error, self.protocol, len(self.offer.tools))
@@ -106,7 +119,7 @@ class Connection:
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(self.server.settings.connect_timeout) as self._connecting:
+                async with asyncio.timeout(self.connect_seconds) as self._connecting:
                     client = await stack.enter_async_context(self._opened())
                     self.offer = await list_offer(client, self.server.settings)
                     await self._publish(self.server, self.offer)
@@ -150,7 +163,7 @@ class Connection:
             )
         from .http import http_transport
 
-        return http_transport(self.server, settings)
+        return http_transport(self.server, settings, self._browse)
 
     def _started(self, process: Process) -> None:
         self._process = process
@@ -295,8 +308,8 @@ class Connection:
     def _explained(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
             why = f"it did not answer within {self.server.settings.connect_timeout:g} s"
-        elif isinstance(error, ConfigError | ToolError):
-            return str(error)
+        elif isinstance(first := _first(error), ConfigError | ToolError):
+            return str(first)
         else:
             why = _text(error)
         process = self._process
@@ -314,8 +327,13 @@ async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> Non
             waiter.cancel()
 
 
-def _text(error: BaseException) -> str:
+def _first(error: BaseException) -> BaseException:
     """Of a group, the first that it holds: the SDK wraps what went wrong in as many groups as it has tasks."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def _text(error: BaseException) -> str:
+    error = _first(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -15,6 +15,7 @@ from .asking import Asking
 from .config import Server
 from .connection import Connection, State, Status
 from .listing import Offer
+from .oauth import Browse
 from .watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ CLOSE_SECONDS = 8.0
 class McpConnections:
     """Connects in the background. `on_offer` is told, on a worker thread, what a server offers: at first and at every change."""
 
-    def __init__(self, servers: Sequence[Server], *, on_offer: OnOffer) -> None:
+    def __init__(self, servers: Sequence[Server], *, on_offer: OnOffer, browse: Browse | None = None) -> None:
         self.servers = {server.name: server for server in servers}
         self._on_offer = on_offer
+        self._browse = browse
         self._watchdog = Watchdog()
         self._asking = Asking()
         self._connections: dict[str, Connection] = {}
@@ -53,7 +55,9 @@ class McpConnections:
             server = self.servers[name]
             if name in self._tasks or server.problem or not server.settings.enabled:
                 continue
-            connection = Connection(server, watchdog=self._watchdog, asking=self._asking, publish=self._publish)
+            connection = Connection(
+                server, watchdog=self._watchdog, asking=self._asking, publish=self._publish, browse=self._browse
+            )
             self._connections[name] = connection
             self._tasks[name] = asyncio.ensure_future(connection.run())
 

@@ -89,8 +89,8 @@ class Runner:
 
     def _by_agent(self, job: Job, toolsets: tuple[str, ...], without: tuple[str, ...], cancel: CancelToken) -> str:
         from ..agent.agent import Agent
+        from ..agent.budgets import Budgets
         from ..agent.events import End
-        from ..agent.loop import Budgets
         from ..agent.models.resolve import build
         from ..store.sessions import SessionStore
 

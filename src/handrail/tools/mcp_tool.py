@@ -14,6 +14,7 @@ from ..mcp_client.config import Server
 from ..mcp_client.convert import prompt_of, resource_of, result_of
 from ..mcp_client.listing import Listed, Offer
 from ..mcp_client.manager import McpConnections
+from ..mcp_client.oauth import Browse
 from ..mcp_client.pins import Pins
 from ..protocols import Action, ActionKind
 from ..types import JsonDict, ToolContext, Unavailable
@@ -47,10 +48,15 @@ def discover_mcp_tools(
 
 
 class McpTools:
-    """The servers' tools in a registry, kept as the servers have them."""
+    """The servers' tools in a registry, kept as the servers have them.
 
-    def __init__(self, servers: Sequence[Server], into: ToolRegistry = registry) -> None:
-        self.connections = McpConnections(servers, on_offer=self._take)
+    With `browse`, which shows a page to the person, a server that wants a login gets one.
+    """
+
+    def __init__(
+        self, servers: Sequence[Server], into: ToolRegistry = registry, *, browse: Browse | None = None
+    ) -> None:
+        self.connections = McpConnections(servers, on_offer=self._take, browse=browse)
         self.doubts: dict[str, dict[str, str]] = {}
         self._registry = into
         self._names: dict[str, set[str]] = {}

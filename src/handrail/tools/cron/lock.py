@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...config import state_dir
 from ...errors import SchedulerRuns
-from ...store.owners import is_alive, owner
+from ...owners import is_gone, pid_of, this_runtime
 
 _LOCK, _WHO = "scheduler.lock", "scheduler.who"
 
@@ -25,7 +25,7 @@ def as_scheduler() -> Iterator[None]:
     except filelock.Timeout:
         raise SchedulerRuns(f"a scheduler runs already (process {scheduler_pid() or 'unknown'})") from None
     try:
-        (folder / _WHO).write_text(owner())
+        (folder / _WHO).write_text(this_runtime())
         yield
     finally:
         (folder / _WHO).unlink(missing_ok=True)
@@ -36,6 +36,6 @@ def scheduler_pid() -> int | None:
     """The process that is the scheduler now; None when there is none."""
     try:
         who = (state_dir() / _WHO).read_text()
-        return int(who.partition(":")[0]) if is_alive(who) else None
-    except (OSError, ValueError):
+        return None if is_gone(who) else pid_of(who)
+    except (OSError, ValueError, IndexError):
         return None
