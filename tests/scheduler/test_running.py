@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ from handrail.store.jobs import Job, JobState, RunState, Work
 from handrail.store.sessions import SessionStore
 from handrail.testing import ModelReply, call
 from handrail.testing.model_server import ModelServer
-from handrail.tools.registry import ToolRegistry, registry
+from handrail.tools.registry import ToolRegistry
 from handrail.types import CancelToken
 
-from ..support import parameters
+from ..tools.messages.conftest import Posted
 
 
 def _job(**work: Any) -> Job:
@@ -130,36 +131,29 @@ def test_another_way_to_run_prompts_can_be_given(home: Path) -> None:
 
 
 @pytest.fixture
-def sent(default_registry: ToolRegistry) -> list[dict[str, Any]]:
-    """A stand-in for the tool that sends messages, which fails for the target `nowhere`."""
-    messages: list[dict[str, Any]] = []
-
-    def send(args: dict[str, Any], **_: Any) -> str:
-        if args["target"] == "nowhere":
-            raise ValueError("no such target")
-        messages.append(args)
-        return "{}"
-
-    text = {"type": "string"}
-    schema = {"description": "Send.", "parameters": parameters(["target", "message"], target=text, message=text)}
-    registry.deregister("send_message")
-    registry.register(name="send_message", toolset="messaging", schema=schema, handler=send)
-    return messages
+def me(posted: Posted, target: Callable[..., None]) -> Posted:
+    """A target `me`, which is a server of ours."""
+    target("me", kind="webhook", url=f"{posted.url}/in")
+    model_tools.reset()
+    return posted
 
 
-def test_what_a_run_gave_is_delivered_failures_too(sent: list[dict[str, Any]], home: Path) -> None:
+def test_what_a_run_gave_is_delivered_failures_too(me: Posted) -> None:
     ended = _run(default(), tool="terminal", arguments={"command": "echo hello"}, deliver="me")
     assert ended.delivered == "sent to me"
     _run(default(), tool="read_file", arguments={"path": "/absent"}, deliver="me")
-    assert [message["target"] for message in sent] == ["me", "me"]
-    assert "hello" in sent[0]["message"]
-    assert "[failed]" in sent[1]["message"]
+    worked, failed = me.bodies()
+    assert worked["subject"] == "the job"
+    assert "hello" in worked["text"]
+    assert failed["text"].startswith("[failed]")
 
 
-def test_a_message_that_cannot_be_sent_does_not_make_the_run_fail(sent: list[dict[str, Any]], home: Path) -> None:
-    ended = _run(default(), tool="terminal", arguments={"command": "echo hello"}, deliver="nowhere")
-    assert ended.state is RunState.OK
-    assert "no such target" in ended.delivered
+def test_a_message_that_cannot_be_sent_does_not_make_the_run_fail(me: Posted) -> None:
+    for name in ("nowhere", "me"):
+        me.answers.append((400, {"error": "no"}))
+        ended = _run(default(), tool="terminal", arguments={"command": "echo hello"}, deliver=name)
+        assert ended.state is RunState.OK
+        assert ended.delivered.startswith(f"not sent to {name}: ")
 
 
 def test_without_the_tool_that_sends_it_is_noted(default_registry: ToolRegistry, home: Path) -> None:

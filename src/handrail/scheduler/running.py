@@ -131,7 +131,7 @@ class Runner:
             return ended._replace(delivered=f"not sent to {target}: the tool {_SEND} is not there")
         text = ended.output if ended.state is RunState.OK else f"[{ended.state.value}] {ended.error}\n{ended.output}"
         cut = text[:_MAX_DELIVERED_CHARS] + ("…" if len(text) > _MAX_DELIVERED_CHARS else "")
-        message = f"{job.name}:\n{cut.strip() or '(nothing)'}"
-        outcome = self._here.runtime.handle(_SEND, {"target": target, "message": message}, f"cron-{job.id}")
+        message = {"target": target, "subject": job.name, "message": cut.strip() or "(nothing)"}
+        outcome = self._here.runtime.handle(_SEND, message, f"cron-{job.id}")
         failure = error_of(outcome)
         return ended._replace(delivered=f"not sent to {target}: {failure['error']}" if failure else f"sent to {target}")
