@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from ..support import wait_until
-from .sshd import _free_port
+from .sshd import free_port
 from .tenants import Services, Tenant
 
 PAGES = [
@@ -65,7 +65,7 @@ class SearxServer:
     def start(self) -> dict[str, Any]:
         index = ThreadingHTTPServer(("127.0.0.1", 0), _Index)
         threading.Thread(target=index.serve_forever, daemon=True).start()
-        port = _free_port()
+        port = free_port()
         settings = self._folder / "settings.yml"
         subprocess.run(
             ["/usr/bin/python3", "-c", _SETTINGS, str(port), str(index.server_port), str(settings)], check=True

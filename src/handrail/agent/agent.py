@@ -20,7 +20,7 @@ from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore
 from ..types import CancelToken, JsonDict
 from .asking import Asking
 from .budgets import DEFAULT_BUDGETS, Budgets
-from .calling import Calling, Listener
+from .calling import Calling, Listener, Run
 from .conversation import Conversation
 from .delegation import MAX_DEPTH, delegate
 from .events import Event, Notice, ToolStarted, TurnEnded
@@ -42,8 +42,8 @@ _NAME = "handrail"
 class Agent:
     """One session of one agent. Close it to end what it runs. `session` None begins a new one.
 
-    `environment` says where its commands run, as `register_task_env_overrides` does; `label` is what a person is told when a
-    child agent wants something of them.
+    `environment` says where its commands run, as `register_task_env_overrides` does; `play` answers calls in place of the
+    tools; `label` is what a person is told when a child agent wants something of them.
     """
 
     def __init__(  # noqa: PLR0913  each is a part that can be exchanged
@@ -62,6 +62,7 @@ class Agent:
         memory: Memory | None = None,
         environment: Mapping[str, Any] | None = None,
         telemetry: Telemetry | None = None,
+        play: Run | None = None,
         depth: int = 0,
         parent: str | None = None,
         label: str = "",
@@ -88,7 +89,15 @@ class Agent:
         self.loop = Loop(
             Asking(self.models),
             Conversation(store, info),
-            Calling(handrail, store, info.id, state=self, toolsets=(toolsets, without), telemetry=self.telemetry),
+            Calling(
+                handrail,
+                store,
+                info.id,
+                state=self,
+                toolsets=(toolsets, without),
+                telemetry=self.telemetry,
+                play=play,
+            ),
             system=lambda: prompt,
             shorten=self.shortening,
             news=self._news,

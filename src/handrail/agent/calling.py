@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import StoreError, UnknownTool
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from ..store.sessions import SessionStore
 
 Listener = Callable[[Event], object]
+Run = Callable[..., Awaitable[list[JsonDict]]]
 
 
 class Calling:
-    """The calls of one session. `toolsets` are what is enabled (None: all) and what is not."""
+    """The calls of one session. `toolsets` are what is enabled (None: all) and what is not. `play` answers calls in place of
+    the tools, as `Batches.run` would."""
 
     def __init__(
         self,
@@ -39,9 +41,11 @@ class Calling:
         state: AgentState,
         toolsets: tuple[Sequence[str] | None, Sequence[str]],
         telemetry: Telemetry,
+        play: Run | None = None,
     ) -> None:
         self._handrail, self._store, self._session, self._state = handrail, store, session, state
         self.toolsets, self.telemetry = toolsets, telemetry
+        self._play = play
         self._guard = LoopGuard()
 
     def tools(self) -> list[JsonDict]:
@@ -75,7 +79,7 @@ class Calling:
             event = ToolProgress(news.tool_call_id, news.tool, news.message, news.fraction)
             loop.call_soon_threadsafe(told.listener, event)
 
-        return await self._handrail.batches.run(
+        return await (self._play or self._handrail.batches.run)(
             calls,
             timeout=self._limit(calls),
             task_id=self._session,

@@ -70,7 +70,10 @@ class ModelConfig:
         90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=LARGEST_COUNT
     )
     input_price: float = option(
-        0.0, "US dollars for a million tokens that are sent, where the server tells no cost.", minimum=0
+        0.0,
+        "US dollars for a million tokens that are sent, where the server tells no cost.",
+        minimum=0,
+        maximum=LARGEST_COUNT,
     )
     output_price: float = option(
         0.0, "US dollars for a million tokens that are answered.", minimum=0, maximum=LARGEST_COUNT

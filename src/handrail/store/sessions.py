@@ -205,7 +205,8 @@ class SessionStore:
         return made
 
     def messages(self, session_id: str, *, hidden: bool = False) -> list[StoredMessage]:
-        """The conversation in its order, with what it shares with the session that it was branched from."""
+        """The conversation in its order, with what it shares with the session that it was branched from. `hidden`: all that
+        was ever said in it, each once, also what was undone or summarised."""
         return self._messages(self._info(session_id), None, hidden=hidden)
 
     def _messages(self, info: SessionInfo, until: int | None, *, hidden: bool) -> list[StoredMessage]:
@@ -214,10 +215,11 @@ class SessionStore:
         if info.branched_at is not None and info.parent is not None:
             common = info.branched_at if until is None else min(until, info.branched_at)
             found = self._messages(self._info(info.parent), common, hidden=hidden)
+        last = _NO_MESSAGE if until is None else until
         rows = self._database.rows(
-            "SELECT id, session, at, body FROM messages WHERE session = ? AND (hidden = 0 OR hidden >= ? OR ?) AND id <= ? "
-            "ORDER BY id",
-            (info.id, _NO_MESSAGE if until is None else until, hidden, _NO_MESSAGE if until is None else until),
+            "SELECT id, session, at, body FROM messages WHERE session = ? AND id <= ? AND "
+            "CASE WHEN ? THEN copy = 0 ELSE hidden = 0 OR hidden >= ? END ORDER BY id",
+            (info.id, last, hidden, last),
         )
         return [*found, *(StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"])) for row in rows)]
 
