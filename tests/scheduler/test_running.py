@@ -111,7 +111,7 @@ def test_an_agents_run_is_not_given_the_tool_that_makes_jobs_and_cannot_call_it(
         ended = _run(_asking(model, home), prompt="Do it again and again.", cwd=str(tmp_path))
     assert ended.output == "I could not."
     assert "cronjob" not in [tool["function"]["name"] for tool in model.requests[0]["tools"]]
-    assert "not among the tools" in json.dumps(model.requests[1]["messages"][-1])
+    assert "none of your tools" in json.dumps(model.requests[1]["messages"][-1])
     assert not (home / "state" / "jobs.db").exists()
 
 
