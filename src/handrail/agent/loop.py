@@ -115,7 +115,8 @@ class Loop:
                 listener(Notice("the answer reached the longest that the model may write"))
             if not message.get("tool_calls"):
                 return turn.ended(End.ANSWERED)
-            self.conversation.add(await self.calling.run(message["tool_calls"], self._stop, listener))
+            results, calls = await self.calling.run(message["tool_calls"], self._stop, listener)
+            self.conversation.add(results, calls=calls)
             if self._stop.cancelled:
                 raise Interrupted
             self._tell_news(first=False)
