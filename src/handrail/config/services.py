@@ -25,7 +25,6 @@ class McpServerConfig:
     headers: Mapping[str, str] = named("HTTP headers that every request carries.")
     client_id: str = option("", "Who we are where the server wants a login (OAuth), if it does not let us register.")
     client_secret: str = option("", "What belongs to client_id, if anything does. Write it as `${NAME}`.")
-    client_login: bool = option(False, "Log in as client_id with client_secret, with no person (client credentials).")
     callback_port: int = option(
         0, "Port of this machine that the login page leads back to. 0 takes any.", minimum=0, maximum=65535
     )
