@@ -72,6 +72,7 @@ class Handrail:
             approver=_absent(config),
         )
         self._definitions = Definitions(registry, self._toolsets)
+        self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = self._find_mcp_servers()
 
@@ -84,6 +85,11 @@ class Handrail:
     def definitions(self) -> Definitions:
         self._start_mcp()
         return self._definitions
+
+    def chosen_toolsets(self) -> tuple[list[str] | None, list[str]]:
+        """What the configuration offers a model: the sets that are enabled (None: all), and those that are disabled."""
+        tools = self.config.tools
+        return None if tools.enabled_toolsets is None else list(tools.enabled_toolsets), list(tools.disabled_toolsets)
 
     def _find_mcp_servers(self) -> McpTools | None:
         """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
@@ -205,10 +211,9 @@ def get_tool_definitions(
 ) -> list[JsonDict]:
     """The tools that a model may be shown now. Neither list given: what the configuration says, or else everything."""
     here = default()
-    if enabled_toolsets is None and here.config.tools.enabled_toolsets is not None:
-        enabled_toolsets = list(here.config.tools.enabled_toolsets)
-    if disabled_toolsets is None:
-        disabled_toolsets = list(here.config.tools.disabled_toolsets)
+    enabled, disabled = here.chosen_toolsets()
+    enabled_toolsets = enabled if enabled_toolsets is None else enabled_toolsets
+    disabled_toolsets = disabled if disabled_toolsets is None else disabled_toolsets
     return here.definitions.list(enabled_toolsets, disabled_toolsets, quiet=quiet_mode, format=format)
 
 
@@ -222,7 +227,8 @@ def handle_function_call(
 ) -> Outcome:
     """Run one call of a model and give back the text for it. `args` may be a dict or the JSON text that the model wrote.
 
-    `more`: tool_call_id, cancel (a CancelToken), on_progress (called with Progress), agent.
+    `more`: tool_call_id, cancel (a CancelToken), on_progress (called with Progress), agent, and enabled_tools: the names of
+    all the tools that this model was given, if they are others than those that the configuration gives.
     """
     return (_default or default()).runtime.handle(name, args, task_id, user_task, session_id, **more)
 
@@ -242,7 +248,7 @@ async def ahandle_function_call(
 def run_tool_calls(tool_calls: Any, task_id: str | None = None, **more: Any) -> list[JsonDict]:
     """Run the calls of a model's message, together where that is safe, and give back the tool messages in its order.
 
-    `more`: session_id, user_task, cancel, on_progress, agent, and `timeout` in seconds for the whole batch.
+    `more`: session_id, user_task, cancel, on_progress, agent, enabled_tools, and `timeout` in seconds for the whole batch.
     """
     here = default()
     # The batch ends itself; this limit only says how long a caller inside a running loop may be held.

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from handrail.config import PluginConfig
+from handrail.config.entry_points import entry_points
+from handrail.config.project import project_folder
 from handrail.config.trust import Trust
 from handrail.plugins.loading import State, trust_plugin
-from handrail.plugins.sources import Source, entry_points, find_plugins, project_folder
+from handrail.plugins.sources import Source, find_plugins
 
 from .conftest import Bench
 

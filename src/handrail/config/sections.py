@@ -91,6 +91,23 @@ class TerminalConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CodeConfig:
+    """What bounds the scripts that call tools. They run where commands run."""
+
+    python: str = option("python3", "The Python that runs them, as the shell there finds it; 3.8 or newer.")
+    timeout: float = option(
+        300.0,
+        "Seconds that a script may take when the call does not say, without those that its tools take.",
+        exclusiveMinimum=0,
+        maximum=LONGEST_SECONDS,
+    )
+    max_timeout: float = option(
+        1800.0, "Seconds that a script may take at most.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    max_tool_calls: int = option(500, "Tools that one script may call.", minimum=0, maximum=LARGEST_COUNT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessesConfig:
     """How many background processes there may be, and how long one is remembered."""
 
@@ -222,3 +239,28 @@ class ApprovalRuleConfig:
     pattern: str = option("", "Instead of uses, a regular expression for the words of a command line.")
     match: tuple[str, ...] = option((), "Commands that the rule must find; checked when the configuration is read.")
     spare: tuple[str, ...] = option((), "Commands like those that it must not find.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillsConfig:
+    """Which skills a model is told of."""
+
+    folders: tuple[str, ...] = option((), "Folders with skills of yours, besides `skills` beside config.yaml.")
+    disabled: tuple[str, ...] = option((), "Names of skills that no model is told of.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConfig:
+    """What scheduled jobs may take, and what is kept of them."""
+
+    timezone: str = option("", "Time zone of jobs that name none, such as Europe/Berlin. Empty is the machine's own.")
+    max_parallel: int = option(3, "Jobs that run at once.", minimum=1, maximum=LARGEST_COUNT)
+    timeout: float = option(
+        1800.0, "Seconds that one run may take when the job does not say.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    max_output_chars: int = option(
+        100_000, "Characters that are kept of what a run gave.", minimum=1000, maximum=LARGEST_SIZE
+    )
+    keep_runs: int = option(20, "Runs of each job that are remembered.", minimum=1, maximum=LARGEST_COUNT)
+    max_jobs: int = option(200, "Jobs that there may be.", minimum=1, maximum=LARGEST_COUNT)
+    jobs_may_schedule: bool = option(False, "Give the runs of jobs the tool cronjob, so that jobs can make jobs.")

@@ -68,3 +68,20 @@ class ModelConfig:
     max_model_calls: int = option(
         90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=LARGEST_COUNT
     )
+    input_price: float = option(
+        0.0,
+        "US dollars for a million tokens that are sent, where the server tells no cost.",
+        minimum=0,
+        maximum=LARGEST_COUNT,
+    )
+    output_price: float = option(
+        0.0, "US dollars for a million tokens that are answered.", minimum=0, maximum=LARGEST_COUNT
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryConfig:
+    """OpenTelemetry spans for an agent's turns, model calls and tools."""
+
+    enabled: bool = option(False, "Send spans to where the OTEL_* variables say. Needs the extra `otel`.")
+    content: bool = option(False, "Put what was said, called and answered into the spans.")

@@ -69,6 +69,14 @@ class Definitions:
             self._keep(self._listings, key, marshal.dumps(definitions))
             return definitions
 
+    def names(self, enabled: Iterable[str] | None = None, disabled: Iterable[str] | None = None) -> frozenset[str]:
+        """The names of all that `list` gives, and of what it left out to be searched for. Raises UnknownToolset."""
+        selection = self._selection(
+            (self._registry.generation, None if enabled is None else tuple(enabled), tuple(disabled or ()))
+        )
+        missing = self._registry.availability.unavailable(selection.checked)
+        return frozenset(entry.name for entry in selection.entries) - missing.keys()
+
     def _selection(self, chosen: tuple[int, tuple[str, ...] | None, tuple[str, ...]]) -> _Selection:
         known = self._selections.get(chosen)
         if known is not None:

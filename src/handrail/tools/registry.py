@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from ..async_bridge import is_being_cancelled, run_async
+from ..async_bridge import is_being_cancelled, is_cancellation, run_async
 from ..errors import NeedsAgent, ToolUnavailable, UnknownTool
 from ..suggest import nearest
 from .availability import Availability, CheckFn
@@ -359,7 +358,7 @@ class ToolRegistry:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
-            if isinstance(error, CancelledError) and is_being_cancelled():
+            if is_cancellation(error) and is_being_cancelled():
                 raise
             return failure_outcome(error)
 

@@ -128,7 +128,7 @@ def try_server(name: Name, as_json: options.Json = False) -> None:
 @group.command("tools")
 def tools(name: Name, as_json: options.Json = False) -> None:
     """List a server's tools as the server describes them, and which of them need your trust."""
-    from ...mcp_client.suspicion import made_visible
+    from ...suspicion import made_visible
     from ...tools.mcp_tool import tool_name
     from ..output import emit_json, emit_table
 

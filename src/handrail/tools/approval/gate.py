@@ -213,4 +213,5 @@ def _request(left: Sequence[Open], context: ToolContext, *, expires_at: float) -
         concerns=tuple(concerns),
         offers=tuple(Decision) if lasts else (Decision.ONCE, Decision.DENY),
         expires_at=expires_at,
+        asker=str(getattr(context.agent, "label", "")),
     )

@@ -17,6 +17,11 @@ SYSTEM_ROOTS = frozenset(
 )
 TEMP = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")
 CONFIG = re.compile(r"/(?:etc|boot|bin|sbin|lib\w*|usr(?!/local(?:/|$)|/src(?:/|$))|System|Library|private/etc)(?:/|$)")
+# A program of this name in front of the system's own is run instead of it.
+SHADOWING = re.compile(
+    r"/usr/local/s?bin/(?:sudo|su|doas|ssh|scp|sshd|login|passwd|ls|cat|ps|top|rm|cp|mv|sh|bash|zsh|env|grep|find|sed|awk|"
+    r"curl|wget|git|gpg|systemctl|service|mount|chmod|chown|kill|id|who|w|netstat|ss|apt|apt-get|dnf|yum|crontab|python3?)"
+)
 STARTUP_DIRS = tuple(
     (
         "/etc/profile /etc/bash.bashrc /etc/bashrc /etc/zsh /etc/environment /etc/cron /etc/anacrontab "
@@ -89,7 +94,7 @@ STARTUP = tuple(
         "~/.pythonrc* ~/.npmrc ~/.config/pip/pip.conf ~/.pip/pip.conf ~/.pypirc ~/.curlrc ~/.wgetrc "
         "~/.gdbinit ~/.lldbinit ~/.tmux.conf ~/.screenrc ~/.config/environment.d/* "
         "~/.config/plasma-workspace/* ~/.config/hypr/* ~/.config/sway/* ~/.config/i3/* ~/.irbrc "
-        "~/.Rprofile ~/.local/bin/sudo"
+        "~/.Rprofile ~/.local/bin/sudo ~/.local/lib/python*/site-packages/*customize.py ~/.local/lib/python*/site-packages/*.pth"
     ).split()
 )
 HISTORY = tuple(

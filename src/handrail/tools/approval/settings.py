@@ -43,7 +43,7 @@ class Settings:
     """
 
     def __init__(self, config: Config | None = None, *, path: Path | None = None, yolo: bool = False) -> None:
-        self._path, self._yolo = path, yolo
+        self._path, self._yolo, self._unattended = path, yolo, False
         self._lock = threading.Lock()
         self._read = self._read_anew(self._look(), config or Config())
 
@@ -72,6 +72,12 @@ class Settings:
         """Ask nobody from now on: `--yolo`."""
         with self._lock:
             self._yolo = True
+            self._read = self._read_anew(self._look(), self._read.config)
+
+    def leave_unattended(self) -> None:
+        """Nobody watches from now on: what would ask is not let pass by a mode, nor decided by a model."""
+        with self._lock:
+            self._unattended = True
             self._read = self._read_anew(self._look(), self._read.config)
 
     @property
@@ -110,6 +116,8 @@ class Settings:
             if self._path is not None:
                 config = load_config(self._path)
             policy = read_policy(config, yolo=self._yolo)
+            if self._unattended:
+                policy = policy._replace(asks=None, smart=False)
         except ConfigError as error:
             return _Read(stamp, config, error)
         return _Read(stamp, config, strictest(policy) if self.is_inside else policy)

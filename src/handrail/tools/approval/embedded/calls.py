@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..shell.languages import SHELLS
 from ..shell.values import UNKNOWN
 from .arguments import arguments
 from .call_table import ARGV, KINDS, QUALIFIERS, SHELL
@@ -26,10 +27,10 @@ _FETCHES = re.compile(
     r"urlopen|request|curl|wget)\b"
 )
 _PRIVATE = re.compile(
-    r"process\.env\b(?!\.)|\bENV\.(?:to_h|to_a|inspect|map)|%ENV|\$_ENV|getenv\(\s*\)|/\.ssh/|/\.aws/|/etc/shadow|\.env['\"]|id_rsa"
+    r"process\.env\b(?!\.)|\bENV\.(?:to_h|to_a|inspect|map)|%ENV|\$_ENV|getenv\(\s*\)|/\.ssh/|/\.aws/|/etc/(?:shadow|passwd)|\.env['\"]|id_rsa"
 )
 _SENDS = re.compile(
-    r"(?i)\b(?:fetch|axios|https?\.request|Net::HTTP|curl_exec|LWP|HTTP::Tiny|post|request|sendBeacon)\b"
+    r"(?i)\b(?:fetch|axios|https?\.request|Net::HTTP|curl_exec|LWP|HTTP::Tiny|post|request|sendBeacon|https?['\"]?\)?\.get)\b"
 )
 _MAPS_UNLINK = re.compile(
     r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
@@ -52,6 +53,7 @@ _LAST_NAMES = {
     | {_CHAIN.split(name)[-1] for name in f"{SHELL.get(language, '')} {ARGV.get(language, '')}".split()}
     for language in {*SHELL, *ARGV}
 }
+_SHELL_PROGRAMS = frozenset(f"{folder}{shell}" for folder in ("", "/bin/", "/usr/bin/") for shell in SHELLS)
 _ALONE_UNCLEAR = frozenset(("rm", "rmdir", "remove"))
 _LISTS_OF_WORDS = frozenset(("perl", "ruby", "r", "elixir", "scheme"))
 
@@ -160,6 +162,8 @@ def _shell(host: Host, call: Call, *, parenthesised: bool) -> None:
 def _run(host: Host, call: Call) -> None:
     if call.arguments and call.first is None:
         host.find("code.exec_computed")
+    elif call.first in _SHELL_PROGRAMS and not call.known[1:]:
+        host.run(call.first)
     elif call.arguments:
         host.run(*(UNKNOWN if argument is None else _interpolated(argument) for argument in call.arguments))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ..shell.values import Arg, Taint
+from ..shell.secret_names import secret_taints
+from ..shell.values import UNKNOWN, Arg, Taint
 from .command import Command
 from .targets import read
 
@@ -16,13 +17,23 @@ _KNOWN_INDEX = re.compile(
     r"|https?://(?:localhost|127\.0\.0\.1)(?:[:/]|$)"
 )
 _INDEX_OPTION = re.compile(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
+_NAMES_FILE = re.compile(r"[./]\w")
 _METHODS = ("-X", "--request", "--method")
 _DELETING_URL = re.compile(
     r"(?i)_delete_by_query|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|"
     r"$)|/_shutdown|/actuator/(?:shutdown|restart)|query=\W*(?:drop|truncate|delete)\b"
 )
-_SECRET_WORDS = re.compile(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN .*KEY")
-_SECRET_VARIABLE = re.compile(r"(?i)(?:SECRET|TOKEN|PASSW|API_?KEY|PRIVATE_?KEY|CREDENTIAL)")
+_SECRET_WORDS = re.compile(
+    r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN .*(?:KEY|PRIVATE)"
+)
+_LOGIN_OPTIONS = frozenset(
+    "-H --header -u --user -U --proxy-user --oauth2-bearer -b --cookie --pass -a --auth --password --http-password "
+    "--ftp-password --proxy-password -K --config".split()
+)
+_LOGIN_FIELD = re.compile(
+    rf"(?i)(?:pass|secret|token|key|auth|credential|assertion|code)[\w-]*[\"']?\s*[=:]+\s*[\"']?{UNKNOWN}"
+)
+_USER_OF_URL = re.compile(rf"//[^/@]*{UNKNOWN}[^/@]*@")
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _BROAD = frozenset(("home-root", "root", "system-root", "home"))
 # Options whose value names a key or a certificate that is used, not sent.
@@ -74,11 +85,17 @@ def untrusted_index(command: Command, _: str) -> bool:
     return any(_URL.match(value) and not _KNOWN_INDEX.match(value) for value in values)
 
 
+def untrusted_setting(command: Command, _: str) -> bool:
+    """A setting after which packages come from an index that is not the usual one."""
+    return any(_URL.match(operand) and not _KNOWN_INDEX.match(operand) for operand in command.operands)
+
+
 def downloaded(command: Command, _: str) -> bool:
     """An operand is a file that this very command fetched."""
     return any(
         (content := command.file(operand)) is not None and Taint.NETWORK in content.taints
         for operand in command.operands
+        if _NAMES_FILE.search(operand)
     )
 
 
@@ -166,6 +183,36 @@ def sends_secret(command: Command, _: str) -> bool:
     return _secret_paths(command, _sent(command))
 
 
+def sends_private(command: Command, _: str) -> bool:
+    """A secret of the environment, the list of users or a database's content goes out, not to log in with it."""
+    stdin = command.stdin
+    if stdin is not None and Taint.PRIVATE in stdin.taints:
+        reads = command.name not in ("curl", "wget") or any(
+            arg.endswith(("@-", "=-")) or arg == "-" for arg in command.args
+        )
+        if reads:
+            return True
+    before = Arg("")
+    for arg in command.args:
+        if Taint.PRIVATE in arg.taints and before not in _LOGIN_OPTIONS and arg.partition("=")[0] not in _LOGIN_OPTIONS:
+            in_url = "://" in arg or "/" in arg
+            if not (_USER_OF_URL.search(arg) if in_url else _LOGIN_FIELD.search(arg)):
+                return True
+        before = arg
+    return False
+
+
+def in_broad_directory(command: Command, _: str) -> bool:
+    return not command.has(("-d", "--directory")) and not command.classes(command.cwd).isdisjoint(
+        ("root", "home-root", "system-root")
+    )
+
+
+def names_secret(command: Command, _: str) -> bool:
+    """An operand is the name of a variable that holds a secret."""
+    return any(secret_taints(operand) for operand in command.operands)
+
+
 def _credential_is_header(command: Command) -> bool:
     """A token used to log in: it stands in a header or as the user, not in what is sent."""
     tainted = [arg for arg in command.args if Taint.CREDENTIAL in arg.taints]
@@ -179,6 +226,7 @@ def _credential_is_header(command: Command) -> bool:
 
 def _sent(command: Command) -> Iterator[Arg]:
     args = command.args
+    pieces = r"[@=<;,:]" if command.name == "socat" else r"[@=<;,]"
     keys = _KEY_OPTIONS - _SENT_BY.get(command.name, frozenset())
     for place, arg in enumerate(args):
         before = args[place - 1] if place else ""
@@ -186,7 +234,7 @@ def _sent(command: Command) -> Iterator[Arg]:
             continue
         if arg.partition("=")[0] in keys:
             continue
-        yield from (Arg(piece) for piece in re.split(r"[@=<;,]", arg) if piece) if re.search(r"[@=<]", arg) else (arg,)
+        yield from (Arg(piece) for piece in re.split(pieces, arg) if piece) if re.search(pieces, arg) else (arg,)
 
 
 def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
@@ -233,6 +281,7 @@ def host_namespace(command: Command, _: str) -> bool:
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "url": url,
     "untrusted-index": untrusted_index,
+    "untrusted-setting": untrusted_setting,
     "downloaded": downloaded,
     "stdin-network": stdin_network,
     "netcat-runs": netcat_runs,
@@ -241,6 +290,9 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "searches-secrets": searches_secrets,
     "reads-found-secret": reads_found_secret,
     "sends-secret": sends_secret,
+    "sends-private": sends_private,
+    "names-secret": names_secret,
+    "in-broad-directory": in_broad_directory,
     "mounts-host": mounts_host,
     "host-namespace": host_namespace,
 }

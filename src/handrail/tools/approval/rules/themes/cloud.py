@@ -200,6 +200,7 @@ RULES = (
             "sam delete",
             "ansible-playbook {any:*destroy*|*teardown*|*delete*|*wipe*|*decommission*|*reboot*|*shutdown*|"
             "*uninstall*} !--check|-C|--syntax-check|--list-tasks|--list-hosts",
+            "packer build -force",
             "crossplane|kcl|winglang|wing destroy|delete",
             "bosh delete-*|delete|stop|recreate|cleanup|clean-up|cck|restart|del|hard-stop|cancel-task|"
             "delete-deployment|delete-vm|delete-release|delete-stemcell|delete-env|delete-disk",

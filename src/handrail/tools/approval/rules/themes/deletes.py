@@ -115,16 +115,20 @@ RULES = (
     Rule(
         "fs.empty_data",
         ASK,
-        "overwrites a database file",
-        uses=("cp|dd|tee {overwrites-data}",),
-        match=("cp /dev/null app.sqlite", "dd if=/dev/zero of=prod.db bs=1M count=100"),
+        "overwrites a database file, or a file in a home directory",
+        uses=(
+            "cp|dd|tee {overwrites-data}",
+            "sed|perl {empties-in-place}",
+            "exiftool -overwrite_original* @home|outside|system",
+        ),
+        match=("cp /dev/null app.sqlite", "dd if=/dev/zero of=prod.db bs=1M count=100", "sed -i d ~/notes/*.md"),
         spare=("cp app.db backup.db", "dd if=/dev/zero of=disk.img bs=1M count=1", "cp a.txt b.txt"),
     ),
     Rule(
         "redirect.data",
         ASK,
-        "leaves nothing in a database file",
-        match=(": > data.sqlite3", "> production.db"),
+        "leaves nothing in a database file, or in a file in a home directory",
+        match=(": > data.sqlite3", "> production.db", "cat /dev/null > ~/notes.md", 'for f in ~/*; do : > "$f"; done'),
         spare=("> out.txt", "sqlite3 a.db .dump > b.sql", "curl -s https://x.example/a.db > a.db"),
     ),
     Rule(
