@@ -10,11 +10,13 @@ from .async_bridge import run_async
 from .config import load_config
 from .config.paths import config_path, state_dir
 from .mcp_client.project import project_file
+from .plugins.handing import ApprovalHooks, OutputHooks, chosen_approver, hand_environments, take_environments_back
 from .plugins.manager import hooks
 from .plugins.sources import find_plugins
 from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
 from .tools.discovery import Discovered, builtin_tools
+from .tools.environments.backends import backends
 from .tools.environments.tasks import TaskEnvironments
 from .tools.processes.lazy import process_table
 from .tools.registry import registry
@@ -23,7 +25,6 @@ from .toolsets import Toolsets
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
-    from .config import Config
     from .plugins.loading import Plugins
     from .protocols import Action, Approver
     from .runtime.concurrency import Batches
@@ -60,6 +61,7 @@ class Handrail:
         brought = self.plugins.contributions.toolsets if self.plugins else {}
         self._toolsets = Toolsets(registry, {**brought, **config.toolsets})
         self.environments = TaskEnvironments(config)
+        self.environments.change_output = OutputHooks(hooks)
         self.processes = process_table(config, self.environments)
         self.runtime = Runtime(
             registry,
@@ -69,7 +71,7 @@ class Handrail:
             environments=self.environments,
             processes=self.processes,
             gate=_LateGate(self),
-            approver=_absent(config),
+            approver=self._absent(),
         )
         self._definitions = Definitions(registry, self._toolsets)
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
@@ -117,7 +119,21 @@ class Handrail:
 
         plugins = Plugins(registry, hooks, self.config.plugins)
         plugins.load(found)
+        hand_environments(plugins.contributions, backends)
         return plugins
+
+    def _absent(self) -> Approver | None:
+        """Who answers where no person is at hand: the one that a plugin brings, then the queue, or nobody."""
+        settings = self.config.approvals
+        if not settings.approver and settings.headless == "deny":
+            return None
+        from .tools.approval.approvers import ChainApprover, QueueApprover
+
+        queue = None if settings.headless == "deny" else QueueApprover()
+        if not settings.approver:
+            return queue
+        chosen = chosen_approver(self.plugins.contributions if self.plugins else None, settings.approver)
+        return chosen if queue is None else ChainApprover(chosen, queue)
 
     def close(self) -> None:
         """End the environments of all tasks and what runs in them, but not what was started to live on; unload the plugins."""
@@ -127,6 +143,7 @@ class Handrail:
         self.processes.close()
         self.environments.close_all()
         if self.plugins is not None:
+            take_environments_back(self.plugins.contributions, backends)
             self.plugins.unload()
         hooks.unregister_plugin(CONFIG_HOOKS)
 
@@ -136,7 +153,9 @@ class Handrail:
         from .tools.approval.gate import ApprovalGate
         from .tools.approval.settings import Settings
 
-        return ApprovalGate(Settings(path=config_path()), folder=state_dir())
+        rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
+        settings = Settings(path=config_path(), more_rules=tuple(rules))
+        return ApprovalGate(settings, folder=state_dir(), notices=ApprovalHooks(hooks))
 
     @cached_property
     def batches(self) -> Batches:
@@ -153,15 +172,6 @@ class _LateGate:
 
     def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
         return self._here.gate.review(actions, context)
-
-
-def _absent(config: Config) -> Approver | None:
-    """Who answers where no person can be asked."""
-    if config.approvals.headless == "deny":
-        return None
-    from .tools.approval.approvers import QueueApprover
-
-    return QueueApprover()
 
 
 _default: Handrail | None = None

@@ -60,7 +60,10 @@ class ModelConfig:
     """The model that an agent asks. Keys are never kept here: they come from the environment, or the system's keyring."""
 
     name: str = option("", "The model's name at its provider. HANDRAIL_MODEL goes before it.")
-    provider: Literal["openai", "anthropic"] = option("openai", "The language that the server speaks.")
+    provider: str = option(
+        "openai",
+        "The language that the server speaks: openai, anthropic, or the name of a provider that a plugin brings.",
+    )
     base_url: str = option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
     key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
     context_tokens: int = option(128_000, "How many tokens fit into one request.", minimum=1_000, maximum=LARGEST_SIZE)
