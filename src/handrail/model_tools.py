@@ -102,7 +102,14 @@ class Handrail:
 
         mcp = McpTools(find_servers(self.config.mcp_servers, config_file=config_path()))
         registry.late = mcp.find
+        self._toolsets.expected = frozenset(f"mcp-{name}" for name in mcp.connections.servers)
         return mcp
+
+    def await_toolsets(self, names: Sequence[str] | None) -> None:
+        """Wait for the MCP servers that are named here, as long as connecting to them may take."""
+        if self.mcp is not None:
+            for name in names or ():
+                self.mcp.find(name)
 
     def _start_mcp(self) -> None:
         if self.mcp is not None and not self._mcp_started:

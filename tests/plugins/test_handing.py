@@ -92,8 +92,8 @@ def test_an_approver_that_nobody_brings_is_an_error(bring: Bring) -> None:
 
 
 ENVIRONMENT = """
-from handrail.tools.environments.local import LocalEnvironment
-class Twin(LocalEnvironment):
+from handrail.tools.environments.local_backend import LocalBackend
+class Twin(LocalBackend):
     name = "twin"
 def register(api):
     api.environment("twin", Twin)

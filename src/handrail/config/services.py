@@ -52,6 +52,7 @@ class McpServerConfig:
         32 * MIB, "Size of the largest message that is taken from the server.", minimum=1024, maximum=LARGEST_SIZE
     )
     elicitation: bool = option(True, "Let the server ask the person something, by whoever approves.")
+    sampling: bool = option(False, "Let the server ask the agent's model something while one of its tools runs.")
     roots: tuple[str, ...] = option((), "Folders that the server is told to work in. An empty list tells it nothing.")
 
 

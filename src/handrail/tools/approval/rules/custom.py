@@ -37,6 +37,8 @@ _TOO_MANY = 3
 def configured(config: Config, more: Sequence[Rule] = ()) -> Rulebook:
     """The rules that hold under this configuration, with those that plugins bring; raises RuleError."""
     rules = config.approval_rules
+    if not rules and not more:
+        return builtin()
     return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}, more)
 
 
