@@ -191,6 +191,9 @@ class ApprovalsConfig:
         "Where no person can be asked: deny at once, or queue the question for `handrail approvals answer` in another "
         "terminal.",
     )
+    approver: str = option(
+        "", "Who is asked where no person is at the terminal: the name of an approver that a plugin brings."
+    )
     task_minutes: float = option(
         30.0, "Minutes that the answer 'task' holds.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
     )
