@@ -28,7 +28,10 @@ def shfmt(source: str) -> Tree | None:
     ran = subprocess.run([_SHFMT, "-ln", "bash", "--to-json"], input=_bytes(source), capture_output=True)
     if ran.returncode:
         return None
-    return _script(json.loads(ran.stdout).get("Stmts", ()))
+    try:
+        return _script(json.loads(ran.stdout).get("Stmts", ()))
+    except KeyError as missing:  # an assignment without a name, which shfmt makes of some broken words
+        raise NotComparable from missing
 
 
 def bash(source: str) -> Tree | None:

@@ -10,7 +10,7 @@ from . import targets
 from .command import Command
 
 _WIPED = frozenset(("root", "home-root", "system-root"))
-_PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device"))
+_PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device", *_WIPED))
 _FAR = frozenset(("home", "system", "outside", "root", "unknown"))
 # Tests of find that choose only some of the files.
 _NARROWING = frozenset(
