@@ -17,7 +17,6 @@ RULES = (
             "pypykatz|swipe|kerbrute|responder",
             "ssh-keygen -y",
             "printenv {names-secret}",
-            "ssh-keygen -p",
             "gdb {text:*dump*memory*|*generate-core*|*gcore*}",
             "gh|glab auth status -t|--show-token",
             "git credential fill",

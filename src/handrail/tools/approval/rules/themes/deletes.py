@@ -190,7 +190,7 @@ RULES = (
             "bleachbit -c|--clean",
             "gio trash --empty",
             "tmutil delete|deletelocalsnapshots|disable",
-            "mogrify|rename|prename|perl-rename|mmv|jhead|optipng|jpegoptim {globs-outside}",
+            "mogrify {globs-outside}",
         ),
         match=("trash-empty -f", "tmutil deletelocalsnapshots /"),
         spare=("trash-list", "tmutil listbackups", "gio list"),
