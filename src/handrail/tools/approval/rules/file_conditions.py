@@ -21,7 +21,7 @@ _NARROWING = frozenset(
 )
 _MODE = re.compile(rf"0?[0-7]{{1,5}}|[-ugoa,+=rwxXst]*[+=-][rwxXstugo,+=-]*|{UNKNOWN}")
 _OPTION_CLUSTER = re.compile(r"-[RvcfhHLPn]+")
-_DELETES_ALL = re.compile(r"(?:1,\$|/\^?(?:\.\*)?\$?/)?\s*d;?")
+_DELETES_ALL = re.compile(r"(?:1,\$|/\.\*/)?\s*d;?")
 _WINDOWS_ROOT = re.compile(r"(?i)[a-z]:(?:[\\/]\*?|[\\/](?:users|windows|program ?files|winnt)(?:[\\/].*)?)?\*?")
 
 

@@ -17,7 +17,6 @@ _KNOWN_INDEX = re.compile(
     r"|https?://(?:localhost|127\.0\.0\.1)(?:[:/]|$)"
 )
 _INDEX_OPTION = re.compile(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
-_NAMES_FILE = re.compile(r"[./]\w")
 _STORE_COMMAND = re.compile(
     r"(?im)(?:^|\\n)\s*(?:flushall|flushdb|flush_all|shutdown|config set|debug segfault|slaveof|kill)\b"
 )
@@ -96,7 +95,6 @@ def downloaded(command: Command, _: str) -> bool:
     return any(
         (content := command.file(operand)) is not None and Taint.NETWORK in content.taints
         for operand in command.operands
-        if _NAMES_FILE.search(operand)
     )
 
 
