@@ -205,7 +205,7 @@ def _part(part: Any, mode: str) -> list[Tree]:
         return _literal(part.get("Value", ""), mode)
     if kind == "SglQuoted":
         value = part.get("Value", "")
-        return [("quoted", decode_escapes(value) if part.get("Dollar") else value)]
+        return [("quoted", decode_escapes(value, dollar=True) if part.get("Dollar") else value)]
     if kind == "DblQuoted":
         return [("double", merged([inner for item in part.get("Parts") or () for inner in _part(item, "double")]))]
     if kind == "ParamExp":
