@@ -50,7 +50,7 @@ class Bus:
         """Followers live in this loop."""
         self._loop = asyncio.get_running_loop()
 
-    def publish(self, kind: str, **data: object) -> int:
+    def publish(self, kind: str, /, **data: object) -> int:
         """The event's number."""
         with self._lock:
             event = Event(self._next, time.time(), kind, data)
