@@ -15,30 +15,35 @@ from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, re
 
 _PAGE_CHARS = 50_000
 _HTTP_TASK = "http"
+_GONE = "the client went away"
 
 
 async def call(asked: Asked) -> Any:
     """Run one tool. A result or an error, as the model would get it; with `stream` what it says on the way, too."""
     if asked.body.get("stream"):
         return streamed(_as_it_goes(asked))
-    return {"result": _value(await _run(asked, CancelToken(), None))}
+    cancel = CancelToken()
+    work = asyncio.ensure_future(_run(asked, cancel, None))
+    # The body was read: what comes now is that the client hangs up.
+    gone: asyncio.Future[Any] = asyncio.ensure_future(asked.request.receive())
+    await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+    gone.cancel()
+    if not work.done():
+        cancel.cancel(_GONE)
+    return {"result": _value(await work)}
 
 
 async def _run(asked: Asked, cancel: CancelToken, on_progress: Any) -> Any:
     body = asked.body
-    try:
-        return await asked.served.here.runtime.ahandle(
-            body["tool"],
-            body.get("arguments", {}),
-            body.get("task", _HTTP_TASK),
-            None,
-            body.get("session"),
-            cancel=cancel,
-            on_progress=on_progress,
-        )
-    except asyncio.CancelledError:
-        cancel.cancel("the client went away")
-        raise
+    return await asked.served.here.runtime.ahandle(
+        body["tool"],
+        body.get("arguments", {}),
+        body.get("task", _HTTP_TASK),
+        None,
+        body.get("session"),
+        cancel=cancel,
+        on_progress=on_progress,
+    )
 
 
 async def _as_it_goes(asked: Asked) -> AsyncIterator[bytes]:
@@ -63,9 +68,7 @@ async def _as_it_goes(asked: Asked) -> AsyncIterator[bytes]:
                 return
     finally:
         coming.cancel()
-        if not work.done():
-            cancel.cancel("the client went away")
-            work.cancel()
+        cancel.cancel(_GONE)  # a call that has ended is not touched by it
 
 
 def _value(outcome: Any) -> Any:
