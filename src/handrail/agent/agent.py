@@ -83,7 +83,8 @@ class Agent:
         if session is not None:
             restore(self.todos, store.messages(session.id, hidden=True))
         self._place(info.id, environment or {})
-        prompt = assemble(standard_parts(self._where(info.id), identity=identity, memory=self._memory.as_text()))
+        known = {"memory": self._memory.as_text(), "skills": _skills(handrail, toolsets, without)}
+        prompt = assemble(standard_parts(self._where(info.id), identity=identity, **known))
         self.shortening = Shortening(extra=self.todos.as_text)
         self.loop = Loop(
             Asking(self.models),
@@ -254,6 +255,16 @@ class Agent:
                 self._listener(Notice(f"[{child.label}] {event.emoji} {event.tool}"))
 
         return listen
+
+
+def _skills(handrail: Handrail, toolsets: Sequence[str] | None, without: Sequence[str]) -> str:
+    """What the prompt says of the skills, to an agent that can read them."""
+    if "skill_view" not in handrail.toolsets.select(toolsets, without):
+        return ""
+    from ..tools.skills.library import Library
+    from ..tools.skills.prompt import skills_prompt
+
+    return skills_prompt(Library(handrail.config.skills))
 
 
 def _nobody(event: Event) -> None:

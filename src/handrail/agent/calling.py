@@ -45,10 +45,16 @@ class Calling:
         self._play = play
         self._guard = LoopGuard()
 
-    def tools(self) -> list[JsonDict]:
-        """What the model is shown now."""
+    def tools(self, context_tokens: int) -> list[JsonDict]:
+        """What a model with so large a window is shown now."""
         enabled, disabled = self.toolsets
-        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai")
+        room = self._handrail.room_for_tools(context_tokens)
+        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
+
+    def _names(self) -> frozenset[str]:
+        """What the model may call: also from code, and what it has to search for."""
+        enabled, disabled = self.toolsets
+        return self._handrail.definitions.names(enabled, list(disabled))
 
     def start_turn(self) -> None:
         self._guard = LoopGuard()
@@ -83,6 +89,7 @@ class Calling:
             on_progress=progress,
             on_done=told.done,
             agent=self._state,
+            enabled_tools=self._names(),
         )
 
     def _refused(self, calls: Sequence[JsonDict]) -> dict[str, JsonDict]:
@@ -90,7 +97,7 @@ class Calling:
         enabled, disabled = self.toolsets
         if enabled is None and not disabled:
             return {}
-        mine = set(self._handrail.toolsets.select(enabled, disabled))
+        mine = {*self._handrail.toolsets.select(enabled, disabled), *self._names()}
         names = {call["id"]: call["function"]["name"] for call in calls}
         return {
             call_id: tool_message(

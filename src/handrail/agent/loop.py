@@ -101,7 +101,7 @@ class Loop:
             over = turn.over()
             if over is not None:
                 return turn.ended(over, f"the budget for {over.value} is used up")
-            tools = self.calling.tools()
+            tools = self.calling.tools(min(model.context_tokens for model in self.asking.models))
             message, answer = await self._answer(turn, tools, listener)
             if is_empty(message):
                 empty += 1

@@ -7,11 +7,11 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...config.keys import without_key
 from ...errors import ModelError
 from ...types import JsonDict
 from ..events import Usage
 from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
-from .keys import without_key
 from .wire import http_options
 
 if TYPE_CHECKING:

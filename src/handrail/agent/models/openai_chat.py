@@ -7,10 +7,10 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ...config.keys import without_key
 from ...errors import ModelError
 from ..events import Usage
 from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
-from .keys import without_key
 from .wire import http_options
 
 if TYPE_CHECKING:
