@@ -91,7 +91,7 @@ def test_what_was_shortened_is_found_once(store: SessionStore) -> None:
 def test_children_go_with_their_session_and_a_kept_parent_with_its_last_branch(store: SessionStore) -> None:
     info = begin(store, "parent words")
     child = begin(store, "child words", kind=CHILD, parent=info.id)
-    store.add_call(child.id, StoredCall("terminal", "c", {}, 1.0, 1.0, ""))
+    store.append(child.id, [], calls=[StoredCall("terminal", "c", {}, 1.0, 1.0, "")])
     branch = store.branch(info.id)
     store.delete(info.id)
     with pytest.raises(SessionNotFound):

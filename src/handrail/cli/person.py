@@ -34,6 +34,8 @@ class TerminalPerson:
             turns.leave(turn)
 
     def _asked(self, question: str, choices: Sequence[str]) -> str | None:
+        from ..tools.messages.person import chosen
+
         painted = colours(sys.stderr)
         sys.stderr.write(paint(f"? {visible(question)}", "bold", on=painted) + "\n")
         for number, choice in enumerate(choices, 1):
@@ -47,13 +49,7 @@ class TerminalPerson:
                 sys.stderr.write("\n")
                 return None
             if line.strip():
-                return _chosen(line.strip(), choices)
-
-
-def _chosen(answer: str, choices: Sequence[str]) -> str:
-    if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(choices):
-        return choices[int(answer) - 1]
-    return answer
+                return chosen(line, choices)
 
 
 def _read_line() -> str | None:

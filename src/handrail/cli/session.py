@@ -21,10 +21,12 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     from ..model_tools import default
     from .person import TerminalPerson
 
-    _log_as_notes()
+    log_as_notes()
     here = default()
-    # Someone is there who sees the question and can answer it.
-    here.runtime.person = TerminalPerson(hold) if asks and sys.stdin.isatty() and sys.stderr.isatty() else None
+    if not asks:
+        here.runtime.person = None
+    elif sys.stdin.isatty() and sys.stderr.isatty():  # someone is there who sees the question and can answer it
+        here.runtime.person = TerminalPerson(hold)
     if yolo:
         here.gate.settings.lift_asking()
     elif asks:
@@ -49,7 +51,7 @@ def _ask_at_terminal(here: Handrail, hold: Hold) -> None:
     here.runtime.approver = at_terminal if otherwise is None else ChainApprover(at_terminal, otherwise)
 
 
-def _log_as_notes() -> None:
+def log_as_notes() -> None:
     import logging
 
     class Notes(logging.Handler):
@@ -58,6 +60,8 @@ def _log_as_notes() -> None:
 
     from .output import note
 
+    # What goes wrong with a server is told once, by us.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
     if not logging.root.handlers:
         logging.root.addHandler(Notes(logging.WARNING))
 
