@@ -18,7 +18,10 @@ def project_folder(start: Path | None = None) -> Path | None:
 
 def folders_above(start: Path | None = None) -> Iterator[Path]:
     """This directory and those above it, as far as they can be a project's: not the home, not the root."""
-    here = start or Path(os.getcwd())
+    try:
+        here = start or Path(os.getcwd())
+    except FileNotFoundError:  # somebody has removed the directory that we are in
+        return
     for folder in (here, *here.parents):
         if folder in (Path.home(), Path(folder.anchor)):
             return
