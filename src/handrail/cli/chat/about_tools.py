@@ -19,9 +19,10 @@ _LOG_BYTES = 8_000
 
 
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
+    enabled, disabled = chat.agent.loop.calling.toolsets
     registry = chat.here.runtime.registry
     table = _table("TOOL", "WHAT IT DOES")
-    for tool in chat.agent.loop.calling.tools():
+    for tool in chat.here.definitions.list(enabled, list(disabled), quiet=True, format="openai"):
         function = tool["function"]
         about = str(function["description"]).partition(". ")[0].partition("\n")[0]
         table.add_row(f"{registry.get_emoji(function['name'])} {function['name']}", visible(about))
