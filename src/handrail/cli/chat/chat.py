@@ -13,6 +13,7 @@ from ...errors import HandrailError
 from ..output import visible
 from . import turn
 from .own_command import run_own
+from .plain_input import PlainInput
 from .turn import Leave
 from .view import View
 
@@ -132,7 +133,9 @@ class Chat:
         return self._input.read("yolo › " if self.yolo else "› ", text=draft)
 
     @cached_property
-    def _input(self) -> Input:
+    def _input(self) -> Input | PlainInput:
+        if not self.screen.moves:
+            return PlainInput(self.screen)
         from ...config.paths import state_dir
         from .input import Input
         from .slash import COMMANDS
