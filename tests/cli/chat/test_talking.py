@@ -236,6 +236,7 @@ class TestSlashCommands:
         shown = person(f"/resume {first}")
         assert "› First session" in shown
         assert person.chat.agent.session_id == first
+        assert "this one" in person(f"/resume {first}")
         assert first in person("/branch")
         assert person.chat.agent.session_id != first
         assert len(person.chat.agent.loop.conversation) == 2

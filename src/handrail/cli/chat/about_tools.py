@@ -62,6 +62,7 @@ def model(chat: Chat, rest: str) -> None:
         from ...agent.models.resolve import build
 
         agent.use(build(chat.here.config.model, name=rest))
+        chat.options["model"] = rest  # for the sessions after this one, too
     names = [each.name for each in agent.models]
     others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""
     chat.say(f"{names[0]}, {agent.models[0].context_tokens:,} tokens of context{others}")

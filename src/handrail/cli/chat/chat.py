@@ -32,9 +32,9 @@ class Chat:
 
     def __init__(self, here: Handrail, screen: Screen, store: SessionStore, **options: Any) -> None:
         self.here, self.screen, self.store = here, screen, store
-        self._options = options
+        self.options = options
         self.view = View(screen, here.runtime.registry)
-        self.agent: Agent
+        self.agent: Agent  # since `open`
         self.yolo = False
         self.notes: list[str] = []  # for the agent, with the next message
         self.draft = ""  # what stands at the next prompt already
@@ -43,17 +43,21 @@ class Chat:
 
     def open(self, resume: str | None = None) -> None:
         """Go on with a session, or begin one. The one before is closed; it is gone if nothing was said in it."""
-        agent = open_agent(self.here, store=self.store, resume=resume, **self._options)
+        agent = open_agent(self.here, store=self.store, resume=resume, **self.options)
         self.close()
         self.agent = agent
 
     def close(self) -> None:
-        agent: Agent | None = getattr(self, "agent", None)
-        if agent is None:
+        if not hasattr(self, "agent"):
             return
-        agent.close()
-        if not len(agent.loop.conversation):
-            self.store.delete(agent.session_id)
+        self.agent.close()
+        if not self.was_used:
+            self.store.delete(self.agent.session_id)
+
+    @property
+    def was_used(self) -> bool:
+        """Whether there is a session that somebody said something in."""
+        return hasattr(self, "agent") and len(self.agent.loop.conversation) > 0
 
     def talk(self, first: str = "") -> None:
         """Until the person leaves: raises Leave."""
