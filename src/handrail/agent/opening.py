@@ -15,7 +15,7 @@ from ..errors import SessionNotFound
 from ..store.sessions import SessionInfo, SessionStore
 from .agent import Agent
 from .budgets import Budgets
-from .models.resolve import build
+from .models.resolve import build, build_helper
 from .sampling import sampler_of
 from .telemetry import Telemetry, start_exporting
 
@@ -73,6 +73,7 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
             platform=platform,
             cwd=cwd or _folder_of(session),
             telemetry=Telemetry(content=config.telemetry.content),
+            helper=build_helper(config.model, name=model) if models is None else None,
         )
     except BaseException:
         if store is None:
