@@ -243,6 +243,13 @@ class TestSlashCommands:
         assert "A better name" in person("/title A better name")
         assert "no session" in person("/resume nonsense")
 
+    def test_another_terminal_that_was_just_opened_is_not_the_last_session(self, talk: Begin) -> None:
+        person = talk(ModelReply("one"))
+        person("First session")
+        other = talk()
+        other.chat.open("last")
+        assert other.chat.agent.session_id == person.chat.agent.session_id
+
     def test_a_session_in_which_nothing_was_said_is_not_kept(self, talk: Begin) -> None:
         person = talk()
         empty = person.chat.agent.session_id
