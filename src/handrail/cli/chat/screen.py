@@ -124,10 +124,9 @@ class Screen:
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
 
     def _with_below(self, lines: Sequence[Text]) -> str:
-        columns, rows = self.size
-        shown = list(lines)[-(rows - 2) :]
+        shown = list(lines)[-(self.size[1] - 2) :]
         for line in shown:
-            line.truncate(columns - 2, overflow="ellipsis")
+            line.truncate(self.width - 1, overflow="ellipsis")
         self._below = shown
         return "\n".join(self.rendered(line).rstrip("\n") for line in shown)
 
