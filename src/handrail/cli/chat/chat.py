@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...agent.opening import open_agent
 from ...errors import HandrailError
 from ..output import visible
+from ..person import TerminalPerson
 from . import turn
 from .own_command import run_own
 from .plain_input import PlainInput
@@ -96,6 +97,8 @@ class Chat:
     def _stop(self) -> None:
         self.view.stopping()
         self.agent.interrupt()
+        if isinstance(self.here.runtime.person, TerminalPerson):
+            self.here.runtime.person.interrupt()
 
     def wait_for(self, work: Callable[[], T], *, stop: Callable[[], object]) -> T:
         """Something that takes a while, with the screen alive. Ctrl-C stops it, and a second one leaves."""
