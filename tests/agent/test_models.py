@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
-from handrail.agent.models.keys import key_of, without_key
 
 from handrail.agent.models import local, wire
 from handrail.agent.models.anthropic import AnthropicMessages
