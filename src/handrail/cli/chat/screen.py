@@ -104,8 +104,10 @@ class Screen:
     @cached_property
     def _console(self) -> Console:
         from rich.console import Console
+        from rich.theme import Theme
 
         return Console(
+            theme=Theme({"markdown.code": "bold cyan"}),  # rich's own puts black behind it, on white screens too
             force_terminal=self.coloured,
             color_system="auto" if self.coloured else None,
             highlight=False,
