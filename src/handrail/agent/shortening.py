@@ -58,7 +58,7 @@ class Shortening:
         end = _start_of_end(conversation.messages, room * _SHARE_KEPT_WHOLE)
         _cut_results(conversation, end, _OLD_RESULT_CHARS)
         if conversation.chars > room:
-            await self.summarise(conversation, self._helper or asking, end)
+            await self.summarise(conversation, asking, end)
         if conversation.chars > room:
             _cut_results(conversation, len(conversation), _LEAST_RESULT_CHARS)
         if conversation.chars < before:
