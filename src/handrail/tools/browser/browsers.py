@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_START_SECONDS = 60.0
 _CLOSE_SECONDS = 10.0
 _STEP_SECONDS = 5.0
 _LEAST_LOOK_SECONDS = 1.0
@@ -206,7 +207,7 @@ class _Room:
         chromium = self._playwright.chromium
         try:
             if config.cdp_url:
-                self._browser = await chromium.connect_over_cdp(config.cdp_url, timeout=config.timeout * 1000)
+                self._browser = await chromium.connect_over_cdp(config.cdp_url, timeout=_START_SECONDS * 1000)
                 return
             self._browser = await chromium.launch(
                 executable_path=executable(config) or None,
@@ -216,7 +217,7 @@ class _Room:
                 proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
                 env=_environment(),
-                timeout=config.timeout * 1000,
+                timeout=_START_SECONDS * 1000,
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
