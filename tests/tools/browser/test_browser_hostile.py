@@ -278,6 +278,8 @@ def test_a_browser_that_nobody_uses_is_closed(site: Site, own_browser: Callable[
     assert is_open()
     wait_until(lambda: not is_open(), timeout=20)
     assert "browser_navigate" in browser("snapshot")["error"]
+    model_tools.default().environments.close(None)
+    model_tools.reset()  # there is nothing to close any more
     assert "hello" in browser("navigate", url=site.url + "/")["snapshot"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging
 import os
 import threading
@@ -67,7 +68,7 @@ class Browsers:
     def close_task(self, task_id: str) -> None:
         """Close the task's pages, if it has any."""
         room = self._room
-        if room is not None:
+        if room is not None and not room.is_over:
             room.close_session(task_id)
 
     def close(self) -> None:
@@ -120,7 +121,8 @@ class _Room:
             log.warning("the browser does not close the pages of the task %s", task_id)
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
+        with contextlib.suppress(RuntimeError):  # it was idle, and has ended by itself
+            self._loop.call_soon_threadsafe(self._over.set)
         self.thread.join(_CLOSE_SECONDS * 2)
 
     # All below runs in the loop
