@@ -11,12 +11,14 @@ from .config import load_config
 from .config.cache import remember, remembered
 from .config.paths import config_path, state_dir
 from .mcp_client.project import project_file
+from .plugins.handing import ApprovalHooks, OutputHooks, chosen_approver, hand_environments, take_environments_back
 from .plugins.manager import hooks
 from .plugins.sources import find_plugins
 from .runtime.deferral import room
 from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
 from .tools.discovery import Discovered, builtin_tools
+from .tools.environments.backends import backends
 from .tools.environments.tasks import TaskEnvironments
 from .tools.processes.lazy import process_table
 from .tools.registry import registry
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from .config import Config
     from .plugins.loading import Plugins
-    from .protocols import Action, Approver
+    from .protocols import Action, Approver, Person
     from .runtime.concurrency import Batches
     from .runtime.schemas import Format
     from .tools.approval.gate import ApprovalGate
@@ -64,6 +66,7 @@ class Handrail:
         brought = self.plugins.contributions.toolsets if self.plugins else {}
         self._toolsets = Toolsets(registry, {**brought, **config.toolsets})
         self.environments = TaskEnvironments(config)
+        self.environments.change_output = OutputHooks(hooks)
         self.processes = process_table(config, self.environments)
         self.runtime = Runtime(
             registry,
@@ -73,7 +76,8 @@ class Handrail:
             environments=self.environments,
             processes=self.processes,
             gate=_LateGate(self),
-            approver=_absent(config),
+            approver=self._absent(),
+            person=_far_person(config),
         )
         self._definitions = Definitions(registry, self._toolsets)
         self._definitions.uses = _uses_before()
@@ -109,7 +113,14 @@ class Handrail:
 
         mcp = McpTools(find_servers(self.config.mcp_servers, config_file=config_path()))
         registry.late = mcp.find
+        self._toolsets.expected = frozenset(f"mcp-{name}" for name in mcp.connections.servers)
         return mcp
+
+    def await_toolsets(self, names: Sequence[str] | None) -> None:
+        """Wait for the MCP servers that are named here, as long as connecting to them may take."""
+        if self.mcp is not None:
+            for name in names or ():
+                self.mcp.find(name)
 
     def _start_mcp(self) -> None:
         if self.mcp is not None and not self._mcp_started:
@@ -126,7 +137,21 @@ class Handrail:
 
         plugins = Plugins(registry, hooks, self.config.plugins)
         plugins.load(found)
+        hand_environments(plugins.contributions, backends)
         return plugins
+
+    def _absent(self) -> Approver | None:
+        """Who answers where no person is at hand: the one that a plugin brings, then the queue, or nobody."""
+        settings = self.config.approvals
+        if not settings.approver and settings.headless == "deny":
+            return None
+        from .tools.approval.approvers import ChainApprover, QueueApprover
+
+        queue = None if settings.headless == "deny" else QueueApprover()
+        if not settings.approver:
+            return queue
+        chosen = chosen_approver(self.plugins.contributions if self.plugins else None, settings.approver)
+        return chosen if queue is None else ChainApprover(chosen, queue)
 
     def close(self) -> None:
         """End the environments of all tasks and what runs in them, but not what was started to live on; unload the plugins."""
@@ -137,6 +162,7 @@ class Handrail:
         self.processes.close()
         self.environments.close_all()
         if self.plugins is not None:
+            take_environments_back(self.plugins.contributions, backends)
             self.plugins.unload()
         hooks.unregister_plugin(CONFIG_HOOKS)
 
@@ -146,7 +172,9 @@ class Handrail:
         from .tools.approval.gate import ApprovalGate
         from .tools.approval.settings import Settings
 
-        return ApprovalGate(Settings(path=config_path()), folder=state_dir())
+        rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
+        settings = Settings(path=config_path(), more_rules=tuple(rules))
+        return ApprovalGate(settings, folder=state_dir(), notices=ApprovalHooks(hooks))
 
     @cached_property
     def batches(self) -> Batches:
@@ -179,13 +207,13 @@ class _LateGate:
         return self._here.gate.review(actions, context)
 
 
-def _absent(config: Config) -> Approver | None:
-    """Who answers where no person can be asked."""
-    if config.approvals.headless == "deny":
+def _far_person(config: Config) -> Person | None:
+    """Who is asked where nobody is at the terminal."""
+    if not config.messages.person:
         return None
-    from .tools.approval.approvers import QueueApprover
+    from .tools.messages.person import FarPerson
 
-    return QueueApprover()
+    return FarPerson(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
 
 
 _default: Handrail | None = None

@@ -76,6 +76,7 @@ class ApprovalRequest(NamedTuple):
     concerns: tuple[Concern, ...] = ()
     offers: tuple[Decision, ...] = (Decision.ONCE, Decision.DENY)
     expires_at: float = 0.0  # as `time.time()`: no answer by then is a denial
+    asker: str = ""  # the task of the child agent that wants it; empty for the agent that the person talks to
 
 
 class Answer(NamedTuple):
@@ -204,6 +205,10 @@ class AgentState(Protocol):
     """What the agent-level tools need of the agent that runs them."""
 
     @property
+    def label(self) -> str:
+        """What a person is told of who asks: the task of a child agent; empty for the agent that they talk to."""
+
+    @property
     def todos(self) -> TodoList: ...
 
     def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
@@ -239,8 +244,8 @@ class Toolbox(Protocol):
 class Person(Protocol):
     """Someone who can be asked a question."""
 
-    def ask(self, question: str, choices: Sequence[str]) -> str | None:
-        """Their answer; None when they are not there or do not answer."""
+    def ask(self, question: str, choices: Sequence[str]) -> str | Awaitable[str | None] | None:
+        """Their answer; None when they are not there or do not answer. An `async def` holds no thread, and can be cancelled."""
 
 
 class ModelReply(NamedTuple):

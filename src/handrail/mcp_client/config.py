@@ -136,4 +136,6 @@ def expanded(settings: McpServerConfig, environ: Mapping[str, str] | None = None
         cwd=None if settings.cwd is None else os.path.expanduser(fill(settings.cwd)),
         url=fill(settings.url),
         headers={name: fill(each) for name, each in settings.headers.items()},
+        client_id=fill(settings.client_id),
+        client_secret=fill(settings.client_secret),
     )

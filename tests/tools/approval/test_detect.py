@@ -122,3 +122,12 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
 def test_importing_the_package_loads_neither_judge_nor_rules() -> None:
     code = "import handrail.tools.approval, sys; print([m for m in sys.modules if 'approval.' in m])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_judge_is_found_where_the_package_is() -> None:
+    from handrail.tools import approval
+
+    assert approval.detect_dangerous_command("rm -rf ~")[0]
+    assert not approval.detect_dangerous_command("ls")[0]
+    assert approval.assess("ls").verdict is Verdict.ALLOW
+    assert all(len(pattern) == 2 for pattern in approval.DANGEROUS_PATTERNS)

@@ -17,6 +17,11 @@ SYSTEM_ROOTS = frozenset(
 )
 TEMP = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")
 CONFIG = re.compile(r"/(?:etc|boot|bin|sbin|lib\w*|usr(?!/local(?:/|$)|/src(?:/|$))|System|Library|private/etc)(?:/|$)")
+# A program of this name in front of the system's own is run instead of it.
+SHADOWING = re.compile(
+    r"/usr/local/s?bin/(?:sudo|su|doas|ssh|scp|sshd|login|passwd|ls|cat|ps|top|rm|cp|mv|sh|bash|zsh|env|grep|find|sed|awk|"
+    r"curl|wget|git|gpg|systemctl|service|mount|chmod|chown|kill|id|who|w|netstat|ss|apt|apt-get|dnf|yum|crontab|python3?)"
+)
 STARTUP_DIRS = tuple(
     (
         "/etc/profile /etc/bash.bashrc /etc/bashrc /etc/zsh /etc/environment /etc/cron /etc/anacrontab "
@@ -50,8 +55,15 @@ CREDENTIALS = tuple(
         "~/.gem/credentials ~/.terraformrc ~/.terraform.d/credentials* "
         "~/.mozilla/firefox/*/logins.json ~/.mozilla/firefox/*/key4.db ~/.mozilla/firefox/*/cookies.sqlite "
         "~/.thunderbird/*/logins.json "
-        "~/.config/google-chrome/*/Login?Data ~/.config/chromium/*/Login?Data "
-        "~/.config/google-chrome/*/Cookies ~/.config/BraveSoftware/*/Login?Data "
+        "~/.config/*/*/Login?Data ~/.config/*/*/Cookies ~/.config/*/*/*/Login?Data ~/.config/*/*/*/Cookies "
+        "/etc/wpa_supplicant/*.conf /etc/mysql/debian.cnf /etc/postfix/sasl_passwd* /etc/exim4/passwd.client "
+        "/etc/gitlab/gitlab-secrets.json /var/lib/jenkins/secrets/* /etc/openvpn/*.key /etc/ipsec.secrets "
+        "/var/lib/tor/*/*secret* /etc/cups/ssl/*.key "
+        "~/.msmtprc ~/.fetchmailrc ~/.purple/accounts.xml ~/.config/filezilla/*.xml ~/.composer/auth.json "
+        "~/.config/composer/auth.json ~/.config/stripe/config.toml ~/.config/ngrok/ngrok.yml ~/.config/netlify/config.json "
+        "~/.local/share/com.vercel.cli/auth.json ~/.config/github-copilot/* ~/.claude/.credentials.json ~/.codex/auth.json "
+        "~/.gemini/oauth_creds.json ~/.pulumi/credentials.json ~/.config/scw/config.yaml ~/.config/linode-cli "
+        "~/.vultr-cli.yaml ~/.wakatime.cfg ~/.config/op/config ~/.config/rbw/* ~/.local/share/kwalletd/* "
         "~/Library/Keychains ~/Library/Keychains/* ~/.local/share/keyrings ~/.local/share/keyrings/* "
         "~/.config/op/* ~/.config/Bitwarden*/* "
         "~/.config/doctl/config.yaml ~/.config/hcloud/cli.toml ~/.config/heroku/* ~/.fly/config.yml "
@@ -89,7 +101,7 @@ STARTUP = tuple(
         "~/.pythonrc* ~/.npmrc ~/.config/pip/pip.conf ~/.pip/pip.conf ~/.pypirc ~/.curlrc ~/.wgetrc "
         "~/.gdbinit ~/.lldbinit ~/.tmux.conf ~/.screenrc ~/.config/environment.d/* "
         "~/.config/plasma-workspace/* ~/.config/hypr/* ~/.config/sway/* ~/.config/i3/* ~/.irbrc "
-        "~/.Rprofile ~/.local/bin/sudo"
+        "~/.Rprofile ~/.local/bin/sudo ~/.local/lib/python*/site-packages/*customize.py ~/.local/lib/python*/site-packages/*.pth"
     ).split()
 )
 HISTORY = tuple(
@@ -114,7 +126,7 @@ DATA_NAMES = tuple(
     ).split()
 )
 BLOCK_DEVICE = re.compile(
-    r"/dev/(?:[shv]d[a-zX*?\[{]|xvd|nvme|mmcblk|dm-|md\d|md/|loop|r?disk\d|disk/|mapper/|vg\w*/|sr\d|"
+    r"/dev/(?:fd\d|[shv]d[a-zX*?\[{]|xvd|nvme|mmcblk|dm-|md\d|md/|loop|r?disk\d|disk/|mapper/|vg\w*/|sr\d|"
     r"nbd|zd|zvol/|bcache|drbd|pmem|mtd|"
     r"mem$|kmem|port$|ada\d|da\d|root$|[*?]|s[*?]|sg\d|cciss/|rbd|\ue000)"
 )

@@ -25,7 +25,7 @@ CLASSES: dict[str, str] = {
     "config": "the system's configuration, programs and libraries",
     "kernel": "switches of the running kernel",
     "device": "a disk or other block device",
-    "log": "the system's logs",
+    "log": "the system's logs and mail",
     "home": "in a home directory",
     "credential": "a known file of keys, passwords or tokens",
     "credential-name": "named like a file of keys or secrets",
@@ -158,11 +158,11 @@ def _special(path: str, top: str) -> set[str]:
     found = set()
     if top == "dev" and lists.BLOCK_DEVICE.match(path) and not lists.HARMLESS_DEVICE.match(path):
         found.add("device")
-    if lists.CONFIG.match(path):
+    if lists.CONFIG.match(path) or lists.SHADOWING.fullmatch(path) or path.startswith("/usr/local/share/ca-cert"):
         found.add("config")
     if path.startswith(("/proc/sys", "/sys/")):
         found.add("kernel")
-    if path.startswith(("/var/log", "/var/adm", "/var/account")):
+    if path.startswith(("/var/log", "/var/adm", "/var/account", "/var/mail", "/var/spool/mail", "/var/audit")):
         found.add("log")
     return found
 

@@ -274,12 +274,13 @@ class ProcessTable:
 
     # Notices
 
-    def drain_notices(self, task_id: str | None = None) -> builtins.list[Notice]:
+    def drain_notices(self, task_id: str | None = None, *, take_over: bool = True) -> builtins.list[Notice]:
         """The news since the last time, each given once: of this runtime's processes, or of one task's.
 
-        With a task, also that of processes whose runtime is gone: from now on this one looks after them.
+        With a task, also that of processes whose runtime is gone: from now on this one looks after them. Looking for
+        them reads files; `take_over` False does not.
         """
-        if task_id is not None:
+        if task_id is not None and take_over:
             self._take_over(task_id)
         with self._lock:
             waiting = [one for one in self._notices if task_id in (None, one.task_id)]

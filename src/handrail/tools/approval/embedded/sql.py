@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _MOST = 200_000
 _NOISE = re.compile(
@@ -45,6 +46,8 @@ _RUNS = re.compile(
     r"\bWRITEFILE ?\(|PG_TERMINATE_BACKEND ?\(|PG_CANCEL_BACKEND ?\(.*FROM PG_STAT|\bDBMS_SCHEDULER\b|"
     r"^\\!|^\.SHELL\b|^\.SYSTEM\b|PG_RELOAD_CONF|PG_SWITCH_WAL|PG_DROP_REPLICATION_SLOT"
 )
+_BLOCK = re.compile(r"(?is)\bDO\s+(?:LANGUAGE\s+\w+\s+)?\$(\w*)\$(.*?)\$\1\$")
+_EXECUTES = re.compile(r"(?i)\b(?:EXECUTE|EXEC|EXECUTE IMMEDIATE|PREPARE\s+\w+\s+FROM)\s*\(?\s*N?'((?:[^']|'')*)'")
 _ALWAYS = re.compile(
     r"\(*(?:TRUE|1|NOT FALSE|NOT 0|(?P<same>[\w.']+) ?(?:=|<=|>=|<=>|IS) ?(?P=same)|1 ?< ?2|2 ?> ?1|0 "
     r"?= ?0|S ?= ?S|NULL IS NULL|1 ?<> ?0|1 ?!= ?0|EXISTS ?\( ?SELECT 1 ?\)|S LIKE S)\)*"
@@ -58,12 +61,22 @@ def problem(text: str) -> str:
     text = text[:_MOST]
     if _META.search(text):
         return "runs a program or replaces the database"
+    if any(map(problem, _executed(text))):
+        return "runs a dangerous statement that it holds as a text"
     clean = _OWN_COMMAND.sub(";", _NOISE.sub(_blank, _COMMENT.sub(" ", text)))
     for statement in _SPLIT.split(clean):
         words = statement.split()
         if words and (why := _statement(" ".join(words).upper())):
             return why
     return ""
+
+
+def _executed(text: str) -> Iterator[str]:
+    """Statements inside a block of code (`DO $$ ... $$`), and those given to EXECUTE as a text."""
+    for match in _BLOCK.finditer(text):
+        yield from (re.sub(r"(?i)^\s*(?:DECLARE\b.*?\bBEGIN|BEGIN)\b", "", part) for part in match[2].split(";"))
+    for match in _EXECUTES.finditer(text):
+        yield match[1].replace("''", "'")
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -80,7 +93,9 @@ def _blank(match: re.Match[str]) -> str:
 def _statement(statement: str) -> str:
     while match := _PREFIX.match(statement):
         statement = statement[match.end() :]
-    if re.match(r"DROP\b", statement) and not _HARMLESS_DROP.match(statement):
+    if re.match(r"(?:DROP|REMOVE (?:TABLE|DATABASE|NAMESPACE|NS|DB))\b", statement) and not _HARMLESS_DROP.match(
+        statement
+    ):
         return "drops " + " ".join(statement.split()[1:3]).lower()
     if re.match(r"TRUNCATE\b", statement):
         return "empties a table"

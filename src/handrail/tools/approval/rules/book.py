@@ -27,6 +27,7 @@ THEMES = tuple(
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
 _HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
 _MOST_KEPT = 4096
+_SAD_TO_EMPTY = frozenset(("data", "home", "home-root"))
 _TAIL = "tail.destructive"
 _ON_WRITE = (
     ("device", "redirect.device"),
@@ -189,14 +190,14 @@ def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = 
     for kind, rule_id in _ON_WRITE:
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
-    if empties and "data" in kinds:
+    if empties and not kinds.isdisjoint(_SAD_TO_EMPTY):
         return [Match(rule("redirect.data"), paths.reach(target, cwd, project))]
     return []
 
 
 def on_assign(name: str, value: str) -> list[Match]:
     """What is dangerous in giving this value to a variable of the shell."""
-    if name in _HISTORY_VARIABLES and value in ("", "0", "/dev/null"):
+    if (name in _HISTORY_VARIABLES and value in ("", "0", "/dev/null")) or (name == "HISTIGNORE" and value == "*"):
         return [Match(rule("history.variable"))]
     return []
 

@@ -10,7 +10,7 @@ from . import targets
 from .command import Command
 
 _WIPED = frozenset(("root", "home-root", "system-root"))
-_PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device"))
+_PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device", *_WIPED))
 _FAR = frozenset(("home", "system", "outside", "root", "unknown"))
 # Tests of find that choose only some of the files.
 _NARROWING = frozenset(
@@ -21,6 +21,7 @@ _NARROWING = frozenset(
 )
 _MODE = re.compile(rf"0?[0-7]{{1,5}}|[-ugoa,+=rwxXst]*[+=-][rwxXstugo,+=-]*|{UNKNOWN}")
 _OPTION_CLUSTER = re.compile(r"-[RvcfhHLPn]+")
+_DELETES_ALL = re.compile(r"(?:1,\$|/\.\*/)?\s*d;?")
 _WINDOWS_ROOT = re.compile(r"(?i)[a-z]:(?:[\\/]\*?|[\\/](?:users|windows|program ?files|winnt)(?:[\\/].*)?)?\*?")
 
 
@@ -89,7 +90,22 @@ def overwrites_data(command: Command, _: str) -> bool:
         source in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") for source in sources
     ):
         return False
-    return command.any_class({"data"}, targets.written(command))
+    return command.any_class({"data", "home"}, targets.written(command))
+
+
+def empties_in_place(command: Command, _: str) -> bool:
+    """`sed -i d`, `perl -i -ne ''`: nothing of the files is left."""
+    if command.name == "sed":
+        scripts = command.given("-e", "--expression") or command.operands[:1]
+        return any(_DELETES_ALL.fullmatch(script) for script in scripts) and bool(targets.written(command))
+    return "i" in command.letters and "n" in command.letters and "" in command.args
+
+
+def mounts_over(command: Command, _: str) -> bool:
+    """Something is laid over a directory of the system, or over a home."""
+    if len(command.operands) < 2 or command.operands[-1].startswith("/boot"):
+        return False
+    return command.any_class({"root", "config", "home-root"}, command.operands[-1:])
 
 
 def windows_root(command: Command, _: str) -> bool:
@@ -107,6 +123,10 @@ def drive(command: Command, _: str) -> bool:
 
 def dd_device(command: Command, _: str) -> bool:
     return command.any_class({"device"}, targets.written(command))
+
+
+def any_device(command: Command, _: str) -> bool:
+    return command.any_class({"device"}, [arg for arg in command.args if arg[:1] == "/"])
 
 
 def last_device(command: Command, _: str) -> bool:
@@ -188,6 +208,9 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "drive": drive,
     "dd-device": dd_device,
     "last-device": last_device,
+    "any-device": any_device,
+    "empties-in-place": empties_in_place,
+    "mounts-over": mounts_over,
     "shrinks": shrinks,
     "mode": mode,
     "mode-option": mode_option,

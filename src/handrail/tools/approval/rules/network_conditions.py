@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ..shell.values import Arg, Taint
+from ..shell.secret_names import secret_taints
+from ..shell.values import UNKNOWN, Arg, Taint
 from .command import Command
 from .targets import read
 
@@ -16,13 +17,23 @@ _KNOWN_INDEX = re.compile(
     r"|https?://(?:localhost|127\.0\.0\.1)(?:[:/]|$)"
 )
 _INDEX_OPTION = re.compile(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
+_STORE_COMMAND = re.compile(
+    r"(?im)(?:^|\\n)\s*(?:flushall|flushdb|flush_all|shutdown|config set|debug segfault|slaveof|kill)\b"
+)
 _METHODS = ("-X", "--request", "--method")
 _DELETING_URL = re.compile(
     r"(?i)_delete_by_query|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|"
     r"$)|/_shutdown|/actuator/(?:shutdown|restart)|query=\W*(?:drop|truncate|delete)\b"
 )
-_SECRET_WORDS = re.compile(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN .*KEY")
-_SECRET_VARIABLE = re.compile(r"(?i)(?:SECRET|TOKEN|PASSW|API_?KEY|PRIVATE_?KEY|CREDENTIAL)")
+_SECRET_WORDS = re.compile(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN ")
+_LOGIN_OPTIONS = frozenset(
+    "-H --header -u --user -U --proxy-user --oauth2-bearer -b --cookie --pass -a --auth --password --http-password "
+    "--ftp-password --proxy-password -K --config".split()
+)
+_LOGIN_FIELD = re.compile(
+    rf"(?i)(?:pass|secret|token|key|auth|credential|assertion|code)[\w-]*[\"']?\s*[=:]+\s*[\"']?{UNKNOWN}"
+)
+_USER_OF_URL = re.compile(rf"//[^/@]*{UNKNOWN}[^/@]*@")
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _BROAD = frozenset(("home-root", "root", "system-root", "home"))
 # Options whose value names a key or a certificate that is used, not sent.
@@ -72,6 +83,11 @@ def untrusted_index(command: Command, _: str) -> bool:
     args = command.args
     values = [*command.given(*named), *(args[place + 1] for place, arg in enumerate(args[:-1]) if arg in named)]
     return any(_URL.match(value) and not _KNOWN_INDEX.match(value) for value in values)
+
+
+def untrusted_setting(command: Command, _: str) -> bool:
+    """A setting after which packages come from an index that is not the usual one."""
+    return any(_URL.match(operand) and not _KNOWN_INDEX.match(operand) for operand in command.operands)
 
 
 def downloaded(command: Command, _: str) -> bool:
@@ -151,12 +167,12 @@ def sends_secret(command: Command, _: str) -> bool:
         return any(arg in ("gist", "s_client") for arg in command.args)
     if any(Taint.CREDENTIAL in arg.taints for arg in command.args) and name not in ("ssh", "git"):
         return not _credential_is_header(command)
-    if (
-        name in _SCRIPTED
-        and command.stdin is not None
-        and _secret_paths(command, [Arg(word) for word in command.stdin.text.split()])
-    ):
-        return True
+    if name in _SCRIPTED:
+        scripts = [arg for arg in command.args if " " in arg] + (
+            [command.stdin.text] if command.stdin is not None else []
+        )
+        if any(_secret_paths(command, [Arg(word.rstrip(";")) for word in script.split()]) for script in scripts):
+            return True
     if name in _ONLY_BY_STDIN:
         return (
             name in ("gh", "glab")
@@ -164,6 +180,41 @@ def sends_secret(command: Command, _: str) -> bool:
             and _secret_paths(command, command.operands[2:])
         )
     return _secret_paths(command, _sent(command))
+
+
+def sends_private(command: Command, _: str) -> bool:
+    """A secret of the environment, the list of users or a database's content goes out, not to log in with it."""
+    stdin = command.stdin
+    if stdin is not None and Taint.PRIVATE in stdin.taints:
+        reads = command.name not in ("curl", "wget") or any(
+            arg.endswith(("@-", "=-")) or arg == "-" for arg in command.args
+        )
+        if reads:
+            return True
+    before = Arg("")
+    for arg in command.args:
+        if Taint.PRIVATE in arg.taints and before not in _LOGIN_OPTIONS and arg.partition("=")[0] not in _LOGIN_OPTIONS:
+            in_url = "://" in arg or "/" in arg
+            if not (_USER_OF_URL.search(arg) if in_url else _LOGIN_FIELD.search(arg)):
+                return True
+        before = arg
+    return False
+
+
+def in_broad_directory(command: Command, _: str) -> bool:
+    return not command.has(("-d", "--directory")) and not command.classes(command.cwd).isdisjoint(
+        ("root", "home-root", "system-root")
+    )
+
+
+def says_to_store(command: Command, _: str) -> bool:
+    """Words that empty or stop a store are sent to it over a bare connection."""
+    return command.stdin is not None and _STORE_COMMAND.search(command.stdin.text) is not None
+
+
+def names_secret(command: Command, _: str) -> bool:
+    """An operand is the name of a variable that holds a secret."""
+    return any(secret_taints(operand) for operand in command.operands)
 
 
 def _credential_is_header(command: Command) -> bool:
@@ -179,6 +230,7 @@ def _credential_is_header(command: Command) -> bool:
 
 def _sent(command: Command) -> Iterator[Arg]:
     args = command.args
+    pieces = r"[@=<;,:]" if command.name == "socat" else r"[@=<;,]"
     keys = _KEY_OPTIONS - _SENT_BY.get(command.name, frozenset())
     for place, arg in enumerate(args):
         before = args[place - 1] if place else ""
@@ -186,7 +238,7 @@ def _sent(command: Command) -> Iterator[Arg]:
             continue
         if arg.partition("=")[0] in keys:
             continue
-        yield from (Arg(piece) for piece in re.split(r"[@=<;,]", arg) if piece) if re.search(r"[@=<]", arg) else (arg,)
+        yield from (Arg(piece) for piece in re.split(pieces, arg) if piece) if re.search(pieces, arg) else (arg,)
 
 
 def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
@@ -194,6 +246,9 @@ def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
         if piece.startswith(("http:", "https:", "-")) or len(piece) > 400 or piece.endswith(".pub"):
             continue
         kinds = command.classes(piece)
+        made = command.file(piece)
+        if made is not None and Taint.CREDENTIAL in made.taints:
+            return True
         if (
             not kinds.isdisjoint(_SECRET_CLASSES)
             or piece in ("/etc/passwd", "/etc/group")
@@ -233,6 +288,7 @@ def host_namespace(command: Command, _: str) -> bool:
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "url": url,
     "untrusted-index": untrusted_index,
+    "untrusted-setting": untrusted_setting,
     "downloaded": downloaded,
     "stdin-network": stdin_network,
     "netcat-runs": netcat_runs,
@@ -241,6 +297,10 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "searches-secrets": searches_secrets,
     "reads-found-secret": reads_found_secret,
     "sends-secret": sends_secret,
+    "sends-private": sends_private,
+    "names-secret": names_secret,
+    "says-to-store": says_to_store,
+    "in-broad-directory": in_broad_directory,
     "mounts-host": mounts_host,
     "host-namespace": host_namespace,
 }

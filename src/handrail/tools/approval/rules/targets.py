@@ -179,6 +179,7 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     "unix2dos": _all,
     "ex": _editor,
     "crontab": lambda _: (),
+    "awk": lambda command: command.operands[1:] if "inplace" in command.args else (),
     "dasel": _values("-f", "--file"),
     "chezmoi": lambda _: (),
     "stow": _values("-t", "--target"),

@@ -1,16 +1,13 @@
-"""What is known of a program's effects without running it: where its output comes from, and which files it makes."""
+"""Where a program's output comes from, as far as that is known without running it."""
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .initialisers import INITIALISERS, prints_initialisation
-from .shell_state import SECRET_CLASSES
+from .secret_names import secret_taints
 from .values import UNKNOWN, Arg, Taint, Taints, Value, unknown
-from .wrappers import skip_options
 
 if TYPE_CHECKING:
     from .handlers import Call
@@ -35,19 +32,16 @@ _LISTERS = frozenset(
     "gcloud az gh".split()
 )
 _NOTHING: Taints = frozenset()
-_SECRET: Taints = frozenset((Taint.CREDENTIAL,))
+_DUMPERS = frozenset(
+    "pg_dump pg_dumpall mysqldump mariadb-dump mongodump mongoexport cockroach influxd neo4j-admin sqldump expdp".split()
+)
 _ARCHIVERS = frozenset(("tar", "zip", "cpio", "7z", "rsync"))
-_COPIERS = frozenset(("cp", "mv", "ln", "install", "gcp", "rsync"))
-_FETCHERS = frozenset(("aria2c", "axel", "fetch", "http", "xh"))
-_MAKERS = frozenset(("curl", "wget", "scp", "dd", *_COPIERS, *_FETCHERS))
-
-
 _ENVIRONMENT = frozenset(("env", "printenv", "set", "export", "declare"))
 _FINDERS = frozenset(("find", "fd", "fdfind", "locate"))
 _TELLING = frozenset(
     (
         "openssl", "history", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS, *_ENVIRONMENT, *_FINDERS,
-        *INITIALISERS,
+        *_DUMPERS, *INITIALISERS,
     )
 )  # fmt: skip
 """Programs of whose output something can be told."""
@@ -67,6 +61,8 @@ def unknown_output(walk: Running, call: Call) -> Value:
         for arg in args:
             taints |= arg.taints
             taints |= _read_taints(walk, arg)
+    if name in _DUMPERS or (name == "printenv" and any(secret_taints(arg) for arg in args)):
+        taints.add(Taint.PRIVATE)
     if _shows_secrets(walk, name, args):
         taints.add(Taint.CREDENTIAL)
     if name in _LISTERS:
@@ -82,7 +78,7 @@ def _read_taints(walk: Running, arg: Arg) -> Taints:
     known = walk.known_file(arg)
     if known is not None:
         return known.taints
-    return _NOTHING if walk.classes(arg.removeprefix("if=")).isdisjoint(SECRET_CLASSES) else _SECRET
+    return walk.file_taints(arg.removeprefix("if="))
 
 
 def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:
@@ -96,73 +92,3 @@ def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:
     if name in _FINDERS:
         return any("credential-name" in walk.classes(arg) for arg in arguments if arg[:1] != "-")
     return False
-
-
-def files_made(walk: Running, call: Call) -> None:
-    """Remember the files that a program makes, where what they hold matters to what follows."""
-    name, args = call.name, call.args
-    if not args or name not in _MAKERS:
-        return
-    if name == "curl":
-        _downloaded(walk, _curl_targets(args))
-    elif name == "wget":
-        _downloaded(walk, _wget_targets(args))
-    elif name in _FETCHERS:
-        _, options = skip_options(args, "od", "out dir output")
-        _downloaded(walk, [value for option, value in options if option in ("-o", "--out", "--output") and value])
-    elif name == "scp" and ":" in args[-2 if len(args) > 1 else -1]:
-        _downloaded(walk, [args[-1]])
-    elif name in _COPIERS and len(args) >= 2:
-        source = walk.known_file(args[-2])
-        if source is not None:
-            walk.state.write(walk.path(args[-1]), source)
-    elif name == "dd":
-        _copied_by_dd(walk, call)
-
-
-def _downloaded(walk: Running, targets: list[Arg]) -> None:
-    for target in targets:
-        if target and target != "-":
-            walk.state.write(walk.path(target), unknown([Taint.NETWORK]))
-
-
-def _curl_targets(arguments: Sequence[Arg]) -> list[Arg]:
-    found: list[Arg] = []
-    urls = [arg for arg in arguments if "/" in arg and arg[:1] != "-"]
-    for index, arg in enumerate(arguments):
-        if re.fullmatch(r"-[a-zA-Z#]*o|--output", arg) and index + 1 < len(arguments):
-            found.append(arguments[index + 1])
-        elif arg.startswith("--output="):
-            found.append(arg.like(arg.partition("=")[2]))
-        elif re.fullmatch(r"-o.+", arg):
-            found.append(arg.like(arg[2:]))
-        elif re.fullmatch(r"-[a-zA-Z#]*O[a-zA-Z]*|--remote-name|--remote-name-all", arg):
-            found += [url.like(_last_part(url)) for url in urls]
-    return found
-
-
-def _wget_targets(arguments: Sequence[Arg]) -> list[Arg]:
-    for index, arg in enumerate(arguments):
-        if re.fullmatch(r"-[a-zA-Z]*O|--output-document", arg) and index + 1 < len(arguments):
-            return [arguments[index + 1]]
-        if arg.startswith(("--output-document=", "-O")) and len(arg) > 2:
-            return [arg.like(arg.partition("=")[2] if "=" in arg[:20] else arg[2:])]
-    directory = next((following for arg, following in itertools.pairwise(arguments) if arg == "-P"), None)
-    prefix = f"{directory}/" if directory else ""
-    return [
-        arg.like(prefix + _last_part(arg))
-        for arg in arguments
-        if arg[:1] != "-" and "/" in arg and arg is not directory
-    ]
-
-
-def _last_part(url: str) -> str:
-    return re.split(r"[?#]", url, maxsplit=1)[0].rstrip("/").rsplit("/", 1)[-1]
-
-
-def _copied_by_dd(walk: Running, call: Call) -> None:
-    target = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("of=")), None)
-    source = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("if=")), None)
-    content = call.stdin if source is None else walk.known_file(source)
-    if target is not None and content is not None:
-        walk.state.write(walk.path(target), content)

@@ -40,7 +40,9 @@ def output(name: str, args: Sequence[Arg], stdin: Value | None, files: Files) ->
     if reads:
         if name in ("head", "tail") and flags and reads[0].isdigit():
             reads = reads[1:]
-        contents = [stdin if operand == "-" else files(operand) for operand in reads]
+        contents = [
+            stdin if operand == "-" else EMPTY if operand == "/dev/null" else files(operand) for operand in reads
+        ]
         if not all(content is not None for content in contents):
             return None
         source = joined([content for content in contents if content is not None]) if reads else stdin
@@ -55,7 +57,7 @@ def _without_input(name: str, args: Sequence[Arg]) -> Value | None:
         return Value(printf(args), taints_of(args))
     if name in ("true", "false", ":", "test", "["):
         return EMPTY
-    return Value(f"{args[0]}\n") if name in ("which", "where") and len(args) == 1 else None
+    return Value(f"/usr/bin/{args[0]}\n") if name in ("which", "where") and len(args) == 1 else None
 
 
 def echo(args: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from . import escapes
 from .builtins import STDIN_PATHS
 from .handlers import Call, Handler
 from .languages import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from .running import Running
 
 _SHELL_WORDS = "rcfile init-file command Command"
-_RAISERS = frozenset("sudo doas pkexec run0 please su".split())
 _URL = re.compile(r"https?://")
 
 
@@ -40,9 +40,11 @@ def _shell(walk: Running, call: Call) -> Value | None:
         script, operands = operands[0], operands[1:]
     if script is not None:
         return _with_arguments(walk, operands, script.value(), call.stdin)
+    if operands == [UNKNOWN] and escapes.raised(walk.under):  # xargs with nothing to read
+        walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if operands and "-s" not in given:
         return _run_file(walk, call, operands[0], operands[1:])
-    if not operands and not _RAISERS.isdisjoint(walk.under):
+    if not operands and escapes.raised(walk.under):
         walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if call.stdin is not None:
         return walk.run_text(call.stdin, None, "stdin")
@@ -91,6 +93,8 @@ def _language(walk: Running, call: Call) -> Value | None:
     if not operands or operands[0] in STDIN_PATHS:
         if call.stdin is not None:
             judge_code(walk, call, language, call.stdin)
+        elif escapes.raised(walk.under) and not escapes.only_tells(call):
+            walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
         return None
     content = walk.known_file(operands[0])
     if content is not None:

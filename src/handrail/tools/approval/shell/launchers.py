@@ -187,7 +187,7 @@ def _su(walk: Running, call: Call) -> Value | None:
             return walk.run(args[start:], call.stdin, functions=False, builtins=False)
     if call.stdin is not None:
         return walk.run_text(call.stdin, None, "stdin")
-    if len(walk.under) or not args or args[-1] in ("-", "-l", "root", "--login"):
+    if not args or args[0] not in ("--help", "-h", "--version", "-V"):
         walk.report("privilege.root_shell", call.argv)
     return None
 

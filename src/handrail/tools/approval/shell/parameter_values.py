@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import arithmetic, operators
+from .secret_names import secret_taints
 from .syntax import Parameter, Part, Word
 from .values import EMPTY, NO_TAINTS, UNKNOWN, Array, Either, Taints, Value, taints_of, unknown
 
@@ -33,7 +34,7 @@ class ParameterValues:
             return [(UNKNOWN, NO_TAINTS, mode)]
         if not part.operator and part.index is None and not part.indirect and part.name not in ("@", "*"):
             value = self._scalar(part.name)
-            return [(UNKNOWN, NO_TAINTS, mode) if value is None else (value.text, value.taints, mode)]
+            return [(UNKNOWN, secret_taints(part.name), mode) if value is None else (value.text, value.taints, mode)]
         name = self._target(part)
         if name is None:
             return [(UNKNOWN, NO_TAINTS, mode)]
@@ -143,7 +144,7 @@ class ParameterValues:
         """Apply the operator. None is a variable that the command has not set: unknown, but for a default."""
         operator = part.operator
         if not operator:
-            return unknown() if value is None else value
+            return unknown(secret_taints(name)) if value is None else value
         if operator in _DEFAULTS:
             return self._defaulted(value, part, name, index)
         if value is None:

@@ -10,7 +10,7 @@ from .handlers import Call, Handler
 from .languages import TEXT_OPTIONS
 from .lexical import decode_escapes
 from .operators import shell_quoted
-from .values import UNKNOWN, Arg, Value
+from .values import UNKNOWN, Arg, Value, unknown
 from .wrappers import skip_options
 
 if TYPE_CHECKING:
@@ -125,9 +125,45 @@ def _vim(walk: Running, call: Call) -> Value | None:
             match = re.match(r"\s*:*\s*(?:%|\d+,\d+|silent!?\s+)*\s*!(.*)", line, re.S)
             if match:
                 _run_option(walk, match[1], arg)
+            match = re.match(r"\s*:*\s*(?:%|\d+,[\d$]+)?\s*(?:w|write|r|read)\s*!(.*)", line, re.S)
+            if match:
+                walk.run_text(Value(match[1]), unknown(), "-c")
             match = re.search(r"system\((['\"])(.*?)\1\)", line)
             if match:
                 _run_option(walk, match[2], arg)
+    return None
+
+
+def _apt(walk: Running, call: Call) -> Value | None:
+    """`-o APT::Update::Pre-Invoke::=command`."""
+    for arg in call.args:
+        setting, _, text = arg.partition("=")
+        if "invoke" in setting.lower() and text:
+            _run_option(walk, text, arg)
+    return None
+
+
+def _rpm(walk: Running, call: Call) -> Value | None:
+    """Macros can run programs: `%(command)`, `%{lua:os.execute("command")}`."""
+    for arg in call.args:
+        for match in re.finditer(r"%\((.+)\)|(?:os\.execute|posix\.exec|io\.popen)\(\s*[\"'](.+?)[\"']", arg):
+            _run_option(walk, match[1] or match[2], arg)
+    return None
+
+
+def _capsh(walk: Running, call: Call) -> Value | None:
+    """What follows `--` is for bash."""
+    if "--" in call.args:
+        with walk.wrapped("capsh"):
+            walk.run([Arg("bash"), *call.args[call.args.index(Arg("--")) + 1 :]], call.stdin, functions=False)
+    return None
+
+
+def _cmd(walk: Running, call: Call) -> Value | None:
+    """The shell of Windows: `cmd /c "rd /s /q folder"`."""
+    place = next((place for place, arg in enumerate(call.args) if arg.lower() in ("/c", "/k", "/r")), None)
+    if place is not None:
+        _run_option(walk, " ".join(call.args[place + 1 :]).replace("\\", "/"))
     return None
 
 
@@ -136,8 +172,10 @@ def _git(walk: Running, call: Call) -> Value | None:
 
     start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
     rest = call.args[start:]
+    if rest and rest[0] == "clone":
+        options += skip_options(rest[1:], "cbou", "branch origin config depth template")[1]
     for option, value in options:
-        if option != "-c" or value is None:
+        if option not in ("-c", "--config") or value is None:
             continue
         key, _, text = value.partition("=")
         key = key.lower()
@@ -236,6 +274,9 @@ def _make(walk: Running, call: Call) -> Value | None:
     if {"-n", "--dry-run", "--just-print", "--recon"} & set(args):
         return None
     _, options = skip_options(call.args, "fCIjloW", "file makefile directory eval")
+    for arg in call.args:
+        if arg.startswith("SHELL="):
+            _run_option(walk, arg[6:], arg)
     for option, value in options:
         if value is None:
             continue
@@ -292,6 +333,10 @@ def _socat(walk: Running, call: Call) -> Value | None:
 
 
 HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(("apt", "apt-get", "aptitude"), _apt),
+    **dict.fromkeys(("rpm", "rpmbuild", "rpmspec"), _rpm),
+    "capsh": _capsh,
+    "cmd": _cmd,
     **dict.fromkeys(TEXT_OPTIONS, _text_options),
     **dict.fromkeys(("at", "batch"), _at),
     **dict.fromkeys(("tar", "bsdtar", "gtar", "star"), _tar),

@@ -67,11 +67,11 @@ def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]
     entry = next((value for option, value in options if option == "--entrypoint" and value), None)
     separated = start > 0 and rest[start - 1] == "--"
     command = list(rest[start:] if separated and container.operands else rest[start + container.operands :])
-    if container.operands and not separated and start < len(rest):
+    if entry is not None:  # what follows the image is all for the program
+        command = [entry, *command]
+    elif container.operands and not separated and start < len(rest):
         more, _ = skip_options(command, letters, container.words)
         command = command[more:]
-    if entry is not None:
-        command = [entry, *command]
     with walk.wrapped(call.name):
         if container.remote:
             with walk.elsewhere(), walk.subshell():

@@ -8,17 +8,33 @@ from collections.abc import Iterator, Sequence
 
 from ..rules import Command as Line
 from ..rules import on_assign
-from . import effects, emulate
+from . import effects, emulate, escapes
 from .builtins import BUILTINS
 from .compound_walk import CompoundWalk
+from .files_made import files_made
 from .handlers import Call, Handler, handler_of
 from .judgement import Judgement, Limit
 from .languages import COMMAND_VARIABLES, INJECTING_VARIABLES
 from .names import possible_names
 from .operators import shell_quoted
+from .outputs import output_files
 from .state import Defined, State
 from .syntax import Assignment, Simple, Word
-from .values import EMPTY, UNKNOWN, Arg, Array, Either, Stored, Taint, Value, either, joined, taints_of, unknown
+from .values import (
+    EMPTY,
+    UNKNOWN,
+    Arg,
+    Array,
+    Either,
+    OtherName,
+    Stored,
+    Taint,
+    Value,
+    either,
+    joined,
+    taints_of,
+    unknown,
+)
 
 MAX_WRAPPERS = 24
 _PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
@@ -158,8 +174,16 @@ class Running(CompoundWalk):
         if outer is not None and out is None:
             out = outer(self, call)
         self._show_to_rules(call)
-        effects.files_made(self, call)
+        self._note_effects(call, followed=outer is not None)
         return out if out is not None else self._output(call)
+
+    def _note_effects(self, call: Call, *, followed: bool) -> None:
+        """What it does beside printing: shells that it opens, files that it writes."""
+        if self.under and escapes.opens_root_shell(self.under, call, followed=followed):
+            self.report("privilege.root_shell", call.argv)
+        for target in output_files(call):
+            self.on_write(target, "-o", unknown())
+        files_made(self, call)
 
     def _show_to_rules(self, call: Call) -> None:
         line = Line(
@@ -168,7 +192,7 @@ class Running(CompoundWalk):
             cwd=self.cwd,
             project=self.judgement.project,
             stdin=call.stdin,
-            files=self.known_file,
+            files=self.written_file,
             argv0=str(call.program),
         )
         matches = self.judgement.book.findings(line)
@@ -252,6 +276,8 @@ class Running(CompoundWalk):
         content = self.known_file(path) if path else None
         if content is None or path.startswith("/dev/"):
             return None
+        if isinstance(content, OtherName):
+            return self.run([name.like(content.program), *call.args], call.stdin, functions=False)
         return self.run_content(content, call.args, call.stdin, path)
 
     def _in_search_path(self, name: str) -> str:

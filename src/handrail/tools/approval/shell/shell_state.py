@@ -15,7 +15,7 @@ from .frames import Frame
 from .judgement import Judgement
 from .state import State
 from .syntax import Assignment
-from .values import EMPTY, UNKNOWN, Arg, Array, Either, Stored, Taint, Value, joined, unknown
+from .values import EMPTY, NO_TAINTS, UNKNOWN, Arg, Array, Either, Stored, Taint, Taints, Value, joined, unknown
 from .worlds import Worlds
 
 if TYPE_CHECKING:
@@ -23,9 +23,17 @@ if TYPE_CHECKING:
 
 _ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
 _MAX_ELEMENTS = 256
-SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
+_SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
+_CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
+_PRIVATE: Taints = frozenset((Taint.PRIVATE,))
+_USER_LISTS = frozenset(("/etc/passwd", "/etc/group"))
 
 
+_BUILT = re.compile(
+    r"(?:^|/)(?:\.?v?env|node_modules|\.tox|\.nox|target|build|dist|out)(?:/|$)|"
+    r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
+)
+"""What a project's own tools make or are: running them is what a build does anyway."""
 _normalised = functools.lru_cache(4096)(paths.normalise)
 
 
@@ -195,8 +203,26 @@ class ShellState:
         """What a file holds, if the command itself has made it."""
         if not self.state.files:
             return None
-        found = self.state.files.get(path)
-        return found if found is not None else self.state.files.get(self.path(path))
+        found = self.written_file(path)
+        return found if found is not None or not self.state.has_trees else self._in_tree(self.path(path))
+
+    def written_file(self, path: str) -> Value | None:
+        """What a file holds that the command has named as it wrote it, not only a directory above it."""
+        files = self.state.files
+        if not files:
+            return None
+        found = files.get(path)
+        return found if found is not None else files.get(self.path(path))
+
+    def _in_tree(self, path: str) -> Value | None:
+        """What a file holds below a directory of which that is known as a whole."""
+        if _BUILT.search(path) or path.startswith("/dev/"):
+            return None
+        while "/" in path.rstrip("/"):
+            path = path.rstrip("/").rpartition("/")[0] + "/"
+            if (found := self.state.files.get(path)) is not None:
+                return found
+        return self.state.files.get("./") if path[:1] not in ("/", "~") else None
 
     def read_file(self, path: Arg) -> Value:
         known = self.known_file(path)
@@ -205,12 +231,19 @@ class ShellState:
         self.judgement.add(on_read(path, self.cwd, self.judgement.project), ["<", path], self.span([path]))
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
             return unknown([Taint.NETWORK])
-        secret = not self.classes(path).isdisjoint(SECRET_CLASSES)
-        return unknown([Taint.CREDENTIAL] if secret else ())
+        return unknown(self.file_taints(path))
+
+    def file_taints(self, path: str) -> Taints:
+        """What is private in a file that was there before."""
+        if not self.classes(path).isdisjoint(_SECRET_CLASSES):
+            return _CREDENTIAL
+        return _PRIVATE if path in _USER_LISTS else NO_TAINTS
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
         empties = operator in (">", ">|", "&>") and not content.text
         matches = on_write(target, self.cwd, self.judgement.project, empties=empties)
+        if empties and not matches and Taint.WIDE in target.taints:
+            self.report("redirect.data", [operator, target])
         if matches:
             self.judgement.add(matches, [operator, target], self.span([target]))
         if target.startswith(("/dev/tcp/", "/dev/udp/")):

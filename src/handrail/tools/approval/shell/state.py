@@ -38,6 +38,7 @@ class State:
             "IFS": Value(" \t\n"),
             "BASH": Value("/bin/bash"),
             "SHELL": Value("/bin/bash"),
+            "HISTFILE": Value("~/.bash_history"),
             "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
         }
         self.first_path = self.variables["PATH"]
@@ -49,7 +50,8 @@ class State:
         self.functions: dict[str, tuple[Defined, ...]] = {}
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}
-        """What files hold that the command itself has written, by normalised path."""
+        """What files hold that the command itself has written, by normalised path; `dir/` stands for all below it."""
+        self.has_trees = False
         self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
         self._tables: tuple[dict[str, Any], ...] = (
             self.variables,
@@ -91,6 +93,7 @@ class State:
         self._set(_ALIASES, name, text)
 
     def write(self, path: str, content: Value) -> None:
+        self.has_trees |= path.endswith("/")
         self._set(_FILES, path, content)
 
     def mark(self) -> int:

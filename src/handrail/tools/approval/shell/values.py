@@ -25,6 +25,8 @@ class Taint(enum.StrEnum):
     """It was fetched from another machine."""
     CREDENTIAL = "credential"
     """It holds what a credential file or a secret store holds."""
+    PRIVATE = "private"
+    """It holds a secret of the environment, the users of the machine, or what is in a database."""
     WIDE = "wide"
     """It lists files or processes that the command did not name (`find`, `ls`, `ps`)."""
     INITIALISER = "initialiser"
@@ -64,6 +66,16 @@ class Either(Value):
         super().__init__(UNKNOWN, frozenset().union(*(option.taints for option in options if option is not None)))
         self.options = tuple(options)
         """None stands for "not set"."""
+
+
+class OtherName(Value):
+    """What a file holds that is a copy of a program, or a link to it."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: str) -> None:
+        super().__init__(UNKNOWN)
+        self.program = program
 
 
 class Array:

@@ -29,6 +29,8 @@ def wrap(walk: Running, call: Call) -> Value | None:
         call.args, letters, wrapper.words, pairs=wrapper.pairs, assignments=wrapper.assignments
     )
     given = {option for option, _ in options}
+    if name == "sudo" and not given.isdisjoint(("-e", "--edit")):
+        return walk.run([Arg("sudoedit"), *call.args[start:]], call.stdin, functions=False)
     if not given.isdisjoint(wrapper.inert.split()):
         if name == "command" and start < len(call.args):
             return Value(f"{call.args[start]}\n")

@@ -37,6 +37,8 @@ RULES = (
             "kubectl apply|create|replace|delete {stdin-network}",
             "kubectl apply|create -k=http*|--kustomize=http*",
             "docker stack deploy -c=http*",
+            "docker build {url}",
+            "docker buildx build {url}",
             "docker plugin install --grant-all-permissions",
             "ansible-pull -U|--url",
             "vagrant box add {url}",

@@ -1,0 +1,31 @@
+"""Which files a program is told to write by an option that nearly every program calls the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .handlers import Call
+    from .values import Arg
+
+_SHORT = frozenset(("-o", "-out", "--output", "--out", "--outfile", "--output-file", "--out-file", "--outdir"))
+_LONG = tuple(f"{option}=" for option in sorted(_SHORT) if option.startswith("--"))
+_OTHERWISE = frozenset(
+    "grep egrep fgrep zgrep rg ag ack ls ps find test [ set ssh scp sftp mount umount useradd usermod groupadd groupmod kubectl "
+    "oc helm curl wget gpg openssl git aria2c http pv base64 docker sudo passwd ip iptables lsblk lsof sshfs column nl".split()
+)
+"""Programs to which `-o` means something else, and those whose files the rules know by themselves."""
+
+
+def output_files(call: Call) -> Iterator[Arg]:
+    """Absolute paths given with `-o`, `--output` and the like."""
+    if call.name in _OTHERWISE:
+        return
+    before = ""
+    for arg in call.args:
+        if before in _SHORT and arg[:1] in ("/", "~"):
+            yield arg
+        elif arg.startswith(_LONG) and (path := arg.partition("=")[2])[:1] in ("/", "~"):
+            yield arg.like(path)
+        before = arg
