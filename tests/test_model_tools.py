@@ -62,6 +62,14 @@ class TestDefinitions:
         assert "read_result" not in listed()
         assert listed(enabled_toolsets=["results"], disabled_toolsets=[]) == ["read_result"]
 
+    def test_code_reaches_what_the_configuration_or_the_caller_gives(self, home: Path) -> None:
+        (home / "config.yaml").write_text("tools:\n  enabled_toolsets: [code_execution, results]\n")
+        script = {"code": "import handrail_tools; print(*handrail_tools.__all__)"}
+        assert json.loads(str(handle_function_call("execute_code", script)))["output"] == "read_result ToolError\n"
+        given = frozenset({"execute_code", "read_file"})
+        told = handle_function_call("execute_code", script, enabled_tools=given)
+        assert json.loads(str(told))["output"] == "read_file ToolError\n"
+
     @pytest.mark.parametrize("wanted", ["openai", "responses", "anthropic", "gemini", "mcp"])
     def test_every_format(self, wanted: Any) -> None:
         definitions = get_tool_definitions(["file"], format=wanted)

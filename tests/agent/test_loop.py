@@ -706,3 +706,20 @@ def test_events_come_in_order(agent: Any, tool: Any) -> None:
     agent(ModelReply("look", [call("say")]), ModelReply("done")).run("x", told)
     kinds = [type(event) for event in told.events]
     assert kinds == [TextDelta, MessageEnded, ToolStarted, ToolEnded, TextDelta, MessageEnded, TurnEnded]
+
+
+def test_a_model_calls_only_what_it_was_given(agent: Callable[..., Agent], tmp_path: Path) -> None:
+    """Also when it knows the name of another tool; and a script of its own reaches no further than it does."""
+    code = "from handrail_tools import write_file\nwrite_file('x', 'y')"
+    model = ScriptedModel(
+        [
+            ModelReply("", [call("write_file", path=str(tmp_path / "x"), content="y")]),
+            ModelReply("", [call("execute_code", code=code)]),
+            ModelReply("done"),
+        ]
+    )
+    agent(models=[model], toolsets=["code_execution", "results"]).run("x")
+    refused, ran = (json.loads(m["content"]) for m in model.sent[2].messages if m["role"] == "tool")
+    assert refused["error_type"] == "unknown_tool"
+    assert "write_file is not a tool that you were given; these are: read_result" in ran["output"]
+    assert not (tmp_path / "x").exists()
