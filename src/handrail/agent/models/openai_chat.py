@@ -11,6 +11,7 @@ from ...config.keys import without_key
 from ...errors import ModelError
 from ..events import Usage
 from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
+from .images import images_apart
 from .wire import http_options
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class OpenAIChat:
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         request: dict[str, Any] = {
             "model": self.name,
-            "messages": list(messages),
+            "messages": images_apart(messages),
             "stream": True,
             "stream_options": {"include_usage": True},
             **self._options,
