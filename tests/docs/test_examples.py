@@ -18,6 +18,9 @@ EXAMPLES = {
     "agent_loop.py": "['a.txt', 'b.txt', 'c.txt']",
     "hermes_style_tool.py": "WEATHER_API_KEY is not set",
     "own_backend.py": "it conforms",
+    "read_the_web.py": "A handrail is held while climbing them.",
+    "drive_a_browser.py": 'heading "Hello Ada"',
+    "code_calls_tools.py": "8 visits in 2 cities",
     "send_message.py": "the service got: Build - It is green.",
     "images_and_speech.py": "How many bars? 1568 1045 data:image/jpeg",
 }

@@ -16,6 +16,7 @@ from ..store.sessions import SessionInfo, SessionStore
 from .agent import Agent
 from .budgets import Budgets
 from .models.resolve import build
+from .sampling import sampler_of
 from .telemetry import Telemetry, start_exporting
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
         handrail = default()
     config = handrail.config
     asked = list(models) if models is not None else list(build(config.model, name=model))
+    if handrail.mcp is not None:
+        handrail.mcp.ask_model_by(sampler_of(asked))
     kept = store or open_store()
     try:
         session = _session(kept, resume, cwd or os.getcwd()) if resume else None

@@ -15,7 +15,7 @@ from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavai
 from ..safe_text import safe_error
 from .config import Server, expanded
 from .listing import Offer, list_offer
-from .oauth import LOGIN_SECONDS, Browse
+from .oauth import LOGIN_SECONDS, Browse, Logins
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -73,6 +73,7 @@ class Connection:
         self._asking = asking
         self._publish = publish
         self._browse = browse
+        self._no_login = ""
         self._client: Client | None = None
         self._process: Process | None = None
         self._changed = asyncio.Event()  # replaced at every change of state
@@ -116,6 +117,7 @@ class Connection:
     async def _once(self) -> None:
         """One connection, from its beginning to its end."""
         self._lost, self._wanted = asyncio.Event(), asyncio.Event()
+        self._no_login = ""
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -163,7 +165,11 @@ class Connection:
             )
         from .http import http_transport
 
-        return http_transport(self.server, settings, self._browse)
+        return http_transport(self.server, settings, Logins(self._browse, self._refused))
+
+    def _refused(self, why: str) -> None:
+        """The SDK hides what went wrong with a login behind a connection that is lost."""
+        self._no_login = why
 
     def _started(self, process: Process) -> None:
         self._process = process
@@ -275,6 +281,8 @@ class Connection:
         if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
             return ToolFailed(f"MCP server {self.server.name}: {error.message}", code=error.code)
         self._lost.set()
+        if self._no_login:
+            return ToolUnavailable(self._no_login)
         return ToolFailed(
             f"MCP server {self.server.name} was lost in the middle of the call ({self._why_lost() or _text(error)}); "
             "whether it took effect is not known",
@@ -300,12 +308,14 @@ class Connection:
     def _why_lost(self) -> str:
         process, self_ended = self._process, "the connection was lost"
         if process is None:
-            return self_ended
+            return self._no_login or self_ended
         code = process.child.returncode
         how = process.why or (f"it ended with code {code}" if code is not None else "it closed its output")
         return f"{how}: {process.tail()}" if process.tail() else how
 
     def _explained(self, error: Exception) -> str:
+        if self._no_login:
+            return self._no_login
         if isinstance(error, TimeoutError):
             why = f"it did not answer within {self.server.settings.connect_timeout:g} s"
         elif isinstance(first := _first(error), ConfigError | ToolError):

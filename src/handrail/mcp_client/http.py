@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .config import Server
-from .oauth import Browse, authorized
+from .oauth import Logins, authorized
 
 if TYPE_CHECKING:
     from ..config.services import McpServerConfig
 
 
 @contextlib.asynccontextmanager
-async def http_transport(server: Server, settings: McpServerConfig, browse: Browse | None) -> AsyncIterator[Any]:
-    """The pair of streams that the SDK's client works on. With `browse` a person can log in where the server wants it."""
+async def http_transport(server: Server, settings: McpServerConfig, logins: Logins) -> AsyncIterator[Any]:
+    """The pair of streams that the SDK's client works on."""
     import httpx2
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
@@ -25,7 +25,7 @@ async def http_transport(server: Server, settings: McpServerConfig, browse: Brow
     headers = dict(settings.headers)
     has_token = any(name.lower() == "authorization" for name in headers)
     async with contextlib.AsyncExitStack() as stack:
-        auth = None if has_token else await stack.enter_async_context(authorized(server, settings, browse))
+        auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
             factory = partial(_client, settings)
             transport = sse_client(

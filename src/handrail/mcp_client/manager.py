@@ -37,7 +37,7 @@ class McpConnections:
         self._on_offer = on_offer
         self._browse = browse
         self._watchdog = Watchdog()
-        self._asking = Asking()
+        self.asking = Asking()
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._loop = asyncio.new_event_loop()
@@ -56,7 +56,7 @@ class McpConnections:
             if name in self._tasks or server.problem or not server.settings.enabled:
                 continue
             connection = Connection(
-                server, watchdog=self._watchdog, asking=self._asking, publish=self._publish, browse=self._browse
+                server, watchdog=self._watchdog, asking=self.asking, publish=self._publish, browse=self._browse
             )
             self._connections[name] = connection
             self._tasks[name] = asyncio.ensure_future(connection.run())
@@ -105,11 +105,11 @@ class McpConnections:
         connection = self._connections.get(name)
         if connection is None:
             raise ToolUnavailable(f"MCP server {name} is not connected")
-        self._asking.begin(name, context)
+        self.asking.begin(name, context)
         try:
             return await connection.use(work)
         finally:
-            self._asking.end(name, context)
+            self.asking.end(name, context)
 
     def is_ready(self, name: str) -> bool:
         connection = self._connections.get(name)

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from ..config.files import locked, read_text, write_text
@@ -21,13 +21,23 @@ from .config import Server
 if TYPE_CHECKING:
     from ..config.services import McpServerConfig
 
-# Shows the page where the person logs in.
 Browse = Callable[[str], None]
 
 LOGIN_SECONDS = 300.0
 _PATH = "/callback"
 _LONGEST_REQUEST = 16 * 1024
 _DONE = b"<!doctype html><title>Handrail</title><p>You can close this page and go back to Handrail."
+
+
+class Logins(NamedTuple):
+    """How a person logs in: `browse` shows the page, None if nobody is there. `refused` is told when a login is missing."""
+
+    browse: Browse | None
+    refused: Callable[[str], None]
+
+    def problem(self, why: str) -> ToolUnavailable:
+        self.refused(why)
+        return ToolUnavailable(why)
 
 
 class Login:
@@ -60,37 +70,50 @@ class Login:
 
 
 @contextlib.asynccontextmanager
-async def authorized(server: Server, settings: McpServerConfig, browse: Browse | None) -> AsyncIterator[Any]:
-    """What adds the login to every request. Without `browse` nobody can log in now, and the error says how to do it."""
+async def authorized(server: Server, settings: McpServerConfig, logins: Logins) -> AsyncIterator[Any]:
+    """What adds the login to every request. Where nobody can log in now, the error says how to do it."""
     login = Login(server.name, settings.url)
     known = await asyncio.to_thread(login.read)
-    if settings.client_login:
-        yield _as_client(settings, login, known)
+    if logins.browse is None:
+        needed = f"MCP server {server.name} wants a login; `handrail mcp login {server.name}`"
+        if known.get("tokens"):
+            yield _provider(settings, login, known, known.get("port", 0), _Nobody(logins, needed))
+        else:
+            yield _not_logged_in(logins, needed)
         return
-    if browse is None:
-        yield _provider(server, settings, login, known, None) if known.get("tokens") else _not_logged_in(server)
-        return
-    async with _Callback.listening(settings.callback_port or known.get("port") or 0) as callback:
+    async with _Callback.listening(logins, settings.callback_port or known.get("port") or 0) as callback:
         if known and callback.port != known.get("port"):  # who we are to the server holds for one address of ours
             known = {}
             await asyncio.to_thread(login.forget)
         await asyncio.to_thread(login.update, port=callback.port)
-        callback.browse = browse
-        yield _provider(server, settings, login, known, callback)
+        yield _provider(settings, login, known, callback.port, callback)
+
+
+class _Nobody:
+    """Stands where a person would log in."""
+
+    def __init__(self, logins: Logins, needed: str) -> None:
+        self._logins, self._needed = logins, needed
+
+    async def show(self, _: str) -> None:
+        raise self._logins.problem(self._needed)
+
+    async def result(self) -> Any:
+        raise self._logins.problem(self._needed)
 
 
 class _Callback:
     """Listens on this machine for the browser that comes back from the login page."""
 
-    def __init__(self) -> None:
+    def __init__(self, logins: Logins) -> None:
         self.port = 0
-        self.browse: Browse = lambda url: None
+        self._logins = logins
         self._came: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def listening(cls, port: int) -> AsyncIterator[_Callback]:
-        callback = cls()
+    async def listening(cls, logins: Logins, port: int) -> AsyncIterator[_Callback]:
+        callback = cls(logins)
         try:
             listener = await asyncio.start_server(callback._answer, "127.0.0.1", port)
         except OSError:  # it is taken
@@ -101,7 +124,8 @@ class _Callback:
 
     async def show(self, url: str) -> None:
         self._came = asyncio.get_running_loop().create_future()
-        await asyncio.to_thread(self.browse, url)
+        assert self._logins.browse is not None
+        await asyncio.to_thread(self._logins.browse, url)
 
     async def result(self) -> Any:
         from mcp.shared.auth import AuthorizationCodeResult
@@ -109,10 +133,10 @@ class _Callback:
         try:
             came = await asyncio.wait_for(self._came, LOGIN_SECONDS)
         except TimeoutError:
-            raise ToolUnavailable(f"nobody logged in within {LOGIN_SECONDS:g} s") from None
+            raise self._logins.problem(f"nobody logged in within {LOGIN_SECONDS:g} s") from None
         if "code" not in came:
             why = came.get("error_description") or came.get("error") or "no reason was given"
-            raise ToolUnavailable(f"the login was refused: {safe_error(why)}")
+            raise self._logins.problem(f"the login was refused: {safe_error(why)}")
         return AuthorizationCodeResult(code=came["code"], state=came.get("state"), iss=came.get("iss"))
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -171,40 +195,21 @@ class _Storage:
         await asyncio.to_thread(self._login.update, client=self._known["client"])
 
 
-def _provider(
-    server: Server, settings: McpServerConfig, login: Login, known: JsonDict, callback: _Callback | None
-) -> Any:
+def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: int, person: _Nobody | _Callback) -> Any:
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
     from pydantic import AnyUrl
 
-    address = AnyUrl(f"http://127.0.0.1:{callback.port if callback else known.get('port', 0)}{_PATH}")
-    metadata = OAuthClientMetadata(client_name="Handrail", redirect_uris=[address])
-
-    async def not_now(*_: Any) -> Any:
-        raise _login_needed(server)
-
+    address = AnyUrl(f"http://127.0.0.1:{port}{_PATH}")
     if settings.client_id:
         known["client"] = _registered(settings, str(address))
     storage = _Storage(login, known)
     provider = OAuthClientProvider(
         settings.url,
-        metadata,
+        OAuthClientMetadata(client_name="Handrail", redirect_uris=[address]),
         storage,
-        redirect_handler=callback.show if callback else not_now,
-        callback_handler=callback.result if callback else not_now,
-    )
-    storage.context = provider.context
-    return provider
-
-
-def _as_client(settings: McpServerConfig, login: Login, known: JsonDict) -> Any:
-    """For a program that has an account of its own: no person takes part."""
-    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-
-    storage = _Storage(login, known)
-    provider = ClientCredentialsOAuthProvider(
-        settings.url, storage, client_id=settings.client_id, client_secret=settings.client_secret
+        redirect_handler=person.show,
+        callback_handler=person.result,
     )
     storage.context = provider.context
     return provider
@@ -222,7 +227,7 @@ def _registered(settings: McpServerConfig, address: str) -> JsonDict:
     }
 
 
-def _not_logged_in(server: Server) -> Any:
+def _not_logged_in(logins: Logins, needed: str) -> Any:
     """Asks for nothing, registers nowhere; a server that wants a login is told of."""
     import httpx2
 
@@ -230,10 +235,6 @@ def _not_logged_in(server: Server) -> Any:
         async def async_auth_flow(self, request: Any) -> Any:
             response = yield request
             if response.status_code == 401:
-                raise _login_needed(server)
+                raise logins.problem(needed)
 
     return NotLoggedIn()
-
-
-def _login_needed(server: Server) -> ToolUnavailable:
-    return ToolUnavailable(f"MCP server {server.name} wants a login; `handrail mcp login {server.name}`")

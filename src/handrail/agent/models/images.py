@@ -9,10 +9,10 @@ from ...types import JsonDict
 from .base import Messages
 
 
-def images_apart(messages: Messages) -> list[JsonDict]:
+def images_apart(messages: Messages) -> list[Mapping[str, Any]]:
     """The same conversation, in which no tool message holds an image. Nothing may stand between results of one answer, so the
     images come after the last of them."""
-    told: list[JsonDict] = []
+    told: list[Mapping[str, Any]] = []
     waiting: list[JsonDict] = []
     for message in messages:
         if waiting and message["role"] != "tool":
@@ -20,7 +20,7 @@ def images_apart(messages: Messages) -> list[JsonDict]:
             waiting = []
         content = message.get("content")
         if message["role"] != "tool" or isinstance(content, str) or content is None:
-            told.append(dict(message))
+            told.append(message)
             continue
         images = [part for part in content if part.get("type") != "text"]
         texts = [str(part["text"]) for part in content if part.get("type") == "text"]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...config.keys import key_of
 from ...errors import ModelError
-from .base import Prices
+from ...suggest import did_you_mean
+from .base import Prices, StreamingModel, streaming
 from .local import local_servers
 
 if TYPE_CHECKING:
@@ -53,17 +54,20 @@ def find(config: ModelConfig, *, name: str | None = None) -> Choice | None:
     return None
 
 
-def build(config: ModelConfig, *, name: str | None = None) -> list[OpenAIChat | AnthropicMessages]:
+def build(config: ModelConfig, *, name: str | None = None) -> list[StreamingModel]:
     """The models in the order in which they are asked. Raises ModelError with what to do when there is none."""
     choice = find(config, name=name)
     if choice is None:
         raise ModelError(f"no model is configured; {HOW_TO}")
     names = [choice.name, *(each for each in config.fallbacks if each != choice.name)]
-    return [connect(choice._replace(name=each), config) for each in names]
+    reach = connect if choice.provider in PROVIDERS else _brought
+    return [reach(choice._replace(name=each), config) for each in names]
 
 
 def connect(choice: Choice, config: ModelConfig) -> OpenAIChat | AnthropicMessages:
     """The model behind a choice. Nothing is asked yet; raises ModelError when a key is missing."""
+    if choice.provider not in PROVIDERS:
+        raise ModelError(f"model.provider is {choice.provider}; only {' and '.join(PROVIDERS)} can be looked into")
     key = key_of(choice.key_variable) if choice.key_variable else ""
     if not key and choice.base_url is None:
         raise ModelError(f"{choice.name or choice.provider} needs a key; set {choice.key_variable}")
@@ -80,6 +84,21 @@ def connect(choice: Choice, config: ModelConfig) -> OpenAIChat | AnthropicMessag
     from .openai_chat import OpenAIChat
 
     return OpenAIChat(choice.name, **settings)
+
+
+def _brought(choice: Choice, config: ModelConfig) -> StreamingModel:
+    """The model of a provider that a plugin brings."""
+    from ...model_tools import default
+
+    plugins = default().plugins
+    known = plugins.contributions.model_providers if plugins is not None else {}
+    if choice.provider not in known:
+        hint = did_you_mean(choice.provider, [*PROVIDERS, *known])
+        raise ModelError(f"unknown model.provider {choice.provider!r}; {hint}")
+    key = key_of(choice.key_variable)
+    return streaming(
+        known[choice.provider](choice.name, base_url=choice.base_url, api_key=key, context_tokens=config.context_tokens)
+    )
 
 
 def provider_of(config: ModelConfig, environ: Mapping[str, str] | None = None) -> Choice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ..supervise import Ending
 
 _MOST_CONTEXT_CHARS = 400_000
+_PATIENCE_SECONDS = 2.0
 
 
 def add_to(app: typer.Typer) -> None:
@@ -114,13 +116,25 @@ def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> exits.ExitCod
 
 def _text(question: str) -> str:
     """The question, and what came on stdin."""
-    material = "" if sys.stdin.isatty() else sys.stdin.read(_MOST_CONTEXT_CHARS + 1)
-    if len(material) > _MOST_CONTEXT_CHARS:
-        raise typer.BadParameter(
-            f"stdin has more than {_MOST_CONTEXT_CHARS:,} characters; put it into a file and name that in the question"
-        )
+    material = "" if sys.stdin.isatty() else _material()
     if question == "-":
         question, material = material, ""
     if not question.strip():
         raise typer.BadParameter("say what is to be done, as an argument or on stdin")
     return f"{question}\n\n<material>\n{material}\n</material>" if material.strip() else question
+
+
+def _material() -> str:
+    import select
+
+    from ..output import say
+
+    with contextlib.suppress(OSError, ValueError):  # no descriptor: nobody has to be waited for
+        if not select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0]:
+            say("waiting for material on stdin; `< /dev/null` gives none")
+    material = sys.stdin.read(_MOST_CONTEXT_CHARS + 1)
+    if len(material) > _MOST_CONTEXT_CHARS:
+        raise typer.BadParameter(
+            f"stdin has more than {_MOST_CONTEXT_CHARS:,} characters; put it into a file and name that in the question"
+        )
+    return material

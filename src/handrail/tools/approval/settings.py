@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ...protocols import Answer
     from .grants import Kind
+    from .rules import Rule
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +40,20 @@ class _Read(NamedTuple):
 class Settings:
     """Of a configuration that is given, or else of the file at `path`, which is read anew when it changes.
 
-    `yolo`: nobody is asked. In an agent's own shell nothing that allows holds, whatever the settings there say.
+    `yolo`: nobody is asked. `more_rules` are those that plugins bring. In an agent's own shell nothing that allows holds,
+    whatever the settings there say.
     """
 
-    def __init__(self, config: Config | None = None, *, path: Path | None = None, yolo: bool = False) -> None:
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        path: Path | None = None,
+        yolo: bool = False,
+        more_rules: Sequence[Rule] = (),
+    ) -> None:
         self._path, self._yolo, self._unattended = path, yolo, False
+        self._more_rules = tuple(more_rules)
         self._lock = threading.Lock()
         self._read = self._read_anew(self._look(), config or Config())
 
@@ -115,7 +125,7 @@ class Settings:
         try:
             if self._path is not None:
                 config = load_config(self._path)
-            policy = read_policy(config, yolo=self._yolo)
+            policy = read_policy(config, yolo=self._yolo, more_rules=self._more_rules)
             if self._unattended:
                 policy = policy._replace(asks=None, smart=False)
         except ConfigError as error:

@@ -54,6 +54,16 @@ class Companion(Protocol):
 C = TypeVar("C", bound=Companion)
 
 
+class ChangeOutput(Protocol):
+    """Changes what commands have printed before a model sees it. `is_wanted` says whether it would change anything."""
+
+    def is_wanted(self) -> bool: ...
+
+    def __call__(
+        self, command: str, output: str, exit_code: int | None, task_id: str | None, session_id: str | None
+    ) -> str: ...
+
+
 class TaskEnvironments:
     """Environments by task. Safe under threads; `close_all` ends all of them, and may be followed by new ones.
 
@@ -69,6 +79,7 @@ class TaskEnvironments:
     ) -> None:
         self.config = config or Config()
         self.backends = backends
+        self.change_output: ChangeOutput | None = None
         self._clock = clock
         self._lock = threading.Lock()
         self._slots: dict[str, _Slot] = {}
