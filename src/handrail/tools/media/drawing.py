@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from ...errors import ToolFailed
 from ...workers import pool
+from ..files.task import text_argument
 from ..http import ask
 from ..outcome import tool_result
 from .images import prepared
@@ -30,7 +31,7 @@ async def draw(args: JsonDict, path: str, *, config: Config, context: ToolContex
     if context is not None:
         context.progress(f"{place.model} draws")
     size = SIZES[args.get("aspect_ratio") or "square"]
-    body = {"prompt": args["prompt"], "n": 1, "size": size}
+    body = {"prompt": text_argument(args, "prompt"), "n": 1, "size": size}
     reply = await post(place, "/images/generations", body, config=config, max_bytes=_MAX_BYTES)
     try:
         made = reply.json()["data"][0]
