@@ -63,22 +63,21 @@ async def ask(
     import httpx
 
     end = time.monotonic() + seconds
+    asked = {"accept-encoding": "identity", **(headers or {})}  # so that what is counted is what came
     try:
         async with asyncio.timeout(seconds), httpx.AsyncClient(timeout=seconds) as client:
             while True:
-                async with client.stream(method, url, headers=headers, **content) as response:
+                async with client.stream(method, url, headers=asked, **content) as response:
                     reply = Reply(response.status_code, await _body(response, max_bytes, what), response.headers)
                 if reply.status != 429 or time.monotonic() + _wait_of(reply) >= end:
                     return reply
                 await asyncio.sleep(_wait_of(reply))
-    except TimeoutError:
-        raise CallTimeout(f"{what} did not answer within {seconds:g} s") from None
-    except httpx.TimeoutException:
+    except (TimeoutError, httpx.TimeoutException):
         raise CallTimeout(f"{what} did not answer within {seconds:g} s") from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         raise ToolFailed(f"{what}: the configured address is no http address") from None
     except httpx.HTTPError as error:
-        raise ToolFailed(f"{what} cannot be reached: {error or type(error).__name__}") from None
+        raise ToolFailed(f"{what} cannot be reached: {str(error) or type(error).__name__}") from None
 
 
 async def _body(response: httpx.Response, max_bytes: int, what: str) -> bytes:

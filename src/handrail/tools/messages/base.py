@@ -9,6 +9,9 @@ from ...config.keys import key_of
 from ...errors import ToolFailed
 from ...types import Unavailable
 
+# What a message with files may take: some lines are slow.
+UPLOAD_SECONDS = 100.0
+
 
 class Attachment(NamedTuple):
     name: str

@@ -14,7 +14,7 @@ from ....types import Unavailable
 from ...availability import first_lack
 from ...http import Reply, ask
 from ...web.settings import missing
-from ..base import Attachment, Message, absent, secret, split
+from ..base import UPLOAD_SECONDS, Attachment, Message, absent, secret, split
 
 # The whole event may have 64 KiB, in UTF-8 and as JSON.
 _MAX_CHARS = 10_000
@@ -103,6 +103,7 @@ class Target:
         told = await self._good(
             "POST",
             "/_matrix/media/v3/upload",
+            seconds=UPLOAD_SECONDS,
             params={"filename": attachment.name},
             headers={"content-type": attachment.mime},
             content=attachment.data,
