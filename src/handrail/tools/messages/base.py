@@ -53,11 +53,9 @@ class Target(Protocol):
 
 def absent(variable: str) -> Unavailable | None:
     """Whether the key is missing that a variable names."""
-    return (
-        None
-        if key_of(variable)
-        else Unavailable(f"{variable or 'its variable'} is not set", "set it in the environment")
-    )
+    if key_of(variable):
+        return None
+    return Unavailable(f"{variable or 'its variable'} is not set", "set it in the environment")
 
 
 def secret(variable: str) -> str:
