@@ -16,6 +16,7 @@ EXAMPLES = {
     "typed_tool.py": '"be": 2',
     "hooks.py": "secrets stay unread",
     "agent_loop.py": "['a.txt', 'b.txt', 'c.txt']",
+    "agent.py": "You wanted to buy milk.",
     "hermes_style_tool.py": "WEATHER_API_KEY is not set",
     "own_backend.py": "it conforms",
     "read_the_web.py": "A handrail is held while climbing them.",

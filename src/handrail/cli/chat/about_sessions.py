@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidArguments, ToolFailed
+from ...store.export import as_jsonl
 from ...types import CancelToken
 from ..call_text import age, shortened
 from ..output import visible
-from .transcript import as_jsonl, as_markdown, show
+from .transcript import as_markdown, show
 
 if TYPE_CHECKING:
     from .chat import Chat
@@ -21,7 +22,7 @@ _SHOWN_AGAIN = 4
 
 
 def undo(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
-    said = chat.agent.loop.conversation.undo()
+    said = chat.agent.undo()
     if not said:
         chat.say("There is nothing to take back.")
         return
@@ -30,10 +31,12 @@ def undo(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
 
 
 def save(chat: Chat, rest: str) -> None:
-    messages = chat.agent.loop.conversation.messages
     path = Path(rest or f"handrail-{chat.agent.session_id}.md").expanduser()
     info = chat.store.get(chat.agent.session_id)
-    text = as_jsonl(messages) if path.suffix == ".jsonl" else as_markdown(messages, info)
+    if path.suffix == ".jsonl":
+        text = "".join(f"{line}\n" for line in as_jsonl(chat.store, info.id))
+    else:
+        text = as_markdown(chat.agent.loop.conversation.messages, info)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -90,19 +93,18 @@ def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001
     from ...agent.shortening import estimate
     from ...async_bridge import run_async
 
-    agent, cancel = chat.agent, CancelToken()
-    conversation = agent.loop.conversation
-    before = estimate(conversation.messages)
+    cancel, conversation = CancelToken(), chat.agent.loop.conversation
+    before = estimate(conversation)
     chat.view.begin("summarising the conversation")
     try:
         did = chat.wait_for(
-            lambda: run_async(agent.shortening.summarise(conversation, agent.loop.asking), cancel=cancel),
+            lambda: run_async(chat.agent.compact(), cancel=cancel),
             stop=lambda: cancel.cancel("the person interrupted"),
         )
     finally:
         chat.view.end()
     if did:
-        chat.say(f"From about {before:,} to {estimate(conversation.messages):,} tokens.")
+        chat.say(f"From about {before:,} to {estimate(conversation):,} tokens.")
     else:
         chat.say("There is too little to put a summary in place of.")
 
@@ -112,11 +114,9 @@ def cost(chat: Chat, rest: str) -> None:  # noqa: ARG001
 
     agent, info = chat.agent, chat.store.get(chat.agent.session_id)
     money = "no price is known" if info.cost is None else f"${info.cost:.4f}"
-    enabled, disabled = agent.loop.toolsets
-    tools = chat.here.definitions.list(enabled, list(disabled), quiet=True, format="openai")
-    used, window = estimate(agent.loop.conversation.messages, tools), agent.models[0].context_tokens
+    used, window = estimate(agent.loop.conversation), agent.models[0].context_tokens
     chat.say(f"{info.input_tokens:,} tokens in, {info.output_tokens:,} out; {money}")
-    chat.say(f"The window holds about {used:,} of {window:,} tokens ({used / window:.0%}).")
+    chat.say(f"The conversation is about {used:,} of the {window:,} tokens that fit ({used / window:.0%}).")
 
 
 def greet(chat: Chat) -> None:

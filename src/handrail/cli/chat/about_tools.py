@@ -19,11 +19,9 @@ _LOG_BYTES = 8_000
 
 
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
-    enabled, disabled = chat.agent.loop.toolsets
     registry = chat.here.runtime.registry
-    listed = chat.here.definitions.list(enabled, list(disabled), quiet=True, format="openai")
     table = _table("TOOL", "WHAT IT DOES")
-    for tool in listed:
+    for tool in chat.agent.loop.calling.tools():
         function = tool["function"]
         about = str(function["description"]).partition(". ")[0].partition("\n")[0]
         table.add_row(f"{registry.get_emoji(function['name'])} {function['name']}", visible(about))
@@ -32,7 +30,7 @@ def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
 
 def toolsets(chat: Chat, rest: str) -> None:
     known = chat.here.toolsets
-    enabled, disabled = chat.agent.loop.toolsets
+    enabled, disabled = chat.agent.loop.calling.toolsets
     if rest:
         if rest[0] not in "+-":
             raise InvalidArguments("/toolsets +NAME gives the agent a set of tools, /toolsets -NAME takes it away")
@@ -42,7 +40,7 @@ def toolsets(chat: Chat, rest: str) -> None:
             off.append(name)
         elif on is not None and name not in on:
             on.append(name)
-        enabled, disabled = chat.agent.loop.toolsets = (on, off)
+        enabled, disabled = chat.agent.loop.calling.toolsets = (on, off)
     offered = set(known.select(enabled, disabled))
     table = _table("", "TOOLSET", "TOOLS", "WHAT FOR")
     for info in map(known.info, known.names()):
@@ -60,12 +58,9 @@ def toolset_choices(chat: Chat) -> Iterable[str]:
 def model(chat: Chat, rest: str) -> None:
     agent = chat.agent
     if rest:
-        from ...agent.asking import Asking
         from ...agent.models.resolve import build
 
-        agent.models = list(build(chat.here.config.model, name=rest))
-        agent.loop.asking = Asking(agent.models)
-        chat.store.set_model(agent.session_id, rest)
+        agent.use(build(chat.here.config.model, name=rest))
     names = [each.name for each in agent.models]
     others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""
     chat.say(f"{names[0]}, {agent.models[0].context_tokens:,} tokens of context{others}")

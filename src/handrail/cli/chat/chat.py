@@ -45,9 +45,6 @@ class Chat:
         agent = open_agent(self.here, store=self.store, resume=resume, **self._options)
         self.close()
         self.agent = agent
-        if resume:
-            # Where the prompt says that it works, there its commands run.
-            self.here.environments.override(agent.session_id, {"cwd": agent.cwd})
 
     def close(self) -> None:
         agent: Agent | None = getattr(self, "agent", None)
@@ -128,7 +125,7 @@ class Chat:
             return
         ran = run_own(self.here, self.screen, command, task_id=self.agent.session_id)
         if not is_private:
-            self.notes.append(ran.for_agent(command))
+            self.notes.append(self.here.environments.masker(ran.for_agent(command)))
 
     def _read(self) -> str:
         draft, self.draft = self.draft, ""

@@ -1,7 +1,7 @@
 """`!command`: the person's own command, in the shell that the agent's commands run in.
 
 It passes no gate: the person is the one who would be asked. The agent is told of it with the next message, as a colleague who
-looks over the shoulder would be; `!!command` keeps it from the agent.
+looks over the shoulder would be, with secrets masked; `!!command` keeps it from the agent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run_own(here: Handrail, screen: Screen, command: str, *, task_id: str) -> Ra
 def _execute(
     here: Handrail, screen: Screen, command: str, task_id: str, cancel: CancelToken
 ) -> tuple[CommandResult, str]:
-    """How it ended, and its output as the agent may see it: of secrets no more than in a command of its own."""
+    """How it ended, and what it printed."""
     from ...tools.terminal.text import TextCleaner, clean
 
     cleaner = TextCleaner()
@@ -67,4 +67,4 @@ def _execute(
     rest = cleaner.finish()
     show(f"{rest}\n" if rest else "")
     parts = [clean(ended.output.head), clean(ended.output.tail)] if ended.output.tail else [clean(ended.output.head)]
-    return ended, here.environments.masker("\n[...]\n".join(parts))
+    return ended, "\n[...]\n".join(parts)

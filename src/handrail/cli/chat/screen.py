@@ -53,8 +53,7 @@ class Screen:
 
     def print(self, *parts: RenderableType) -> None:
         """Write something that stays."""
-        for part in parts:
-            self.write(self.rendered(part))
+        self.write("".join(map(self.rendered, parts)))
 
     def markdown(self, text: str) -> None:
         """The same for what a model wrote, as Markdown; as it is where nothing can be drawn."""

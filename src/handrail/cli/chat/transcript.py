@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -17,10 +16,6 @@ if TYPE_CHECKING:
 
 _RESULT_CHARS = 2_000
 _SHOWN_CHARS = 600
-
-
-def as_jsonl(messages: Sequence[JsonDict]) -> str:
-    return "".join(json.dumps(message, ensure_ascii=False) + "\n" for message in messages)
 
 
 def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:

@@ -107,6 +107,7 @@ class View:
         call = self._calls.pop(event.call_id, None)
         if call is not None:
             self._count += 1
+            self.draw()  # without it
             self.screen.print(*call.ended(event))
 
     def _set(self, part: str) -> None:

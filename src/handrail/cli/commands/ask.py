@@ -59,7 +59,7 @@ def ask(
     Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
     time is over, 130 interrupted.
     """
-    from ...agent.loop import Budgets
+    from ...agent.budgets import Budgets
     from ...agent.opening import LAST, open_agent
     from ..ask_report import Reporter
     from ..output import result_stream
