@@ -38,7 +38,8 @@ class Message(NamedTuple):
 class Target(Protocol):
     """Somebody who can be written to. It is made of its settings: they are the fields of a frozen dataclass.
 
-    A kind whose people can write back has `async def ask(question: str) -> str` too: the next thing that one of them writes.
+    A kind whose people can write back has `async def ask(question, *, seconds) -> str | None` too: the next thing that one of
+    them writes, None when nobody does within so many seconds after the question was sent.
     """
 
     @property
