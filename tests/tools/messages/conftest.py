@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from email import message_from_bytes
@@ -81,6 +83,36 @@ def mail() -> Iterator[Mail]:
     controller = Controller(box, "127.0.0.1", free_port(), authenticator=_allows, auth_require_tls=False)
     controller.start()
     yield Mail(controller, box)
+    controller.stop()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for this machine, and its key in the same file."""
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", path, "-out", path],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    return path
+
+
+@pytest.fixture(params=["starttls", "tls"])
+def secure_mail(request: pytest.FixtureRequest, certificate: Path) -> Iterator[tuple[str, Mail]]:
+    """A mail server that encrypts, and how."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    box = Mailbox()
+    how: dict[str, Any] = {"authenticator": _allows}
+    if request.param == "starttls":
+        how |= {"tls_context": context, "require_starttls": True}
+    else:
+        how |= {"ssl_context": context, "auth_require_tls": False}
+    controller = Controller(box, "127.0.0.1", free_port(), **how)
+    controller.start()
+    yield request.param, Mail(controller, box)
     controller.stop()
 
 
