@@ -108,8 +108,8 @@ def _mentions(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _interpolated(text: str) -> str:
-    """`#{x}` and `${x}` inside a string are not known."""
-    return re.sub(r"[#$]\{[^}]*\}", UNKNOWN, text)
+    """`#{x}` and `${x}` inside a string are not known; `${HOME}` is one of the shell's, or nothing, which is no better."""
+    return re.sub(r"#\{[^}]*\}|\$\{(?!HOME\b)[^}]*\}", UNKNOWN, text)
 
 
 def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:

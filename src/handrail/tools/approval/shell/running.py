@@ -48,7 +48,8 @@ class Running(CompoundWalk):
     """The programs that this one was started through, outermost first."""
     locals: dict[str, Stored | None] | None = None
     """What the function at hand has made its own, with what it was outside; None outside of functions."""
-    _calls: tuple[str, ...] = ()
+    _calls: tuple[int, ...] = ()
+    """The functions at work, by the identity of their bodies: another shell may have one of the same name."""
 
     def __init__(self, judgement: Judgement, state: State) -> None:
         super().__init__(judgement, state)
@@ -240,13 +241,13 @@ class Running(CompoundWalk):
 
     def _call(self, name: str, function: Defined, args: Sequence[Arg] | None, stdin: Value | None) -> Value:
         self._called.add(function)
-        if name in self._calls:
+        if id(function.body) in self._calls:
             if self.concurrent:
                 self.report("proc.fork_bomb", [name])
             return unknown()
         saved = self.state.arguments
         self.state.arguments = None if args is None else tuple(arg.value() for arg in args)
-        calls, self._calls = self._calls, (*self._calls, name)
+        calls, self._calls = self._calls, (*self._calls, id(function.body))
         outer, self.locals = self.locals, {}
         try:
             with self.inside(function.frame), self.nested():
