@@ -6,12 +6,13 @@ which may come from anywhere, can be read by the same function: it can only tigh
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ....errors import RuleError
+from ....errors import ConfigError, RuleError
 from ....suggest import nearest
 from ..assessment import Severity
 from ..shell.values import Arg
@@ -35,9 +36,12 @@ _TOO_MANY = 3
 
 
 def configured(config: Config) -> Rulebook:
-    """The rules that hold under this configuration; raises RuleError."""
+    """The rules that hold under this configuration; raises ConfigError, with the key of the rule that is to blame."""
     rules = config.approval_rules
-    return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}) if rules else builtin()
+    try:
+        return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}) if rules else builtin()
+    except RuleError as error:
+        raise ConfigError(str(error), key=f"approval_rules.{error.rule}".rstrip(".")) from None
 
 
 def rulebook(entries: Mapping[str, Mapping[str, Any]]) -> Rulebook:
@@ -48,11 +52,24 @@ def rulebook(entries: Mapping[str, Mapping[str, Any]]) -> Rulebook:
     """
     if len(entries) > _MOST_RULES:
         raise RuleError(f"{len(entries)} rules are too many; at most {_MOST_RULES}")
-    rules = [_rule(rule_id, entry) for rule_id, entry in entries.items()]
+    rules = []
+    for rule_id, entry in entries.items():
+        with _about(rule_id):
+            rules.append(_rule(rule_id, entry))
     book = Rulebook((*builtin().rules.values(), *rules))
     for rule in rules:
-        _check_examples(rule, book)
+        with _about(rule.id):
+            _check_examples(rule, book)
     return book
+
+
+@contextlib.contextmanager
+def _about(rule_id: str) -> Iterator[None]:
+    try:
+        yield
+    except RuleError as error:
+        error.rule = rule_id
+        raise
 
 
 def _rule(rule_id: str, entry: Mapping[str, Any]) -> Rule:
