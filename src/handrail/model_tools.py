@@ -120,6 +120,8 @@ class Handrail:
             self.mcp.close()
         self.processes.close()
         self.environments.close_all()
+        if "gate" in self.__dict__:  # it is made when the first action comes
+            self.gate.close()
         if self.plugins is not None:
             self.plugins.unload()
         hooks.unregister_plugin(CONFIG_HOOKS)

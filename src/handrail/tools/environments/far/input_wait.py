@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+import termios
 
 from . import proc
 
@@ -31,6 +32,20 @@ def waits_for_input(ours: int, root: int) -> bool:
     except OSError:
         return False
     return any(stat.group == group and _process_waits(pid, _TERMINAL) for pid, stat in proc.tree(root).items())
+
+
+def reader(ours: int) -> tuple[str, bool]:
+    """The program in the foreground of a terminal, and whether it hides what is typed, as one does that asks for a password.
+
+    A line editor, such as a shell's, switches the echo off too; but it also takes every key by itself.
+    """
+    try:
+        flags = termios.tcgetattr(ours)[3]
+        with open(f"/proc/{os.tcgetpgrp(ours)}/comm") as file:
+            name = file.read().strip()
+    except (OSError, termios.error):
+        return "", False
+    return name, bool(flags & termios.ICANON) and not flags & termios.ECHO
 
 
 def _process_waits(pid: int, source: str) -> bool:
