@@ -145,7 +145,8 @@ def _names(language: str, written: str, chain: list[str], text: str) -> set[str]
         names.add(f"fs.{last}")
     if language == "javascript" and last in ("sync", "default", "manual") and _mentions(_REMOVERS, text):
         names.add("rimraf")
-    return names - _ALONE_UNCLEAR if len(names) == 1 or language == "javascript" else names
+    unclear = len(names) == 1 and language != "julia"
+    return names - _ALONE_UNCLEAR if unclear or language == "javascript" else names
 
 
 def _shell(host: Host, call: Call, *, parenthesised: bool) -> None:

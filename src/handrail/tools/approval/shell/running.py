@@ -37,6 +37,7 @@ from .values import (
 )
 
 MAX_WRAPPERS = 24
+_PROGRAM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "~/bin", "~/.local/bin")
 _PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
 _SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
 
@@ -284,9 +285,8 @@ class Running(CompoundWalk):
     def _in_search_path(self, name: str) -> str:
         """Where a program is found, if a directory of PATH got it from this command."""
         search = self.state.variables.get("PATH")
-        if search is self.state.first_path or not isinstance(search, Value):
-            return ""
-        for directory in search.text.split(":")[:32]:
+        own = search.text.split(":")[:32] if isinstance(search, Value) and search is not self.state.first_path else []
+        for directory in (*own, *_PROGRAM_FOLDERS):
             if self.known_file(f"{directory or '.'}/{name}") is not None:
                 return f"{directory or '.'}/{name}"
         return ""
