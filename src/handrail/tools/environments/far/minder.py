@@ -164,7 +164,7 @@ class Minder:
             self._drain()  # whoever hears that it waits finds the question in the log
             return {"waits": waits}
         elif op == "reader" and self._is_pty and self._input >= 0:
-            name, hides = reader(self._input)
+            name, hides = reader(self._input, os.getpid())
             return {"name": name, "hides": hides}
         return {}
 

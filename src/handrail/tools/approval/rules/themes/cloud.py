@@ -245,14 +245,8 @@ RULES = (
             "gh-pages -d|--dist",
             "aws ecr put-image",
         ),
-        match=("vercel --prod", "netlify deploy --prod --dir=dist", "firebase deploy --only hosting", "fly deploy"),
-        spare=(
-            "vercel dev",
-            "netlify deploy --dir=dist",
-            "firebase emulators:start",
-            "fly status",
-            "surge list --help",
-        ),
+        match=("vercel --prod", "netlify deploy --prod --dir=dist", "gh-pages -d dist"),
+        spare=("vercel dev", "netlify deploy --dir=dist", "firebase deploy --only hosting", "fly deploy"),
     ),
     Rule(
         "cloud.api_delete",
