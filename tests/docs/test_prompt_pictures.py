@@ -58,7 +58,9 @@ def _drawn(painted: str, name: str) -> str:
     """What a terminal shows, with its colours, as an SVG."""
     console = Console(record=True, width=82, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(painted))
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="handrail", unique_id=name), flags=re.S)  # from a CDN
+    svg = re.sub(
+        r"@font-face \{.*?\}\s*", "", console.export_svg(title="handrail", unique_id=name), flags=re.S
+    )  # from a CDN
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 
 
