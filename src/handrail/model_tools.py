@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from .async_bridge import run_async
 from .config import load_config
+from .config.cache import remember, remembered
 from .config.paths import config_path, state_dir
-from .mcp_client.project import project_file
+from .config.project import project_mcp_file
+from .plugins.handing import ApprovalHooks, OutputHooks, chosen_approver, hand_environments, take_environments_back
 from .plugins.manager import hooks
 from .plugins.sources import find_plugins
+from .runtime.deferral import room
 from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
 from .tools.discovery import Discovered, builtin_tools
+from .tools.environments.backends import backends
 from .tools.environments.tasks import TaskEnvironments
 from .tools.processes.lazy import process_table
 from .tools.registry import registry
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
     from .config import Config
     from .plugins.loading import Plugins
-    from .protocols import Action, Approver
+    from .protocols import Action, Approver, Person
     from .runtime.concurrency import Batches
     from .runtime.schemas import Format
     from .tools.approval.gate import ApprovalGate
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 
 CONFIG_HOOKS = "config.yaml"
+USES_FILE = "tool-uses.json"
+MOST_USES = 10_000
 
 
 class Handrail:
@@ -60,6 +66,7 @@ class Handrail:
         brought = self.plugins.contributions.toolsets if self.plugins else {}
         self._toolsets = Toolsets(registry, {**brought, **config.toolsets})
         self.environments = TaskEnvironments(config)
+        self.environments.change_output = OutputHooks(hooks)
         self.processes = process_table(config, self.environments)
         self.runtime = Runtime(
             registry,
@@ -69,9 +76,12 @@ class Handrail:
             environments=self.environments,
             processes=self.processes,
             gate=_LateGate(self),
-            approver=_absent(config),
+            approver=self._absent(),
+            person=_far_person(config),
         )
         self._definitions = Definitions(registry, self._toolsets)
+        self._definitions.uses = _uses_before()
+        self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = self._find_mcp_servers()
 
@@ -85,16 +95,32 @@ class Handrail:
         self._start_mcp()
         return self._definitions
 
+    def chosen_toolsets(self) -> tuple[list[str] | None, list[str]]:
+        """What the configuration offers a model: the sets that are enabled (None: all), and those that are disabled."""
+        tools = self.config.tools
+        return None if tools.enabled_toolsets is None else list(tools.enabled_toolsets), list(tools.disabled_toolsets)
+
+    def room_for_tools(self, context_tokens: int | None = None) -> int:
+        """The characters that the definitions of tools may have."""
+        return room(context_tokens or self.config.model.context_tokens, self.config.tools.max_context_share)
+
     def _find_mcp_servers(self) -> McpTools | None:
         """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
-        if not self.config.mcp_servers and project_file() is None:
+        if not self.config.mcp_servers and project_mcp_file() is None:
             return None
         from .mcp_client.config import find_servers
         from .tools.mcp_tool import McpTools
 
         mcp = McpTools(find_servers(self.config.mcp_servers, config_file=config_path()))
         registry.late = mcp.find
+        self._toolsets.expected = frozenset(f"mcp-{name}" for name in mcp.connections.servers)
         return mcp
+
+    def await_toolsets(self, names: Sequence[str] | None) -> None:
+        """Wait for the MCP servers that are named here, as long as connecting to them may take."""
+        if self.mcp is not None:
+            for name in names or ():
+                self.mcp.find(name)
 
     def _start_mcp(self) -> None:
         if self.mcp is not None and not self._mcp_started:
@@ -111,18 +137,34 @@ class Handrail:
 
         plugins = Plugins(registry, hooks, self.config.plugins)
         plugins.load(found)
+        hand_environments(plugins.contributions, backends)
         return plugins
+
+    def _absent(self) -> Approver | None:
+        """Who answers where no person is at hand: the one that a plugin brings, then the queue, or nobody."""
+        settings = self.config.approvals
+        if not settings.approver and settings.headless == "deny":
+            return None
+        from .tools.approval.approvers import ChainApprover, QueueApprover
+
+        queue = None if settings.headless == "deny" else QueueApprover()
+        if not settings.approver:
+            return queue
+        chosen = chosen_approver(self.plugins.contributions if self.plugins else None, settings.approver)
+        return chosen if queue is None else ChainApprover(chosen, queue)
 
     def close(self) -> None:
         """End the environments of all tasks and what runs in them, but not what was started to live on; unload the plugins."""
         if self.mcp is not None:
             registry.late = None
             self.mcp.close()
+        _remember_uses(self.runtime.uses)
         self.processes.close()
         self.environments.close_all()
         if "gate" in self.__dict__:  # it is made when the first action comes
             self.gate.close()
         if self.plugins is not None:
+            take_environments_back(self.plugins.contributions, backends)
             self.plugins.unload()
         hooks.unregister_plugin(CONFIG_HOOKS)
 
@@ -132,13 +174,29 @@ class Handrail:
         from .tools.approval.gate import ApprovalGate
         from .tools.approval.settings import Settings
 
-        return ApprovalGate(Settings(path=config_path()), folder=state_dir())
+        rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
+        settings = Settings(path=config_path(), more_rules=tuple(rules))
+        return ApprovalGate(settings, folder=state_dir(), notices=ApprovalHooks(hooks))
 
     @cached_property
     def batches(self) -> Batches:
         from .runtime.concurrency import Batches
 
         return Batches(self.runtime)
+
+
+def _uses_before() -> dict[str, int]:
+    return {name: count for name, count in remembered(USES_FILE).items() if isinstance(count, int)}
+
+
+def _remember_uses(uses: Mapping[str, int]) -> None:
+    if not uses:
+        return
+    known = _uses_before()
+    total = {name: known.get(name, 0) + uses.get(name, 0) for name in {*known, *uses}}
+    if sum(total.values()) > MOST_USES:  # what was used long ago counts ever less
+        total = {name: count // 2 for name, count in total.items() if count > 1}
+    remember(USES_FILE, total)
 
 
 class _LateGate:
@@ -151,13 +209,13 @@ class _LateGate:
         return self._here.gate.review(actions, context)
 
 
-def _absent(config: Config) -> Approver | None:
-    """Who answers where no person can be asked."""
-    if config.approvals.headless == "deny":
+def _far_person(config: Config) -> Person | None:
+    """Who is asked where nobody is at the terminal."""
+    if not config.messages.person:
         return None
-    from .tools.approval.approvers import QueueApprover
+    from .tools.messages.person import FarPerson
 
-    return QueueApprover()
+    return FarPerson(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
 
 
 _default: Handrail | None = None
@@ -204,14 +262,24 @@ def get_tool_definitions(
     quiet_mode: bool = False,
     *,
     format: Format = "openai",  # noqa: A002  what it is
+    context_tokens: int | None = None,
 ) -> list[JsonDict]:
-    """The tools that a model may be shown now. Neither list given: what the configuration says, or else everything."""
+    """The tools that a model may be shown now. Neither list given: what the configuration says, or else everything.
+
+    `context_tokens` is how much the model can read at once, if it is another one than the configuration names: when the
+    tools would take too large a share of it, those that are rarely used are left out, and found with `tool_search`.
+    """
     here = default()
-    if enabled_toolsets is None and here.config.tools.enabled_toolsets is not None:
-        enabled_toolsets = list(here.config.tools.enabled_toolsets)
-    if disabled_toolsets is None:
-        disabled_toolsets = list(here.config.tools.disabled_toolsets)
-    return here.definitions.list(enabled_toolsets, disabled_toolsets, quiet=quiet_mode, format=format)
+    enabled, disabled = here.chosen_toolsets()
+    enabled_toolsets = enabled if enabled_toolsets is None else enabled_toolsets
+    disabled_toolsets = disabled if disabled_toolsets is None else disabled_toolsets
+    return here.definitions.list(
+        enabled_toolsets,
+        disabled_toolsets,
+        quiet=quiet_mode,
+        format=format,
+        max_chars=here.room_for_tools(context_tokens),
+    )
 
 
 def handle_function_call(
@@ -224,7 +292,8 @@ def handle_function_call(
 ) -> Outcome:
     """Run one call of a model and give back the text for it. `args` may be a dict or the JSON text that the model wrote.
 
-    `more`: tool_call_id, cancel (a CancelToken), on_progress (called with Progress), agent.
+    `more`: tool_call_id, cancel (a CancelToken), on_progress (called with Progress), agent, and enabled_tools: the names of
+    all the tools that this model was given, if they are others than those that the configuration gives.
     """
     return (_default or default()).runtime.handle(name, args, task_id, user_task, session_id, **more)
 
@@ -244,7 +313,7 @@ async def ahandle_function_call(
 def run_tool_calls(tool_calls: Any, task_id: str | None = None, **more: Any) -> list[JsonDict]:
     """Run the calls of a model's message, together where that is safe, and give back the tool messages in its order.
 
-    `more`: session_id, user_task, cancel, on_progress, agent, and `timeout` in seconds for the whole batch.
+    `more`: session_id, user_task, cancel, on_progress, agent, enabled_tools, and `timeout` in seconds for the whole batch.
     """
     here = default()
     # The batch ends itself; this limit only says how long a caller inside a running loop may be held.

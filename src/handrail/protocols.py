@@ -7,6 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from .tools.entry import ToolEntry
+    from .tools.outcome import Outcome
     from .types import CancelToken, ToolContext
 
 
@@ -74,6 +76,7 @@ class ApprovalRequest(NamedTuple):
     concerns: tuple[Concern, ...] = ()
     offers: tuple[Decision, ...] = (Decision.ONCE, Decision.DENY)
     expires_at: float = 0.0  # as `time.time()`: no answer by then is a denial
+    asker: str = ""  # the task of the child agent that wants it; empty for the agent that the person talks to
 
 
 class Answer(NamedTuple):
@@ -202,6 +205,10 @@ class AgentState(Protocol):
     """What the agent-level tools need of the agent that runs them."""
 
     @property
+    def label(self) -> str:
+        """What a person is told of who asks: the task of a child agent; empty for the agent that they talk to."""
+
+    @property
     def todos(self) -> TodoList: ...
 
     def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
@@ -219,11 +226,26 @@ class AgentState(Protocol):
         """Have child agents do the tasks, beside each other. One answer a task, in their order."""
 
 
+class Toolbox(Protocol):
+    """The tools that the model was given, for a tool that calls others: the same dispatch, gate and budgets hold."""
+
+    def names(self) -> frozenset[str]: ...
+
+    def entries(self) -> Sequence[ToolEntry]:
+        """Those that can be used now, with all that is known of them, sorted by name."""
+
+    def call(self, name: str, arguments: Any, *, cancel: CancelToken | None = None, number: int = 0) -> Outcome:
+        """Run one call for whoever made the call that this belongs to. `number` tells several of them apart."""
+
+    def acall(self, name: str, arguments: Any) -> Awaitable[Outcome]:
+        """The same for async tools."""
+
+
 class Person(Protocol):
     """Someone who can be asked a question."""
 
-    def ask(self, question: str, choices: Sequence[str]) -> str | None:
-        """Their answer; None when they are not there or do not answer."""
+    def ask(self, question: str, choices: Sequence[str]) -> str | Awaitable[str | None] | None:
+        """Their answer; None when they are not there or do not answer. An `async def` holds no thread, and can be cancelled."""
 
 
 class ModelReply(NamedTuple):

@@ -6,7 +6,7 @@ tools again: a new tool is in every bundle that includes its toolset.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .errors import UnknownToolset
@@ -72,9 +72,10 @@ COMPOSITES: dict[str, Toolset] = {
     "coding": Toolset(
         "what a coding agent needs",
         tuple(
-            "file results terminal web browser vision skills todo memory session_search clarify code_execution "
-            "delegation tool_search".split()
+            "file results terminal web skills todo memory session_search clarify code_execution delegation "
+            "tool_search".split()
         ),
+        only=lambda entry: entry.name != "skill_manage",  # its text is long, and writing skills is no coding
     ),
     "safe": Toolset(
         "nothing that runs or writes",
@@ -113,17 +114,19 @@ class Toolsets:
     def __init__(self, registry: ToolRegistry, custom: Mapping[str, SetOfTools] | None = None) -> None:
         self._registry = registry
         self._custom: Mapping[str, SetOfTools] = custom or {}
+        self.expected: frozenset[str] = frozenset()  # sets whose tools come later, as those of an MCP server
         self._leaves: tuple[int, dict[str, list[str]]] = (-1, {})
 
     def names(self) -> list[str]:
-        return sorted({*LEAVES, *COMPOSITES, *self._custom, *self._registered()})
+        return sorted({*LEAVES, *COMPOSITES, *self._custom, *self.expected, *self._registered()})
 
     def canonical(self, name: str) -> str:
         """The set that a name stands for: itself, an alias, an old name. Raises UnknownToolset."""
         if name in EVERYTHING:
             return EVERYTHING[0]
         aliases = self._registry.get_registered_toolset_aliases()
-        for candidate in (name, aliases.get(name), _OLD_NAMES.get(name), name.removesuffix("_tools"), _renamed(name)):
+        old = (_OLD_NAMES.get(name), name.removesuffix("_tools"), _renamed(name))
+        for candidate in (name, aliases.get(name), *old, f"mcp-{name}"):
             if candidate is not None and self._is_known(candidate):
                 return candidate
         raise UnknownToolset(f"unknown toolset {name!r}; {did_you_mean(name, [*self.names(), *aliases])}")
@@ -161,7 +164,8 @@ class Toolsets:
         return leaves[1]
 
     def _is_known(self, name: str) -> bool:
-        return name in LEAVES or name in COMPOSITES or name in self._custom or name in self._registered()
+        sets: tuple[Container[str], ...] = (LEAVES, COMPOSITES, self._custom, self.expected, self._registered())
+        return any(name in each for each in sets)
 
     def _bundle(self, name: str) -> SetOfTools | None:
         return self._custom.get(name) or COMPOSITES.get(name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .errors import CallCancelled, CallTimeout
 
 if TYPE_CHECKING:
-    from .protocols import AgentState, Approver, Files, Person, ResultStore
+    from .protocols import AgentState, Approver, Files, Person, ResultStore, Toolbox
     from .tools.environments.tasks import TaskEnvironments
     from .tools.processes.table import ProcessTable
 
@@ -112,6 +112,7 @@ class ToolContext:
     person: Person | None = None
     environments: TaskEnvironments | None = None
     processes: ProcessTable | None = None
+    tools: Toolbox | None = None
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.agent import Agent
+from handrail.agent.budgets import Budgets
 from handrail.agent.events import (
     End,
     Event,
@@ -25,12 +26,13 @@ from handrail.agent.events import (
     TurnEnded,
     Usage,
 )
-from handrail.agent.loop import Budgets
 from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
 from handrail.errors import ModelError
 from handrail.model_tools import default
+from handrail.protocols import Decision
 from handrail.store.sessions import SessionStore
-from handrail.testing import ModelReply, ScriptedModel, call
+from handrail.testing import ModelReply, RecordingApprover, ScriptedModel, call
+from handrail.tools.approval.approvers.wording import question
 from handrail.tools.registry import registry
 from handrail.types import ToolContext
 from tests.support import PATIENCE_SECONDS, parameters, wait_until
@@ -195,6 +197,12 @@ def test_double_and_missing_ids_become_ids_of_their_own(agent: Any, tool: Any) -
         '<tool_call>\n{"name": "say", "arguments": {"text": "hi"}}\n',
         '<function=say>{"text": "hi"}</function>',
         '[TOOL_CALLS] [{"name": "say", "arguments": {"text": "hi"}}]',
+        '<function_calls><invoke name="say"><parameter name="text">hi</parameter></invoke></function_calls>',
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>say\n```json\n{"text": "hi"}\n```'
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        '{"name": "say", "parameters": {"text": "hi"}}',
+        '```json\n{"name": "say", "arguments": {"text": "hi"}}\n```',
+        '<|python_tag|>{"name": "say", "parameters": {"text": "hi"}}',
     ],
 )
 def test_calls_that_were_written_as_text_are_run(agent: Any, tool: Any, text: str) -> None:
@@ -207,7 +215,14 @@ def test_calls_that_were_written_as_text_are_run(agent: Any, tool: Any, text: st
 
 @pytest.mark.parametrize(
     "text",
-    ['Write <tool_call>{"name": "no_such", "arguments": {}}</tool_call>', "<tool_call>{}</tool_call>", "say(hi)"],
+    [
+        'Write <tool_call>{"name": "no_such", "arguments": {}}</tool_call>',
+        "<tool_call>{}</tool_call>",
+        "say(hi)",
+        'One would send ```json\n{"name": "say", "arguments": {}}\n``` to it.',
+        '{"name": "Ada", "age": 36}',
+        "[TOOL_CALLS] [not json]",
+    ],
 )
 def test_text_that_only_looks_like_a_call_is_text(agent: Any, tool: Any, text: str) -> None:
     tool("say", lambda args, **_: "said")
@@ -246,6 +261,50 @@ def test_the_same_failing_call_is_noticed_and_stopped(agent: Any) -> None:
     assert "read_file failed 8 times" in ended.reason
     hinted = json.loads(model.sent[3].messages[-1]["content"])
     assert "3 times" in hinted["hint"]
+
+
+def test_a_tool_that_was_not_offered_is_not_run(agent: Any, tmp_path: Path) -> None:
+    path = tmp_path / "made"
+    model = ScriptedModel([ModelReply("", [call("write_file", path=str(path), content="x")]), ModelReply("done")])
+    told = Told()
+    agent(models=[model], toolsets=["safe"]).run("x", told)
+    assert not path.exists()
+    assert told.of(ToolEnded)[0].error_type == "unknown_tool"
+    assert "none of your tools" in model.sent[1].messages[-1]["content"]
+
+
+def test_news_of_background_processes_reach_the_model(agent: Any, store: SessionStore) -> None:
+    def wait_for_end(messages: Any, tools: Any) -> ModelReply:
+        table = default().processes
+        wait_until(lambda: table.list() and all(one.record.ended_at for one in table.list()))
+        return ModelReply("", [call("todo", todos=[])])
+
+    model = ScriptedModel(
+        [
+            ModelReply("", [call("terminal", command="echo built", background=True, notify_on_complete=True)]),
+            wait_for_end,
+            ModelReply("done"),
+        ]
+    )
+    one = agent(models=[model])
+    one.run("build it")
+    said = [each["content"] for each in model.sent[2].messages if each["role"] == "user"]
+    assert any("[News, not from the person] Background process" in each and "built" in each for each in said)
+
+
+def test_the_list_is_there_again_when_a_session_goes_on(agent: Any, store: SessionStore) -> None:
+    one = agent(ModelReply("", [call("todo", todos=[{"id": "1", "content": "look"}])]), ModelReply("ok"))
+    one.run("x")
+    later = agent(ModelReply("hi"), session=store.get(one.session_id))
+    assert [(item.id, item.content) for item in later.todos.items()] == [("1", "look")]
+
+
+def test_the_agents_folder_is_where_its_commands_run(agent: Any, tmp_path: Path) -> None:
+    model = ScriptedModel([ModelReply("", [call("terminal", command="pwd")]), ModelReply("ok")])
+    with agent(models=[model]) as one:
+        one.run("where?")
+    assert json.loads(model.sent[1].messages[-1]["content"])["output"].strip() == str(tmp_path)
+    assert str(tmp_path) in model.sent[0].messages[0]["content"]
 
 
 # Faults of the model's server
@@ -294,6 +353,44 @@ def test_another_model_is_asked_when_the_first_does_not_answer(agent: Any) -> No
     one = agent(models=[Streams(*[[ModelError("down", retryable=True)]] * 4), Streams([TextPiece("hi"), Finished()])])
     no_waiting(one)
     assert one.run("x").answer == "hi"
+
+
+def test_who_is_told_to_wait_for_long_asks_another_model_at_once(agent: Any) -> None:
+    busy = Streams([ModelError("busy", retryable=True, retry_after=3_600)])
+    one = agent(models=[busy, Streams([TextPiece("hi"), Finished()])])
+    assert no_waiting(one) == []
+    assert one.run("x").answer == "hi"
+
+
+def test_a_full_disk_ends_the_turn_with_a_reason_and_the_next_goes_on(
+    agent: Any, store: SessionStore, tool: Any
+) -> None:
+    def fill(args: Any, **_: Any) -> str:
+        store.rows("PRAGMA max_page_count=1")  # the file may not grow any more: what a full disk is for SQLite
+        return "x" * 20_000
+
+    tool("fill", fill)
+    model = ScriptedModel([ModelReply("", [call("fill", "c1")]), ModelReply("fine")])
+    one = agent(models=[model])
+    ended = one.run("x")
+    assert ended.end is End.FAILED
+    assert "full" in ended.reason
+    assert "sessions.db" in ended.reason
+    store.rows("PRAGMA max_page_count=1000000")
+    assert one.run("y").answer == "fine"
+    answers = [each for each in model.sent[1].messages if each["role"] == "tool"]
+    assert [each["tool_call_id"] for each in answers] == ["c1"]
+
+
+def test_a_conversation_that_the_server_finds_too_long_is_shortened_and_sent_again(agent: Any) -> None:
+    refused = ModelError("400: maximum context length is 2048 tokens", too_long=True)
+    model = Streams(
+        [TextPiece("a" * 9_000), Finished()], [refused], [TextPiece("SUM"), Finished()], [TextPiece("ok"), Finished()]
+    )
+    one = agent(model)
+    one.run("first " + "x" * 9_000)
+    assert one.run("second").answer == "ok"
+    assert len(str(model.asked[-1])) < len(str(model.asked[1])) / 2
 
 
 def test_after_a_failure_the_conversation_goes_on(agent: Any) -> None:
@@ -458,6 +555,55 @@ def test_a_child_may_use_no_tool_that_its_parent_may_not(agent: Any) -> None:
     assert "may not" in answer["results"][0]["summary"]
 
 
+def test_what_children_take_counts_for_the_turn(agent: Any) -> None:
+    model = Streams(
+        [CallPiece(0, "", "delegate_task", '{"goal": "deep"}'), Finished(Usage(1, 1, 0, 0.1))],
+        [TextPiece("child"), Finished(Usage(100, 50, 0, 1.0))],
+        [TextPiece("done"), Finished(Usage(1, 1, 0, 0.1))],
+    )
+    ended = agent(model, budgets=Budgets(cost=10)).run("x")
+    assert (ended.usage.input_tokens, ended.usage.output_tokens) == (102, 52)
+    assert ended.usage.cost == pytest.approx(1.2)
+
+
+def test_a_child_is_named_when_it_wants_something_dangerous(agent: Any, tmp_path: Path, store: SessionStore) -> None:
+    (tmp_path / "precious").mkdir()
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        if messages[-1]["role"] == "tool":
+            return ModelReply("done")
+        if messages[1]["content"] == "parent":
+            return ModelReply("", [call("delegate_task", goal="tidy up")])
+        return ModelReply("", [call("terminal", command="rm -rf precious")])
+
+    approver = RecordingApprover([Decision.DENY])
+    default().runtime.approver = approver
+    one = agent(*[answer] * 4)
+    one.run("parent")
+    assert [request.asker for request in approver.requests] == ["tidy up"]
+    assert "the child agent for “tidy up”: terminal wants to run" in question(
+        approver.requests[0], width=200, painted=False
+    )
+    assert (tmp_path / "precious").exists()
+
+
+def test_a_child_works_where_its_parent_works(agent: Any, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        if messages[-1]["role"] == "tool":
+            return ModelReply(messages[-1]["content"])
+        if messages[1]["content"] == "parent":
+            return ModelReply("", [call("delegate_task", goal="look")])
+        return ModelReply("", [call("terminal", command="pwd; echo $FROM_PARENT")])
+
+    with agent(*[answer] * 4, environment={"cwd": str(elsewhere), "env": {"FROM_PARENT": "yes"}}) as one:
+        answer_text = one.run("parent").answer
+    assert str(elsewhere) in answer_text
+    assert "yes" in answer_text
+
+
 def test_an_interrupt_reaches_the_children(agent: Any, tool: Any) -> None:
     started = threading.Event()
     ended = threading.Event()
@@ -484,6 +630,27 @@ def test_an_interrupt_reaches_the_children(agent: Any, tool: Any) -> None:
 
 
 # A window that does not overflow
+
+
+def test_one_long_turn_is_shortened_too_and_keeps_what_the_person_said(agent: Any, tool: Any) -> None:
+    tool("fill", lambda args, **_: "x" * 3_000)
+    calls = itertools.count()
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        if not tools:
+            return ModelReply("SUMMARY")
+        assert len(json.dumps(messages)) < 6_000 * 4
+        known = {each["id"] for message in messages for each in message.get("tool_calls") or ()}
+        assert {message["tool_call_id"] for message in messages if message["role"] == "tool"} == known
+        assert any(message["content"] == "the one question" for message in messages)
+        return ModelReply("", [call("fill"), call("fill")]) if next(calls) < 12 else ModelReply("done")
+
+    from handrail.agent.models.base import Whole
+
+    one = agent(
+        models=[Whole(ScriptedModel([answer] * 60), name="small", context_tokens=6_000)], toolsets=["looptest", "todo"]
+    )
+    assert one.run("the one question").answer == "done"
 
 
 def test_old_results_are_cut_first_and_then_all_is_summarised(agent: Any, tool: Any) -> None:

@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+from handrail.testing.environment_conformance import checks
+
 from ..tools.environments.conftest import is_running
 from .conftest import Cli
 
@@ -73,6 +75,15 @@ def test_a_check_can_fail(cli: Cli) -> None:
     assert ran.code == 1
     failed = [row["name"] for row in ran.json if row["problem"]]
     assert failed == ["directory, variables and functions stay"]
+
+
+def test_a_full_check_tries_all_that_a_backend_promises(cli: Cli) -> None:
+    cli.configure("terminal:\n  cwd: /nowhere\n")
+    ran = cli("env", "check", "local", "--full", "--json")
+    assert ran.code == 1
+    assert {row["name"] for row in ran.json} <= {check.sentence for check in checks()}
+    assert len(ran.json) > len(checks()) / 2
+    assert all("/nowhere does not exist" in row["problem"] for row in ran.json)
 
 
 def test_a_check_of_one_that_does_not_start_says_why(cli: Cli) -> None:

@@ -81,8 +81,14 @@ def test_a_schema_bomb_hurts_only_its_own_tool(connect: Connect, registry: ToolR
     assert time.monotonic() - started < 5
 
 
+def test_a_schema_that_no_parser_can_read_hurts_only_its_own_tool(connect: Connect, runtime: Runtime) -> None:
+    connect(bad=hostile("abyss"))
+    assert "levels deep" in error_in(runtime.handle("mcp__bad__go", {}))["error"]
+    assert json.loads(runtime.handle("mcp__bad__fine", {})) == {"content": "went"}  # type: ignore[arg-type]
+
+
 def test_a_list_that_cannot_be_read_is_told_at_once(connect: Connect) -> None:
-    tools = connect(bad=hostile("abyss"))
+    tools = connect(bad=hostile("garbled"))
     assert "cannot be read" in tools.connections.status()["bad"].error
 
 

@@ -53,7 +53,7 @@ def tools(params: dict[str, Any]) -> dict[str, Any]:
     if way == "bomb":
         return {"tools": [tool(schema=bomb(60)), tool("doubling", schema=doubling()), tool("fine")]}
     if way == "abyss":
-        return {"tools": [tool(schema=bomb(2000))]}
+        return {"tools": [tool(schema=bomb(2000)), tool("fine")]}
     if way == "changes":
         with open(sys.argv[2]) as file:
             return {"tools": [tool(description=file.read())]}
@@ -103,6 +103,8 @@ for line in sys.stdin:
         version = message["params"]["protocolVersion"]
         info = {"name": way, "version": "1"}
         send({"id": number, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}})
+    elif method == "tools/list" and way == "garbled":
+        print(f'{{"jsonrpc": "2.0", "id": {number}, "result": [}}', flush=True)
     elif method == "tools/list":
         send({"id": number, "result": tools(message.get("params") or {})})
     elif method == "tools/call":

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from handrail.config import PluginConfig
+from handrail.config.entry_points import entry_points
+from handrail.config.project import project_folder
 from handrail.config.trust import Trust
 from handrail.plugins.loading import State, trust_plugin
-from handrail.plugins.sources import Source, entry_points, find_plugins, project_folder
+from handrail.plugins.sources import Source, find_plugins
 
 from .conftest import Bench
 
@@ -76,9 +78,12 @@ def test_marks_on_a_hook_hold(bench: Bench) -> None:
 def test_everything_that_can_be_added_is_kept_for_those_who_use_it(bench: Bench) -> None:
     bench.write(
         "rich",
-        "class Rule: id = 'mine.rule'\n"
+        "from handrail.tools.approval.assessment import Severity\n"
+        "from handrail.tools.approval.rules import Rule\n"
+        "class Moon: name = 'moon'\n"
+        "rule = Rule('mine.rule', Severity.ASK, 'why', uses=('lp',), match=('lp x',), spare=('ls x',))\n"
         "def register(api):\n"
-        "    api.environment('moon', object)\n    api.approval_rule(Rule())\n    api.approver('boss', object())\n"
+        "    api.environment('moon', Moon)\n    api.approval_rule(rule)\n    api.approver('boss', object())\n"
         "    api.command('greet', lambda app: None)\n    api.model_provider('tiny', object())\n",
     )
     plugin = bench.load()["rich"]

@@ -19,7 +19,10 @@ from .clouds import Cloud
 from .components import require
 from .docker import Docker
 from .podman import Podman
+from .searx import Searx
 from .sshd import Ssh
+from .synapse import PYTHON as SYNAPSE_PYTHON
+from .synapse import Matrix
 from .tenants import Services
 
 
@@ -88,6 +91,14 @@ def far_ssh_service(services: Services) -> Iterator[Ssh]:
 
 
 @pytest.fixture(scope="session")
+def searx_service(services: Services) -> Iterator[Searx]:
+    require("searx-run", packages="searx")
+    searx = Searx.join(services)
+    with searx.tenant:
+        yield searx
+
+
+@pytest.fixture(scope="session")
 def modal_service(services: Services, docker_service: Docker) -> Iterator[Cloud]:
     require(packages="pip install 'handrail[modal]'", modules=("modal", "grpclib"))
     cloud = Cloud.modal(services, docker_service)
@@ -101,6 +112,14 @@ def daytona_service(services: Services, docker_service: Docker) -> Iterator[Clou
     cloud = Cloud.daytona(services, docker_service)
     with cloud.tenant:
         yield cloud
+
+
+@pytest.fixture(scope="session")
+def matrix_service(services: Services) -> Iterator[Matrix]:
+    require(str(SYNAPSE_PYTHON), packages="run scripts/services/install-synapse.sh")
+    matrix = Matrix.join(services)
+    with matrix.tenant:
+        yield matrix
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ class Sshd:
         self._add_user()
         for key in ("host_key", "client_key", "other_key"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self._folder / key], check=True)
-        port = _free_port()
+        port = free_port()
         self.start_again(port)
         return {"port": port}
 
@@ -180,7 +180,7 @@ class Sshd:
         return (self._folder / "sshd.log").read_text(errors="replace")[-4000:]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

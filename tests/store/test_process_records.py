@@ -27,7 +27,7 @@ def record(identity: str, **fields: object) -> ProcessRecord:
         "columns": 80,
         "watch_patterns": ("a", "b"),
         "watched_to": 0,
-        "owner": (1, 2, "boot"),
+        "owner": "m-b-1-0-1-2",
     }
     return ProcessRecord(**{**known, **fields})  # type: ignore[arg-type]
 

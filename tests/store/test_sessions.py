@@ -13,7 +13,7 @@ import pytest
 
 from handrail.errors import SessionNotFound, StoreError
 from handrail.store.search import search, window
-from handrail.store.sessions import CHILD, SessionInfo, SessionStore, StoredCall
+from handrail.store.sessions import CHILD, SessionInfo, SessionStore, StoredCall, StoredModelCall
 from tests.support import in_threads
 
 
@@ -99,12 +99,12 @@ def test_a_deleted_session_is_not_found_by_searching(store: SessionStore) -> Non
 
 def test_costs_and_calls_are_added_up(store: SessionStore) -> None:
     info = begin(store)
-    store.append(info.id, [], usage=(10, 2, None))
+    store.append(info.id, [], asked=StoredModelCall(1.0, 0.5, "m", 10, 2))
     assert store.get(info.id).cost is None
-    store.append(info.id, [], usage=(1, 1, 0.5))
+    store.append(info.id, [], asked=StoredModelCall(1.0, 0.5, "m", 1, 1, 0, 0.5))
     assert store.get(info.id)[-3:] == (11, 3, 0.5)
     call = StoredCall("terminal", "c1", {"command": "ls"}, 1.0, 0.5, "denied")
-    store.add_call(info.id, call)
+    store.append(info.id, [], calls=[call])
     assert store.calls(info.id) == [call]
 
 

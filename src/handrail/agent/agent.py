@@ -7,32 +7,44 @@ print(agent.run("What is in this folder?").answer)
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InvalidArguments
 from ..protocols import Model
 from ..store.search import search, window
 from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore
 from ..types import CancelToken, JsonDict
 from .asking import Asking
+from .budgets import DEFAULT_BUDGETS, Budgets
+from .calling import Calling, Listener, Run
 from .conversation import Conversation
-from .delegation import delegate
-from .events import Event, Notice, TurnEnded
-from .loop import DEFAULT_BUDGETS, Budgets, Listener, Loop
+from .delegation import MAX_DEPTH, delegate
+from .events import Event, Notice, ToolStarted, TurnEnded
+from .loop import Loop
 from .memory import Memory, Store
 from .models.base import StreamingModel, streaming
-from .prompt import IDENTITY, assemble, standard_parts
+from .prompt import IDENTITY, Where, assemble, standard_parts
 from .shortening import Shortening
-from .todos import Todos
+from .telemetry import Telemetry
+from .todos import Todos, restore
 
 if TYPE_CHECKING:
     from ..model_tools import Handrail
 
 
+_NAME = "handrail"
+
+
 class Agent:
-    """One session of one agent. Close it to end what it runs. `session` None begins a new one."""
+    """One session of one agent. Close it to end what it runs. `session` None begins a new one.
+
+    `environment` says where its commands run, as `register_task_env_overrides` does; `play` answers calls in place of the
+    tools; `label` is what a person is told when a child agent wants something of them.
+    """
 
     def __init__(  # noqa: PLR0913  each is a part that can be exchanged
         self,
@@ -48,34 +60,70 @@ class Agent:
         platform: str = "cli",
         cwd: str | None = None,
         memory: Memory | None = None,
+        environment: Mapping[str, Any] | None = None,
+        telemetry: Telemetry | None = None,
+        play: Run | None = None,
         depth: int = 0,
         parent: str | None = None,
+        label: str = "",
     ) -> None:
         self.handrail, self.store, self.platform, self.depth = handrail, store, platform, depth
         self.models = [streaming(model) for model in models]
         self.cwd = cwd or os.getcwd()
+        self.label = label
         self.todos = Todos()
+        self.telemetry = telemetry or Telemetry()
         self._memory = memory or Memory()
-        self._budgets = budgets
         self._listener: Listener = _nobody
+        self.closing = contextlib.ExitStack()
         kind = MAIN if depth == 0 else CHILD
         info = session or store.create(
-            platform=platform, model=self.models[0].name, cwd=self.cwd, parent=parent, kind=kind
+            platform=platform, model=self.models[0].name, cwd=self.cwd, parent=parent, kind=kind, title=label
         )
-        prompt = assemble([*standard_parts(Path(self.cwd), identity=identity, memory=self._memory.as_text())])
+        if session is not None:
+            restore(self.todos, store.messages(session.id, hidden=True))
+        self._place(info.id, environment or {})
+        known = {"memory": self._memory.as_text(), "skills": _skills(handrail, toolsets, without)}
+        prompt = assemble(standard_parts(self._where(info.id), identity=identity, **known))
         self.shortening = Shortening(extra=self.todos.as_text)
         self.loop = Loop(
-            handrail,
             Asking(self.models),
             Conversation(store, info),
-            store,
-            state=self,
+            Calling(
+                handrail,
+                info.id,
+                state=self,
+                toolsets=(toolsets, without),
+                telemetry=self.telemetry,
+                play=play,
+            ),
             system=lambda: prompt,
             shorten=self.shortening,
-            toolsets=(toolsets, without),
+            news=self._news,
             budgets=budgets,
         )
         self.hook("on_session_start", session_id=info.id, platform=platform)
+
+    def _place(self, session_id: str, environment: Mapping[str, Any]) -> None:
+        """Where its commands run: as was said for it, else as configured; in its working directory where that is one."""
+        environments = self.handrail.environments
+        if environment:
+            environments.override(session_id, environment)
+        if "cwd" not in environment and environments.has_host_paths(session_id):
+            environments.override(session_id, {**environment, "cwd": self.cwd})
+        self._environment = dict(environment)
+        self.closing.callback(environments.clear_overrides, session_id)
+
+    def _where(self, session_id: str) -> Where:
+        environments = self.handrail.environments
+        if environments.has_host_paths(session_id):
+            return Where(Path(environments.cwd(session_id) or self.cwd))
+        return Where(Path(self.cwd), environments.settings(session_id).backend, environments.cwd(session_id))
+
+    def _news(self, first: bool) -> list[str]:
+        """What happened in the background. At the beginning of a turn also to what an earlier runtime has left."""
+        found = self.handrail.processes.drain_notices(self.session_id, take_over=first)
+        return [f"[News, not from the person] {notice}" for notice in found]
 
     @property
     def session_id(self) -> str:
@@ -93,28 +141,52 @@ class Agent:
         said = text if isinstance(text, str) else "[not text]"
         if first and self.depth == 0 and not self.loop.conversation.info.title:
             self.store.rename(self.session_id, said.strip().partition("\n")[0][:80])
-        added = await asyncio.to_thread(self._added_by_hooks, said, first)
-        ended = await self.loop.arun(f"{text}\n\n{added}" if added and isinstance(text, str) else text, self._listener)
-        told = {"session_id": self.session_id, "platform": self.platform}
-        await asyncio.to_thread(self.hook, "on_session_end", reason=ended.end.value, **told)
+        hooked = self.handrail.runtime.hooks.active
+        added = await asyncio.to_thread(self._added_by_hooks, said, first) if hooked else ""
+        with self.telemetry.turn(self.session_id, agent=self.label or _NAME):
+            whole = f"{text}\n\n{added}" if added and isinstance(text, str) else text
+            ended = await self.loop.arun(whole, self._listener)
+        if hooked:
+            told = {"session_id": self.session_id, "platform": self.platform}
+            await asyncio.to_thread(self.hook, "on_session_end", reason=ended.end.value, **told)
         return ended
+
+    async def compact(self) -> bool:
+        """Put a summary in place of all but the last turn. False when there was nothing to summarise."""
+        return await self.shortening.summarise(self.loop.conversation, self.loop.asking)
+
+    def undo(self) -> str:
+        """Take back the last turn. Returns what the person had said, "" when there was nothing."""
+        return self.loop.conversation.undo()
+
+    def use(self, models: Sequence[Model | StreamingModel]) -> None:
+        """Go on with other models."""
+        self.models = [streaming(model) for model in models]
+        self.loop.asking = Asking(self.models)
+        self.store.set_model(self.session_id, self.models[0].name)
 
     def interrupt(self, reason: str = "the person interrupted") -> None:
         self.loop.interrupt(reason)
 
     def close(self) -> None:
-        self.interrupt("the session is over")
-        self.hook("on_session_finalize", session_id=self.session_id, platform=self.platform)
+        """Stop what runs, and end the shell of this session. What was started in the background lives on."""
+        with self.closing:
+            self.interrupt("the session is over")
+            self.hook("on_session_finalize", session_id=self.session_id, platform=self.platform)
+            self.handrail.environments.close(self.session_id)
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def hook(self, name: str, **payload: Any) -> None:
         if self.handrail.runtime.hooks.active:
             self.handrail.runtime.hooks.invoke(name, **payload)
 
     def _added_by_hooks(self, said: str, first: bool) -> str:
-        hooks = self.handrail.runtime.hooks
-        if not hooks.active:
-            return ""
-        found = hooks.invoke(
+        found = self.handrail.runtime.hooks.invoke(
             "pre_llm_call",
             session_id=self.session_id,
             model=self.models[0].name,
@@ -149,41 +221,50 @@ class Agent:
         self, goal: str, *, toolsets: Sequence[str] | None, never: Sequence[str], instructions: str, model_calls: int
     ) -> Agent:
         """An agent that works for this one. It may use no tool that this one may not."""
-        mine, without = self.loop.toolsets
-        allowed = list(toolsets) if toolsets else mine
-        if toolsets and mine is not None:
-            known = set(self.handrail.toolsets.select(mine, without))
-            outside = sorted(set(self.handrail.toolsets.select(list(toolsets))) - known)
-            if outside:
-                from ..errors import InvalidArguments
-
-                raise InvalidArguments(f"a child may not use what you may not: {', '.join(outside)}")
-        lower = ("delegation",) if self.depth + 1 >= 2 else ()
-        child = Agent(
+        mine, without = self.loop.calling.toolsets
+        known = set(self.handrail.toolsets.select(mine, without))
+        outside = sorted(set(self.handrail.toolsets.select(list(toolsets))) - known) if toolsets else []
+        if outside:
+            raise InvalidArguments(f"a child may not use what you may not: {', '.join(outside)}")
+        lowest = ("delegation",) if self.depth + 1 >= MAX_DEPTH else ()
+        return Agent(
             self.handrail,
             self.models,
             store=self.store,
-            toolsets=allowed,
-            without=[*without, *never, *lower],
-            budgets=self._budgets._replace(model_calls=model_calls),
+            toolsets=list(toolsets) if toolsets else mine,
+            without=[*without, *never, *lowest],
+            budgets=self.loop.left()._replace(model_calls=model_calls),
             identity=f"{IDENTITY}\n{instructions}",
             platform=self.platform,
             cwd=self.cwd,
             memory=self._memory,
+            environment=self._environment,
+            telemetry=self.telemetry,
             depth=self.depth + 1,
             parent=self.session_id,
+            label=goal.partition("\n")[0][:80],
         )
-        self.store.rename(child.session_id, goal[:80])
-        return child
 
     def child_listener(self, child: Agent) -> Callable[[Event], object]:
         """What the person hears of a child: that it works, and what it waits for; not each of its words."""
 
         def listen(event: Event) -> None:
             if isinstance(event, Notice):
-                self._listener(Notice(f"[{child.session_id[-6:]}] {event.text}"))
+                self._listener(Notice(f"[{child.label}] {event.text}"))
+            elif isinstance(event, ToolStarted):
+                self._listener(Notice(f"[{child.label}] {event.emoji} {event.tool}"))
 
         return listen
+
+
+def _skills(handrail: Handrail, toolsets: Sequence[str] | None, without: Sequence[str]) -> str:
+    """What the prompt says of the skills, to an agent that can read them."""
+    if "skill_view" not in handrail.toolsets.select(toolsets, without):
+        return ""
+    from ..tools.skills.library import Library
+    from ..tools.skills.prompt import skills_prompt
+
+    return skills_prompt(Library(handrail.config.skills))
 
 
 def _nobody(event: Event) -> None:

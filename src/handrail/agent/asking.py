@@ -104,14 +104,15 @@ class Asking:
                     yield gathered.answer(model.name)
                     return
                 except ModelError as error:
-                    last = attempt + 1 == self._attempts or not error.retryable
+                    wait = error.retry_after if error.retry_after is not None else _back_off(attempt)
+                    # Who is told to come back in an hour is better off with another model, or an error.
+                    last = attempt + 1 == self._attempts or not error.retryable or wait > _LONGEST_WAIT_SECONDS * 1.5
                     if last and place + 1 == len(self.models):
                         raise
                     void = "; what it had written so far is void" if gathered.text else ""
                     if last:
                         yield Notice(f"{error}{void}; asking {self.models[place + 1].name} instead")
                         break
-                    wait = error.retry_after if error.retry_after is not None else _back_off(attempt)
                     yield Notice(f"{error}{void}; trying again in {wait:.0f} s")
                     await self._sleep(wait)
 

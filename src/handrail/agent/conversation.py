@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ..errors import CallCancelled
-from ..store.sessions import SessionInfo, SessionStore
+from ..store.sessions import SessionInfo, SessionStore, StoredCall, StoredModelCall
 from ..tools.outcome import error_outcome
 from ..types import JsonDict
+
+# Who said it, in a message that looks like the person's: only we read this.
+ADDED_BY = "added_by"
+_CHARS_OF_A_PICTURE = 4_000
+_CHARS_AROUND_A_MESSAGE = 16
 
 
 class Conversation:
@@ -18,16 +23,23 @@ class Conversation:
         self._store, self.info = store, info
         stored = store.messages(info.id)
         self._ids = [each.id for each in stored]
-        self.messages: list[JsonDict] = [each.message for each in stored]
+        self._take([each.message for each in stored])
         self.complete("the program ended before this call was done")
 
     def __len__(self) -> int:
         return len(self.messages)
 
-    def add(self, messages: Iterable[JsonDict], *, usage: Sequence[Any] = (0, 0, None)) -> None:
+    def add(
+        self, messages: Iterable[JsonDict], *, asked: StoredModelCall | None = None, calls: Iterable[StoredCall] = ()
+    ) -> None:
         made = list(messages)
-        self._ids += self._store.append(self.info.id, made, usage=usage)
-        self.messages += made
+        self._ids += self._store.append(self.info.id, made, asked=asked, calls=calls)
+        for message in made:
+            self._note(message)
+
+    def say(self, text: str, *, by: str) -> None:
+        """Tell the model something that the person did not say."""
+        self.add([{"role": "user", "content": text, ADDED_BY: by}])
 
     def complete(self, reason: str) -> None:
         """Answer the calls that nobody answered: a conversation with an open call is refused by every provider."""
@@ -51,29 +63,45 @@ class Conversation:
                 break
         return []
 
-    def call_ids(self) -> set[str]:
-        return {call["id"] for message in self.messages for call in message.get("tool_calls") or ()}
-
     def undo(self) -> str:
         """Take back the last turn. Returns what the person had said, "" when there was nothing."""
         for place in range(len(self.messages) - 1, -1, -1):
             message = self.messages[place]
-            if message["role"] == "user" and not message.get("added_by"):
-                self._hide(place, len(self.messages))
+            if message["role"] == "user" and ADDED_BY not in message:
+                self._store.hide(self.info.id, self._ids[place:])
+                del self._ids[place:]
+                self._take(self.messages[:place])
                 return str(message["content"])
         return ""
 
-    def replace(self, start: int, end: int, messages: Sequence[JsonDict]) -> None:
-        """Put others in place of some messages. What was there can still be searched."""
-        after = self.messages[end:]
-        self._hide(start, len(self.messages))
-        self.add([*messages, *after])
+    def replace(self, end: int, messages: Sequence[JsonDict], *, new: int) -> None:
+        """Put others in place of all messages before `end`; the first `new` of them say something that was not said.
+        What was there can still be searched."""
+        whole = [*messages, *self.messages[end:]]
+        self._ids = self._store.append(self.info.id, whole, instead_of=self._ids, copies=len(whole) - new)
+        self._take(whole)
 
-    def _hide(self, start: int, end: int) -> None:
-        self._store.hide(self.info.id, self._ids[start:end])
-        del self._ids[start:end], self.messages[start:end]
+    def _take(self, messages: Sequence[JsonDict]) -> None:
+        self.messages: list[JsonDict] = []
+        self.for_model: list[JsonDict] = []  # as a provider takes them: without what is only for us
+        self.call_ids: set[str] = set()
+        self.chars = 0
+        for message in messages:
+            self._note(message)
+
+    def _note(self, message: JsonDict) -> None:
+        # All of it is kept up to date, not worked out: a long conversation must not make each turn slower.
+        self.messages.append(message)
+        self.for_model.append({key: value for key, value in message.items() if key != ADDED_BY})
+        self.call_ids.update(call["id"] for call in message.get("tool_calls") or ())
+        self.chars += chars_of(message)
 
 
-def for_model(messages: Iterable[JsonDict]) -> list[JsonDict]:
-    """The messages as a provider takes them: without what is only for us."""
-    return [{key: value for key, value in message.items() if key != "added_by"} for message in messages]
+def chars_of(message: JsonDict) -> int:
+    """How long a message is for a model. A picture counts as what it costs, not as its base64."""
+    content = message.get("content")
+    if isinstance(content, list):
+        size = sum(len(part.get("text", "")) if part.get("type") == "text" else _CHARS_OF_A_PICTURE for part in content)
+    else:
+        size = len(str(content or ""))
+    return size + sum(len(json.dumps(call)) for call in message.get("tool_calls") or ()) + _CHARS_AROUND_A_MESSAGE

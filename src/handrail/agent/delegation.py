@@ -56,9 +56,10 @@ async def _run(parent: Agent, number: int, task: Mapping[str, Any], cancel: Canc
     try:
         context = str(task.get("context") or "")
         ended = await child.arun(f"{goal}\n\n{context}".strip(), parent.child_listener(child))
+        parent.loop.charge(ended.usage)
     finally:
         forget()
-        child.close()
+        await asyncio.to_thread(child.close)
     answer = _told(number, child.session_id, ended)
     parent.hook(
         "subagent_stop",

@@ -3,52 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ..async_bridge import run_async
-from ..errors import ModelError
-from ..store.sessions import StoredCall
-from ..tools.outcome import error_of
-from ..types import CancelToken, JsonDict, Progress
+from ..errors import ModelError, StoreError
+from ..store.sessions import StoredModelCall
+from ..types import CancelToken, JsonDict
 from .asking import Answer, Asking
-from .conversation import Conversation, for_model
-from .events import (
-    End,
-    Event,
-    MessageEnded,
-    Notice,
-    TextDelta,
-    ToolEnded,
-    ToolProgress,
-    ToolStarted,
-    TurnEnded,
-    Usage,
-)
-from .guard import STOP_AFTER, WARN_AFTER, LoopGuard, with_warning
+from .budgets import DEFAULT_BUDGETS, Budgets, Turn
+from .calling import Calling, Listener
+from .conversation import Conversation
+from .events import End, MessageEnded, Notice, TextDelta, TurnEnded, Usage
 from .repair import is_empty, repaired
+from .shortening import estimate
+from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
-    from ..protocols import AgentState
-    from ..store.sessions import SessionStore
+    from collections.abc import Iterable
 
-Listener = Callable[[Event], object]
 _EMPTY_ANSWERS = 2
-
-
-class Budgets(NamedTuple):
-    """What one turn of the person may take before the agent stops. None is no limit."""
-
-    model_calls: int | None = 90
-    tokens: int | None = None
-    seconds: float | None = None
-    cost: float | None = None
-
-
-DEFAULT_BUDGETS = Budgets()
+_OURSELVES = "handrail"
 
 
 class Interrupted(Exception):  # ends a turn, is no error
@@ -56,26 +33,27 @@ class Interrupted(Exception):  # ends a turn, is no error
 
 
 class Loop:
-    """Turns of one conversation. One at a time; `interrupt` may come from any thread."""
+    """Turns of one conversation. One at a time; `interrupt` may come from any thread.
 
-    def __init__(  # noqa: PLR0913  each is a part that can be exchanged
+    `system` gives the prompt, `shorten` keeps the conversation within the window, `news` gives what the model should know
+    before it goes on.
+    """
+
+    def __init__(
         self,
-        handrail: Handrail,
         asking: Asking,
         conversation: Conversation,
-        store: SessionStore,
+        calling: Calling,
         *,
-        state: AgentState,
         system: Callable[[], str],
-        shorten: Callable[[Conversation, Asking, Sequence[JsonDict], Listener], Any] | None = None,
-        toolsets: tuple[Sequence[str] | None, Sequence[str]] = (None, ()),
+        shorten: Callable[..., Any] | None = None,
+        news: Callable[[bool], Iterable[str]] = lambda first: (),  # noqa: ARG005
         budgets: Budgets = DEFAULT_BUDGETS,
     ) -> None:
-        self.asking, self.conversation, self.budgets, self.toolsets = asking, conversation, budgets, toolsets
-        self._handrail, self._store, self._state = handrail, store, state
-        self._system, self._shorten = system, shorten
-        self._guard = LoopGuard()
+        self.asking, self.conversation, self.calling, self.budgets = asking, conversation, calling, budgets
+        self._system, self._shorten, self._news = system, shorten, news
         self._stop = CancelToken()
+        self._turn = Turn(budgets)
 
     def run(self, text: str | list[JsonDict], listener: Listener = lambda event: None) -> TurnEnded:  # noqa: ARG005
         """One turn, for sync callers."""
@@ -85,63 +63,94 @@ class Loop:
         """Stop what runs: the model's answer, and every call. What was done is kept."""
         self._stop.cancel(reason)
 
+    def charge(self, usage: Usage) -> None:
+        """Count what somebody took who works for this turn."""
+        self._turn.charge(usage)
+
+    def left(self) -> Budgets:
+        """What this turn may still take."""
+        return self._turn.left()
+
     async def arun(self, text: str | list[JsonDict], listener: Listener = lambda event: None) -> TurnEnded:  # noqa: ARG005
         """One turn: from what the person says to the answer. It raises only for what is wrong with us."""
         self._stop = CancelToken()
-        turn = _Turn(self.budgets)
-        self.conversation.add([{"role": "user", "content": text}])
+        self._turn = turn = Turn(self.budgets)
+        self.calling.start_turn()
         try:
+            self.conversation.complete("its result was not kept")
+            self._tell_news(first=True)
+            self.conversation.add([{"role": "user", "content": text}])
             ended = await self._until_answered(turn, listener)
         except Interrupted:
-            self.conversation.complete("the person interrupted")
+            self._complete("the person interrupted")
             ended = turn.ended(End.INTERRUPTED, self._stop.reason)
-        except ModelError as error:
+        except TimeoutError:
+            ended = turn.ended(End.TIME, "the time for this turn is over")
+        except (ModelError, StoreError) as error:
             ended = turn.ended(End.FAILED, str(error))
         except asyncio.CancelledError:
             self._stop.cancel("the caller went away")
-            self.conversation.complete("the caller went away")
+            self._complete("the caller went away")
             raise
         listener(ended)
         return ended
 
-    async def _until_answered(self, turn: _Turn, listener: Listener) -> TurnEnded:
+    async def _until_answered(self, turn: Turn, listener: Listener) -> TurnEnded:
         empty = 0
         while True:
             over = turn.over()
             if over is not None:
                 return turn.ended(over, f"the budget for {over.value} is used up")
-            tools = self._tools()
-            if self._shorten is not None:
-                await self._shorten(self.conversation, self.asking, tools, listener)
-            answer = await self._answer(turn, tools, listener)
-            names = {tool["function"]["name"] for tool in tools}
-            message, problem = repaired(answer.message, tools=names, used_ids=self.conversation.call_ids())
-            if problem:
-                listener(Notice(f"{answer.model}: {problem}"))
+            tools = self.calling.tools(min(model.context_tokens for model in self.asking.models))
+            message, answer = await self._answer(turn, tools, listener)
             if is_empty(message):
                 empty += 1
                 if empty > _EMPTY_ANSWERS:
                     raise ModelError(f"{answer.model} answered {empty} times with nothing; try another model")
                 listener(Notice(f"{answer.model} answered with nothing; asking again"))
-                self._prompt("Your last answer was empty. Answer, or call a tool.")
+                self.conversation.say("Your last answer was empty. Answer, or call a tool.", by=_OURSELVES)
                 continue
-            self.conversation.add(
-                [message], usage=(answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.cost)
-            )
-            turn.note(answer.usage, message)
             listener(MessageEnded(message, answer.usage))
             if answer.cut_off:
                 listener(Notice("the answer reached the longest that the model may write"))
             if not message.get("tool_calls"):
                 return turn.ended(End.ANSWERED)
-            await self._run_calls(message, listener)
+            results, calls = await self.calling.run(message["tool_calls"], self._stop, listener)
+            self.conversation.add(results, calls=calls)
+            if self._stop.cancelled:
+                raise Interrupted
+            self._tell_news(first=False)
 
-    async def _answer(self, turn: _Turn, tools: list[JsonDict], listener: Listener) -> Answer:
-        """The model's whole answer. Interrupted, what it had written is kept."""
+    async def _answer(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[JsonDict, Answer]:
+        """The model's next message, which is in the conversation unless it is empty."""
+        await self._shortened(tools, listener)
+        try:
+            answer, asked = await self._ask(turn, tools, listener)
+        except ModelError as error:
+            if not error.too_long or self._shorten is None:
+                raise
+            # The window is smaller than we were told: half of what was refused is tried once.
+            listener(Notice(f"{error}; shortening the conversation"))
+            await self._shortened(tools, listener, shorter_than=estimate(self.conversation) / 2)
+            answer, asked = await self._ask(turn, tools, listener)
+        names = {tool["function"]["name"] for tool in tools}
+        message, problem = repaired(answer.message, tools=names, used_ids=self.conversation.call_ids)
+        if problem:
+            listener(Notice(f"{answer.model}: {problem}"))
+        turn.note(answer.usage, message)
+        self.conversation.add([] if is_empty(message) else [message], asked=asked)
+        return message, answer
+
+    async def _shortened(self, tools: list[JsonDict], listener: Listener, **more: float) -> None:
+        if self._shorten is not None:
+            await self._interruptible(self._shorten(self.conversation, self.asking, tools, listener, **more), None)
+
+    async def _ask(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[Answer, StoredModelCall]:
+        """The model's whole answer, and what it took. Interrupted, what it had written is kept."""
         written: list[str] = []
+        messages = [{"role": "system", "content": self._system()}, *self.conversation.for_model]
 
         async def ask() -> Answer:
-            messages = [{"role": "system", "content": self._system()}, *for_model(self.conversation.messages)]
             async for event in self.asking.ask(messages, tools):
                 if isinstance(event, Answer):
                     return event
@@ -152,118 +161,46 @@ class Loop:
                 listener(event)
             raise ModelError("the model gave no answer")
 
-        task = asyncio.ensure_future(ask())
+        began, name = time.time(), self.asking.models[0].name
+        session = self.conversation.info.id
+        span = self.calling.telemetry.model(name, getattr(self.asking.models[0], "provider", "openai"), session)
+        try:
+            answer = await self._interruptible(ask(), turn.seconds_left())
+        except BaseException as error:
+            span.end({INPUT_MESSAGES: messages}, error=type(error).__name__)
+            if isinstance(error, ModelError):
+                failed = StoredModelCall(began, time.time() - began, name, error=str(error))
+                self.conversation.add([], asked=failed)
+            elif isinstance(error, Interrupted) and "".join(written).strip():
+                self.conversation.add([{"role": "assistant", "content": "".join(written)}])
+            raise
+        used = answer.usage
+        span.end(
+            {
+                RESPONSE_MODEL: answer.model, INPUT_TOKENS: used.input_tokens, OUTPUT_TOKENS: used.output_tokens,
+                CACHED_TOKENS: used.cached_tokens, INPUT_MESSAGES: messages, OUTPUT_MESSAGES: [answer.message],
+            }
+        )  # fmt: skip
+        return answer, StoredModelCall(began, time.time() - began, answer.model, *used)
+
+    async def _interruptible(self, work: Any, seconds: float | None) -> Any:
+        """Raises Interrupted when the person interrupts, and TimeoutError."""
+        task = asyncio.ensure_future(work)
         loop = asyncio.get_running_loop()
         forget = self._stop.on_cancel(lambda: loop.call_soon_threadsafe(task.cancel))
         try:
-            return await asyncio.wait_for(task, turn.seconds_left())
+            return await asyncio.wait_for(task, seconds)
         except asyncio.CancelledError:
             if not self._stop.cancelled:
                 raise
-            if "".join(written).strip():
-                self.conversation.add([{"role": "assistant", "content": "".join(written)}])
             raise Interrupted from None
-        except TimeoutError:
-            raise ModelError("the time for this turn is over") from None
         finally:
             forget()
 
-    async def _run_calls(self, message: JsonDict, listener: Listener) -> None:
-        calls = {call["id"]: call["function"] for call in message["tool_calls"]}
-        started: dict[str, float] = {}
-        for call_id, function in calls.items():
-            started[call_id] = time.time()
-            emoji = self._handrail.runtime.registry.get_emoji(function["name"])
-            listener(ToolStarted(call_id, function["name"], _arguments(function), emoji))
-        loop = asyncio.get_running_loop()
+    def _complete(self, reason: str) -> None:
+        with contextlib.suppress(StoreError):  # the next turn begins with it
+            self.conversation.complete(reason)
 
-        def progress(news: Progress) -> None:
-            event = ToolProgress(news.tool_call_id, news.tool, news.message, news.fraction)
-            loop.call_soon_threadsafe(listener, event)
-
-        def done(call_id: str, outcome: Any) -> None:
-            function = calls[call_id]
-            failure = error_of(outcome)
-            seconds = time.time() - started[call_id]
-            kind = str(failure.get("error_type", "tool_failed")) if failure else ""
-            stored = StoredCall(function["name"], call_id, _arguments(function), started[call_id], seconds, kind)
-            self._store.add_call(self.conversation.info.id, stored)
-            listener(ToolEnded(call_id, function["name"], outcome if isinstance(outcome, str) else "", kind, seconds))
-
-        session = self.conversation.info.id
-        results = await self._handrail.batches.run(
-            message["tool_calls"],
-            task_id=session,
-            session_id=session,
-            cancel=self._stop,
-            on_progress=progress,
-            on_done=done,
-            agent=self._state,
-        )
-        self.conversation.add(self._guarded(results, calls, listener))
-        if self._stop.cancelled:
-            raise Interrupted
-
-    def _guarded(self, results: list[JsonDict], calls: JsonDict, listener: Listener) -> list[JsonDict]:
-        """The results, with a word to the model where it runs in circles."""
-        kept = []
-        for result in results:
-            function = calls[result["tool_call_id"]]
-            failed = isinstance(result["content"], str) and error_of(result["content"]) is not None
-            times = self._guard.note(function["name"], function["arguments"], failed=failed)
-            if times >= STOP_AFTER:
-                self._stop.cancel(f"{function['name']} failed {times} times with the same arguments")
-            if times >= WARN_AFTER:
-                listener(Notice(f"{function['name']} has failed {times} times with the same arguments"))
-                result = with_warning(result, times)
-            kept.append(result)
-        return kept
-
-    def _prompt(self, text: str) -> None:
-        """Say something to the model that the person did not."""
-        self.conversation.add([{"role": "user", "content": text, "added_by": "handrail"}])
-
-    def _tools(self) -> list[JsonDict]:
-        enabled, disabled = self.toolsets
-        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai")
-
-
-class _Turn:
-    """What one turn has taken so far."""
-
-    def __init__(self, budgets: Budgets) -> None:
-        self._budgets = budgets
-        self._began = time.monotonic()
-        self.usage, self.model_calls, self.answer = Usage(), 0, ""
-
-    def note(self, usage: Usage, message: JsonDict) -> None:
-        self.usage = self.usage.plus(usage)
-        self.model_calls += 1
-        self.answer = str(message.get("content") or "")
-
-    def seconds_left(self) -> float | None:
-        limit = self._budgets.seconds
-        return None if limit is None else max(0.0, limit - (time.monotonic() - self._began))
-
-    def over(self) -> End | None:
-        budgets, used = self._budgets, self.usage
-        if budgets.model_calls is not None and self.model_calls >= budgets.model_calls:
-            return End.TURNS
-        if budgets.tokens is not None and used.input_tokens + used.output_tokens >= budgets.tokens:
-            return End.TOKENS
-        if self.seconds_left() == 0:
-            return End.TIME
-        if budgets.cost is not None and (used.cost or 0) >= budgets.cost:
-            return End.COST
-        return None
-
-    def ended(self, end: End, reason: str = "") -> TurnEnded:
-        return TurnEnded(end, self.answer, self.usage, self.model_calls, reason)
-
-
-def _arguments(function: JsonDict) -> JsonDict:
-    try:
-        found = json.loads(function["arguments"])
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"arguments": function["arguments"]}
+    def _tell_news(self, *, first: bool) -> None:
+        for text in self._news(first):
+            self.conversation.say(text, by=_OURSELVES)

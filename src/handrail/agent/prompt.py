@@ -27,6 +27,20 @@ class Part(NamedTuple):
     text: str
 
 
+class Where(NamedTuple):
+    """The folder of the project on this machine; and where commands run, if that is elsewhere."""
+
+    folder: Path
+    backend: str = ""
+    cwd: str = ""
+
+    def __str__(self) -> str:
+        if not self.backend:
+            return f"{platform.system()} {platform.release()}, working directory {self.folder}."
+        there = f", working directory {self.cwd}" if self.cwd else ""
+        return f"Commands and files are in an environment of their own ({self.backend}{there})."
+
+
 def assemble(parts: Iterable[Part]) -> str:
     """The prompt: parts that are not empty, each under its title."""
     return "\n\n".join(
@@ -34,10 +48,10 @@ def assemble(parts: Iterable[Part]) -> str:
     )
 
 
-def standard_parts(cwd: Path, *, identity: str = IDENTITY, memory: str = "", skills: str = "") -> Iterator[Part]:
+def standard_parts(where: Where, *, identity: str = IDENTITY, memory: str = "", skills: str = "") -> Iterator[Part]:
     yield Part("", identity)
-    yield Part("Where you are", f"{platform.system()} {platform.release()}, working directory {cwd}.")
-    yield from project_files(cwd)
+    yield Part("Where you are", str(where))
+    yield from project_files(where.folder)
     yield Part("What you remember", memory)
     yield Part("Skills", skills)
 

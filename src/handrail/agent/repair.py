@@ -10,10 +10,19 @@ from typing import Any
 
 from ..types import JsonDict
 
-# The ways in which models write a call when their server does not understand it: Hermes and Qwen, Llama, Mistral.
+# The ways in which models write a call when their server does not understand it: Hermes and Qwen, Llama, Mistral, Claude,
+# DeepSeek; and an object that is the whole answer.
 _TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*(?:</tool_call>|\Z)", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([\w.-]+)>\s*(\{.*?\})\s*</function>", re.DOTALL)
 _LISTED = re.compile(r"\[TOOL_CALLS\]\s*(\[.*\])", re.DOTALL)
+_INVOKED = re.compile(r"""<invoke name=["']([\w.-]+)["']>(.*?)</invoke>""", re.DOTALL)
+_PARAMETER = re.compile(r"""<parameter name=["']([\w.-]+)["']>(.*?)</parameter>""", re.DOTALL)
+_DEEPSEEK = re.compile(
+    r"<｜tool▁sep｜>([\w.-]+)\s*(?:```json)?\s*(\{.*?\})\s*(?:```)?\s*<｜tool▁call▁end｜>", re.DOTALL
+)
+_WHOLE = re.compile(r"\A\s*(?:<\|python_tag\|>|```(?:json)?)?\s*(\{.*\})\s*(?:```)?\s*\Z", re.DOTALL)
+# What is left around calls that were taken out.
+_AROUND = re.compile(r"</?(?:tool_calls?|function_calls)>|<｜[^<>｜]*｜>(?:function)?")
 
 
 def repaired(message: JsonDict, *, tools: Collection[str], used_ids: Collection[str]) -> tuple[JsonDict, str]:
@@ -53,10 +62,11 @@ def _call(raw: Any) -> JsonDict:
 
 def _calls_in_text(text: str, tools: Collection[str]) -> tuple[str, list[JsonDict]]:
     """The text without its calls, and the calls. All or none: half of an answer is no answer."""
-    for pattern, read in ((_TAGGED, _tagged), (_FUNCTION, _function), (_LISTED, _listed)):
+    for pattern, read in _WAYS:
         found = [call for match in pattern.finditer(text) for call in read(match)]
         if found and all(call is not None and call["function"]["name"] in tools for call in found):
-            return pattern.sub("", text).strip(), [call for call in found if call is not None]
+            rest = _AROUND.sub("", pattern.sub("", text)).strip()
+            return rest, [call for call in found if call is not None]
     return text, []
 
 
@@ -76,6 +86,21 @@ def _listed(match: re.Match[str]) -> Iterable[JsonDict | None]:
         return
     for each in found if isinstance(found, list) else ():
         yield _from_json(json.dumps(each))
+
+
+def _invoked(match: re.Match[str]) -> Iterable[JsonDict | None]:
+    arguments = dict(_PARAMETER.findall(match[2]))
+    yield _call({"function": {"name": match[1], "arguments": arguments}})
+
+
+_WAYS = (
+    (_TAGGED, _tagged),
+    (_FUNCTION, _function),
+    (_LISTED, _listed),
+    (_INVOKED, _invoked),
+    (_DEEPSEEK, _function),
+    (_WHOLE, _tagged),
+)
 
 
 def _from_json(text: str) -> JsonDict | None:

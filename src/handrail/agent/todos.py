@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidArguments
 from ..protocols import TodoItem
+
+if TYPE_CHECKING:
+    from ..store.sessions import StoredMessage
 
 
 class Todos:
@@ -47,3 +52,18 @@ class Todos:
         """The open part of the list, for a conversation that was summarised."""
         marks = {"pending": "[ ]", "in_progress": "[>]"}
         return "\n".join(f"{marks[i.status]} {i.id}: {i.content}" for i in self.items() if i.status in marks)
+
+
+def restore(todos: Todos, messages: Sequence[StoredMessage]) -> None:
+    """The list as the last answer of the tool in a conversation tells it."""
+    for stored in reversed(messages):
+        message = stored.message
+        if message["role"] != "tool" or message.get("name") != "todo":
+            continue
+        try:
+            found = json.loads(message["content"])["todos"]
+            items = [TodoItem(each["id"], each["content"], each["status"]) for each in found]
+        except (ValueError, LookupError, TypeError):
+            continue  # an error, or cut short
+        todos.replace(items)
+        return

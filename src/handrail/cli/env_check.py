@@ -42,6 +42,17 @@ def check(make: Callable[[], Environment]) -> Iterator[Checked]:
             environment.close()
 
 
+def check_all(make: Callable[[], Environment]) -> Iterator[Checked]:
+    """Try all of the conformance kit. What the environment says that it cannot do is left out."""
+    from ..testing.environment_conformance import Conformance, Verdict, checks
+
+    with Conformance(make) as subject:
+        for one in checks():
+            [outcome] = subject.run([one]).outcomes
+            if outcome.verdict is not Verdict.DOES_NOT_APPLY:
+                yield Checked(one.sentence, outcome.message, outcome.seconds)
+
+
 def _problem(function: Callable[[Environment], None], environment: Environment) -> str:
     try:
         function(environment)

@@ -25,7 +25,7 @@ def take_away(here: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
     backends = here.environments.backends
     for name in backends.names():
         try:
-            found += map(str, backends.get(name).prune(dry_run))
+            found += backends.get(name).prune(dry_run)
         except (HandrailError, OSError) as error:  # the others may still be in order
             problems.append(f"{name}: {error}")
     found += prune_expired(here.processes, dry_run=dry_run)

@@ -12,21 +12,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from .media import MediaConfig, MessagesConfig
 from .options import named, option
 from .sections import (
     ApprovalRuleConfig,
     ApprovalsConfig,
     CallsConfig,
+    CodeConfig,
     FilesConfig,
     HookCommandConfig,
     PluginConfig,
     ProcessesConfig,
     ResultsConfig,
+    ScheduleConfig,
+    SkillsConfig,
     TerminalConfig,
     ToolsConfig,
     ToolsetConfig,
 )
-from .services import McpServerConfig, ModelConfig
+from .services import McpServerConfig, ModelConfig, TelemetryConfig
+from .web import BrowserConfig, WebConfig
 
 if TYPE_CHECKING:
     from ..types import JsonDict
@@ -42,11 +47,19 @@ class Config:
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     files: FilesConfig = field(default_factory=FilesConfig)
     terminal: TerminalConfig = field(default_factory=TerminalConfig)
+    code: CodeConfig = field(default_factory=CodeConfig)
     processes: ProcessesConfig = field(default_factory=ProcessesConfig)
     results: ResultsConfig = field(default_factory=ResultsConfig)
     calls: CallsConfig = field(default_factory=CallsConfig)
     approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    messages: MessagesConfig = field(default_factory=MessagesConfig)
+    media: MediaConfig = field(default_factory=MediaConfig)
+    skills: SkillsConfig = field(default_factory=SkillsConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    web: WebConfig = field(default_factory=WebConfig)
+    browser: BrowserConfig = field(default_factory=BrowserConfig)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(
         "Commands to run around calls, by the event: `pre_tool_call` or `PreToolUse`, `post_tool_call`..."

@@ -29,6 +29,13 @@ class ToolsConfig:
     on_collision: Literal["refuse", "replace"] = option(
         "refuse", "What happens when a second toolset registers a tool's name: keep the first, or let the later win."
     )
+    max_context_share: float = option(
+        0.1,
+        "Share of the model's context that the definitions of tools may take, from 0 to 1. What is rarely used is left out "
+        "of a longer list, and found with tool_search.",
+        minimum=0,
+        maximum=1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +95,23 @@ class TerminalConfig:
         maximum=LARGEST_SIZE,
     )
     backends: Mapping[str, Mapping[str, Any]] = named("The settings of each backend, by its name.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeConfig:
+    """What bounds the scripts that call tools. They run where commands run."""
+
+    python: str = option("python3", "The Python that runs them, as the shell there finds it; 3.8 or newer.")
+    timeout: float = option(
+        300.0,
+        "Seconds that a script may take when the call does not say, without those that its tools take.",
+        exclusiveMinimum=0,
+        maximum=LONGEST_SECONDS,
+    )
+    max_timeout: float = option(
+        1800.0, "Seconds that a script may take at most.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    max_tool_calls: int = option(500, "Tools that one script may call.", minimum=0, maximum=LARGEST_COUNT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +191,9 @@ class ApprovalsConfig:
         "Where no person can be asked: deny at once, or queue the question for `handrail approvals answer` in another "
         "terminal.",
     )
+    approver: str = option(
+        "", "Who is asked where no person is at the terminal: the name of an approver that a plugin brings."
+    )
     task_minutes: float = option(
         30.0, "Minutes that the answer 'task' holds.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
     )
@@ -222,3 +249,28 @@ class ApprovalRuleConfig:
     pattern: str = option("", "Instead of uses, a regular expression for the words of a command line.")
     match: tuple[str, ...] = option((), "Commands that the rule must find; checked when the configuration is read.")
     spare: tuple[str, ...] = option((), "Commands like those that it must not find.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillsConfig:
+    """Which skills a model is told of."""
+
+    folders: tuple[str, ...] = option((), "Folders with skills of yours, besides `skills` beside config.yaml.")
+    disabled: tuple[str, ...] = option((), "Names of skills that no model is told of.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConfig:
+    """What scheduled jobs may take, and what is kept of them."""
+
+    timezone: str = option("", "Time zone of jobs that name none, such as Europe/Berlin. Empty is the machine's own.")
+    max_parallel: int = option(3, "Jobs that run at once.", minimum=1, maximum=LARGEST_COUNT)
+    timeout: float = option(
+        1800.0, "Seconds that one run may take when the job does not say.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    max_output_chars: int = option(
+        100_000, "Characters that are kept of what a run gave.", minimum=1000, maximum=LARGEST_SIZE
+    )
+    keep_runs: int = option(20, "Runs of each job that are remembered.", minimum=1, maximum=LARGEST_COUNT)
+    max_jobs: int = option(200, "Jobs that there may be.", minimum=1, maximum=LARGEST_COUNT)
+    jobs_may_schedule: bool = option(False, "Give the runs of jobs the tool cronjob, so that jobs can make jobs.")

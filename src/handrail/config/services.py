@@ -23,6 +23,11 @@ class McpServerConfig:
         "auto", "How to talk to it. auto: stdio for a command, http (streamable) for an address; sse is the old way."
     )
     headers: Mapping[str, str] = named("HTTP headers that every request carries.")
+    client_id: str = option("", "Who we are where the server wants a login (OAuth), if it does not let us register.")
+    client_secret: str = option("", "What belongs to client_id, if anything does. Write it as `${NAME}`.")
+    callback_port: int = option(
+        0, "Port of this machine that the login page leads back to. 0 takes any.", minimum=0, maximum=65535
+    )
     protocol: Literal["auto", "handshake"] = option(
         "auto", "auto asks which revision the server speaks; handshake does not ask, for servers that cannot bear it."
     )
@@ -47,6 +52,7 @@ class McpServerConfig:
         32 * MIB, "Size of the largest message that is taken from the server.", minimum=1024, maximum=LARGEST_SIZE
     )
     elicitation: bool = option(True, "Let the server ask the person something, by whoever approves.")
+    sampling: bool = option(False, "Let the server ask the agent's model something while one of its tools runs.")
     roots: tuple[str, ...] = option((), "Folders that the server is told to work in. An empty list tells it nothing.")
 
 
@@ -55,7 +61,10 @@ class ModelConfig:
     """The model that an agent asks. Keys are never kept here: they come from the environment, or the system's keyring."""
 
     name: str = option("", "The model's name at its provider. HANDRAIL_MODEL goes before it.")
-    provider: Literal["openai", "anthropic"] = option("openai", "The language that the server speaks.")
+    provider: str = option(
+        "openai",
+        "The language that the server speaks: openai, anthropic, or the name of a provider that a plugin brings.",
+    )
     base_url: str = option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
     key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
     context_tokens: int = option(128_000, "How many tokens fit into one request.", minimum=1_000, maximum=LARGEST_SIZE)
@@ -63,3 +72,20 @@ class ModelConfig:
     max_model_calls: int = option(
         90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=LARGEST_COUNT
     )
+    input_price: float = option(
+        0.0,
+        "US dollars for a million tokens that are sent, where the server tells no cost.",
+        minimum=0,
+        maximum=LARGEST_COUNT,
+    )
+    output_price: float = option(
+        0.0, "US dollars for a million tokens that are answered.", minimum=0, maximum=LARGEST_COUNT
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryConfig:
+    """OpenTelemetry spans for an agent's turns, model calls and tools."""
+
+    enabled: bool = option(False, "Send spans to where the OTEL_* variables say. Needs the extra `otel`.")
+    content: bool = option(False, "Put what was said, called and answered into the spans.")

@@ -1,13 +1,16 @@
-"""What a server may ask of us: a question to the person, and where to work. Both only as the configuration allows."""
+"""What a server may ask of us: something of the person, something of the model, and where to work. Each as configured."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..async_bridge import run_async
+from ..errors import HandrailError
 from ..protocols import Answer, ApprovalRequest, Decision
 from ..safe_text import safe_error
 from ..workers import pool
@@ -19,10 +22,15 @@ if TYPE_CHECKING:
 _calling: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("mcp_calling", default=None)
 
 
+# A conversation as a model gets it, to what the model says and its name.
+Sampler = Callable[[list["JsonDict"]], Awaitable[tuple[str, str]]]
+
+
 class Asking:
     """Knows whose calls are under way, so that a server's question reaches whoever made the call."""
 
     def __init__(self) -> None:
+        self.sampler: Sampler | None = None
         self._under_way: dict[str, list[ToolContext]] = {}
 
     def begin(self, server: str, context: ToolContext) -> None:
@@ -37,6 +45,8 @@ class Asking:
         given: JsonDict = {}
         if settings.elicitation:
             given["elicitation_callback"] = lambda _, params: self._elicit(server, params)
+        if settings.sampling:
+            given["sampling_callback"] = lambda _, params: self._sample(server, params)
         if settings.roots:
             given["list_roots_callback"] = lambda _: _roots(settings.roots)
         return given
@@ -52,6 +62,30 @@ class Asking:
             return ElicitResult(action="decline")
         content = await asyncio.wrap_future(pool.submit(_filled, schema, params.message, context))
         return ElicitResult(action="decline") if content is None else ElicitResult(action="accept", content=content)
+
+    async def _sample(self, server: str, params: Any) -> Any:
+        """Only while a call is under way: a server has no business with the model otherwise."""
+        from mcp_types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
+
+        if self.sampler is None or not self._under_way.get(server):
+            return ErrorData(code=INVALID_REQUEST, message="there is no model to ask now")
+        try:
+            text, model = await self.sampler(_conversation(params))
+        except (HandrailError, ValueError) as error:
+            return ErrorData(code=INVALID_REQUEST, message=safe_error(str(error)))
+        return CreateMessageResult(role="assistant", content=TextContent(text=text), model=model, stop_reason="endTurn")
+
+
+def _conversation(params: Any) -> list[JsonDict]:
+    """In the shape that models take. Raises ValueError for what is no text."""
+    system = [{"role": "system", "content": params.system_prompt}] if params.system_prompt else []
+    said = []
+    for message in params.messages:
+        blocks = message.content if isinstance(message.content, list) else [message.content]
+        if any(block.type != "text" for block in blocks):
+            raise ValueError("the model is asked in text only")
+        said.append({"role": message.role, "content": "\n".join(block.text for block in blocks)})
+    return [*system, *said]
 
 
 async def _may(server: str, message: str, context: ToolContext) -> bool:
@@ -74,28 +108,37 @@ async def _may(server: str, message: str, context: ToolContext) -> bool:
 
 
 def _filled(schema: JsonDict, message: str, context: ToolContext) -> JsonDict | None:
-    """The form's fields: a lone yes or no is what the approver said; anything else the person is asked. None: not answered."""
+    """The form's fields: a lone yes or no is what the approver said; anything else the person is asked. None: not answered.
+
+    Where there is nobody to ask, or nothing is said, the form's own default holds.
+    """
     fields: JsonDict = schema.get("properties", {})
     if len(fields) == 1 and all(field.get("type") == "boolean" for field in fields.values()):
         return dict.fromkeys(fields, True)
     content: JsonDict = {}
     for name, field in fields.items():
-        if context.person is None:
-            if name in schema.get("required", ()):
-                return None
-            continue
-        label = field.get("title") or field.get("description") or name
-        choices = [str(each) for each in field.get("enum", ())] or (
-            ["yes", "no"] if field.get("type") == "boolean" else []
-        )
-        said = context.person.ask(f"{safe_error(message)} — {safe_error(str(label))}", choices)
+        said = "" if context.person is None else context.person.ask(*_question(name, field, message))
+        if said is not None and not isinstance(said, str):
+            said = run_async(said)
         if said is None:
             return None
+        if not said:
+            if "default" in field:
+                content[name] = field["default"]
+            elif name in schema.get("required", ()):
+                return None
+            continue
         try:
             content[name] = _typed(said, str(field.get("type", "string")))
         except ValueError:
             return None
     return content
+
+
+def _question(name: str, field: JsonDict, message: str) -> tuple[str, list[str]]:
+    label = safe_error(str(field.get("title") or field.get("description") or name))
+    choices = ["yes", "no"] if field.get("type") == "boolean" else [str(each) for each in field.get("enum", ())]
+    return f"{safe_error(message)} — {label}", choices
 
 
 def _typed(said: str, kind: str) -> Any:

@@ -15,6 +15,7 @@ from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavai
 from ..safe_text import safe_error
 from .config import Server, expanded
 from .listing import Offer, list_offer
+from .oauth import LOGIN_SECONDS, Browse, Logins
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -55,7 +56,13 @@ class Connection:
     """Lives on the loop that runs `run`. All of its methods are called there."""
 
     def __init__(
-        self, server: Server, *, watchdog: Watchdog, asking: Asking, publish: Callable[[Server, Offer], Awaitable[None]]
+        self,
+        server: Server,
+        *,
+        watchdog: Watchdog,
+        asking: Asking,
+        publish: Callable[[Server, Offer], Awaitable[None]],
+        browse: Browse | None = None,
     ) -> None:
         self.server = server
         self.state = State.NEW
@@ -65,6 +72,8 @@ class Connection:
         self._watchdog = watchdog
         self._asking = asking
         self._publish = publish
+        self._browse = browse
+        self._no_login = ""
         self._client: Client | None = None
         self._process: Process | None = None
         self._changed = asyncio.Event()  # replaced at every change of state
@@ -77,6 +86,11 @@ class Connection:
         self._retry_at = 0.0
         self._in_flight = 0
         self._last_used = time.monotonic()
+
+    @property
+    def connect_seconds(self) -> float:
+        """How long connecting may take. A person who logs in needs longer than a server."""
+        return self.server.settings.connect_timeout + (LOGIN_SECONDS if self._browse else 0)
 
     def status(self) -> Status:
         return Status(self.state, self.error, self.protocol, len(self.offer.tools))
@@ -103,10 +117,11 @@ class Connection:
     async def _once(self) -> None:
         """One connection, from its beginning to its end."""
         self._lost, self._wanted = asyncio.Event(), asyncio.Event()
+        self._no_login = ""
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(self.server.settings.connect_timeout) as self._connecting:
+                async with asyncio.timeout(self.connect_seconds) as self._connecting:
                     client = await stack.enter_async_context(self._opened())
                     self.offer = await list_offer(client, self.server.settings)
                     await self._publish(self.server, self.offer)
@@ -150,7 +165,11 @@ class Connection:
             )
         from .http import http_transport
 
-        return http_transport(self.server, settings)
+        return http_transport(self.server, settings, Logins(self._browse, self._refused))
+
+    def _refused(self, why: str) -> None:
+        """The SDK hides what went wrong with a login behind a connection that is lost."""
+        self._no_login = why
 
     def _started(self, process: Process) -> None:
         self._process = process
@@ -262,6 +281,8 @@ class Connection:
         if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
             return ToolFailed(f"MCP server {self.server.name}: {error.message}", code=error.code)
         self._lost.set()
+        if self._no_login:
+            return ToolUnavailable(self._no_login)
         return ToolFailed(
             f"MCP server {self.server.name} was lost in the middle of the call ({self._why_lost() or _text(error)}); "
             "whether it took effect is not known",
@@ -287,16 +308,18 @@ class Connection:
     def _why_lost(self) -> str:
         process, self_ended = self._process, "the connection was lost"
         if process is None:
-            return self_ended
+            return self._no_login or self_ended
         code = process.child.returncode
         how = process.why or (f"it ended with code {code}" if code is not None else "it closed its output")
         return f"{how}: {process.tail()}" if process.tail() else how
 
     def _explained(self, error: Exception) -> str:
+        if self._no_login:
+            return self._no_login
         if isinstance(error, TimeoutError):
             why = f"it did not answer within {self.server.settings.connect_timeout:g} s"
-        elif isinstance(error, ConfigError | ToolError):
-            return str(error)
+        elif isinstance(first := _first(error), ConfigError | ToolError):
+            return str(first)
         else:
             why = _text(error)
         process = self._process
@@ -314,8 +337,13 @@ async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> Non
             waiter.cancel()
 
 
-def _text(error: BaseException) -> str:
+def _first(error: BaseException) -> BaseException:
     """Of a group, the first that it holds: the SDK wraps what went wrong in as many groups as it has tasks."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def _text(error: BaseException) -> str:
+    error = _first(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

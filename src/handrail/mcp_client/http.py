@@ -8,13 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .config import Server
+from .oauth import Logins, authorized
 
 if TYPE_CHECKING:
     from ..config.services import McpServerConfig
 
 
 @contextlib.asynccontextmanager
-async def http_transport(server: Server, settings: McpServerConfig) -> AsyncIterator[Any]:
+async def http_transport(server: Server, settings: McpServerConfig, logins: Logins) -> AsyncIterator[Any]:
     """The pair of streams that the SDK's client works on."""
     import httpx2
     from mcp.client.sse import sse_client
@@ -22,22 +23,20 @@ async def http_transport(server: Server, settings: McpServerConfig) -> AsyncIter
 
     timeout = httpx2.Timeout(settings.connect_timeout, read=settings.timeout + 10)
     headers = dict(settings.headers)
-    if server.way == "sse":
-        async with sse_client(
-            settings.url,
-            headers=headers,
-            timeout=settings.connect_timeout,
-            httpx_client_factory=partial(_client, settings),
-        ) as streams:
-            yield streams
-        return
-    async with (
-        _client(settings, headers=headers, timeout=timeout) as http_client,
-        streamable_http_client(
-            settings.url, http_client=http_client, max_sse_event_size=settings.max_message_bytes
-        ) as streams,
-    ):
-        yield streams
+    has_token = any(name.lower() == "authorization" for name in headers)
+    async with contextlib.AsyncExitStack() as stack:
+        auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
+        if server.way == "sse":
+            factory = partial(_client, settings)
+            transport = sse_client(
+                settings.url, headers=headers, timeout=settings.connect_timeout, httpx_client_factory=factory, auth=auth
+            )
+        else:
+            client = await stack.enter_async_context(_client(settings, headers=headers, timeout=timeout, auth=auth))
+            transport = streamable_http_client(
+                settings.url, http_client=client, max_sse_event_size=settings.max_message_bytes
+            )
+        yield await stack.enter_async_context(transport)
 
 
 def _client(settings: McpServerConfig, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:

@@ -15,6 +15,7 @@ from .asking import Asking
 from .config import Server
 from .connection import Connection, State, Status
 from .listing import Offer
+from .oauth import Browse
 from .watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -31,11 +32,12 @@ CLOSE_SECONDS = 8.0
 class McpConnections:
     """Connects in the background. `on_offer` is told, on a worker thread, what a server offers: at first and at every change."""
 
-    def __init__(self, servers: Sequence[Server], *, on_offer: OnOffer) -> None:
+    def __init__(self, servers: Sequence[Server], *, on_offer: OnOffer, browse: Browse | None = None) -> None:
         self.servers = {server.name: server for server in servers}
         self._on_offer = on_offer
+        self._browse = browse
         self._watchdog = Watchdog()
-        self._asking = Asking()
+        self.asking = Asking()
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._loop = asyncio.new_event_loop()
@@ -53,7 +55,9 @@ class McpConnections:
             server = self.servers[name]
             if name in self._tasks or server.problem or not server.settings.enabled:
                 continue
-            connection = Connection(server, watchdog=self._watchdog, asking=self._asking, publish=self._publish)
+            connection = Connection(
+                server, watchdog=self._watchdog, asking=self.asking, publish=self._publish, browse=self._browse
+            )
             self._connections[name] = connection
             self._tasks[name] = asyncio.ensure_future(connection.run())
 
@@ -101,11 +105,11 @@ class McpConnections:
         connection = self._connections.get(name)
         if connection is None:
             raise ToolUnavailable(f"MCP server {name} is not connected")
-        self._asking.begin(name, context)
+        self.asking.begin(name, context)
         try:
             return await connection.use(work)
         finally:
-            self._asking.end(name, context)
+            self.asking.end(name, context)
 
     def is_ready(self, name: str) -> bool:
         connection = self._connections.get(name)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ToolUnavailable
 from ..inside import MARKER
+from .depth import without_depths
 
 if TYPE_CHECKING:
     from ..config.services import McpServerConfig
@@ -154,6 +155,8 @@ def _parsed(line: bytes) -> Any:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
+        if (cut := without_depths(line)) is not None:
+            return _parsed(cut)
         # Servers print to standard output by mistake, and the talk goes on; but what was meant for a call ends that call.
         answered = _ANSWERED.search(line[:_HEAD_BYTES])
         if answered is None:

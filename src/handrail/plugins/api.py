@@ -86,12 +86,16 @@ class PluginApi:
         self._contribute("toolsets", name, PluginToolset(description, tuple(tools), tuple(includes)))
 
     def environment(self, name: str, backend: Any) -> None:
-        """A place where commands can run: a class with `from_settings`, as a backend of our own has."""
+        """A place where commands can run: a class with `name` and `from_settings`, as a backend of our own has."""
+        if getattr(backend, "name", None) != name:
+            raise RegistrationError(f"plugin {self.plugin!r}: the environment's class must say name = {name!r}")
         self._contribute("environments", name, backend)
 
     def approval_rule(self, rule: Any) -> None:
-        """A rule that judges commands, with its examples. It can ask for more, never for less."""
-        self._contribute("approval_rules", rule.id, rule)
+        """A `handrail.tools.approval.rules.Rule`, with its examples. It can ask for more, never for less."""
+        from ..tools.approval.rules.custom import checked
+
+        self._contribute("approval_rules", checked(rule).id, rule)
 
     def approver(self, name: str, approver: Any) -> None:
         """Someone who can be asked, to be named in `approvals.approver`."""
@@ -102,7 +106,8 @@ class PluginApi:
         self._contribute("commands", name, add_to)
 
     def model_provider(self, name: str, provider: Any) -> None:
-        """A way to reach models, to be named in `model.provider`."""
+        """A way to reach models, to be named in `model.provider`: called with a model's name, base_url, api_key and
+        context_tokens, it gives the model."""
         self._contribute("model_providers", name, provider)
 
     def _contribute(self, kind: str, name: str, value: Any) -> None:

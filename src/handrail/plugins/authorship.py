@@ -17,7 +17,9 @@ from types import FrameType
 
 NOBODY = "?"  # an owner with no rights
 # They call what they are given: that they are on the stack says nothing of who gave it.
-_GO_BETWEENS = frozenset({__name__, "handrail.tools.registry", "handrail.workers", "handrail.async_bridge"})
+_GO_BETWEENS = frozenset(
+    {__name__, "handrail.tools.registry", "handrail.workers", "handrail.async_bridge", "handrail.loops"}
+)
 
 
 class Authorship:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from ..config.cache import remember, remembered
+from ..config.entry_points import entry_points
 from ..config.paths import config_path
+from ..config.project import project_folder
 
 GROUP = "handrail"
-PROJECT_FOLDER = ".handrail"
-_CACHE = "entry_points.json"
 
 
 class Source(Enum):
@@ -41,17 +39,6 @@ def find_plugins(project: Path | None = None) -> Iterator[Found]:
         yield from _in_folder(folder / "plugins", Source.PROJECT)
 
 
-def project_folder(start: Path | None = None) -> Path | None:
-    """The `.handrail` of the project that we are in: of this directory, or of the nearest one above."""
-    here = start or Path(os.getcwd())
-    for folder in (here, *here.parents):
-        if folder in (Path.home(), Path(folder.anchor)):
-            return None
-        if (folder / PROJECT_FOLDER).is_dir():
-            return folder / PROJECT_FOLDER
-    return None
-
-
 def _in_folder(folder: Path, source: Source) -> Iterator[Found]:
     try:
         names = sorted(os.listdir(folder))
@@ -65,56 +52,3 @@ def _in_folder(folder: Path, source: Source) -> Iterator[Found]:
             yield Found(path.stem, source, str(path))
         elif (path / "__init__.py").exists() or (path / "plugin.yaml").exists():
             yield Found(name, source, str(path))
-
-
-def entry_points(group: str) -> list[tuple[str, str]]:
-    """Names and targets of an entry point group, over everything that is installed.
-
-    `importlib.metadata` would import forty modules and read every package's files at each start. What a folder of packages
-    holds is remembered by its time, and for nearly everyone it is nothing.
-    """
-    known = remembered(_CACHE)
-    found: dict[str, str] = {}
-    changed = False
-    for folder in dict.fromkeys(sys.path):
-        try:
-            stamp = os.stat(folder or ".").st_mtime_ns
-        except OSError:
-            continue
-        key = f"{group} {os.path.abspath(folder)}"
-        there = known.get(key)
-        if not (isinstance(there, list) and there[0] == stamp):
-            there = known[key] = [stamp, _entry_points_in(folder or ".", group)]
-            changed = True
-        for name, target in dict(there[1]).items():
-            found.setdefault(name, target)  # as with modules, the first folder wins
-    if changed:
-        remember(_CACHE, known)
-    return list(found.items())
-
-
-def _entry_points_in(folder: str, group: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    try:
-        names = [name for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info"))]
-    except OSError:
-        return found
-    for name in sorted(names):
-        try:
-            with open(os.path.join(folder, name, "entry_points.txt"), encoding="utf-8") as file:
-                text = file.read()
-        except (OSError, UnicodeDecodeError):
-            continue
-        found.update(_section(text, group))
-    return found
-
-
-def _section(text: str, group: str) -> Iterator[tuple[str, str]]:
-    inside = False
-    for raw in text.splitlines():
-        line = raw.strip()
-        if line.startswith("["):
-            inside = line == f"[{group}]"
-        elif inside and "=" in line and not line.startswith(("#", ";")):
-            name, _, target = line.partition("=")
-            yield name.strip(), target.partition("[")[0].strip()  # without the extras, which are long obsolete

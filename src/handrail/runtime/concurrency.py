@@ -8,17 +8,17 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..async_bridge import CLEAN_UP_SECONDS, bounded
 from ..errors import CallCancelled, CallTimeout, ToolError
+from ..loops import CLEAN_UP_SECONDS, bounded
 from ..tools.outcome import Outcome, error_outcome
 from ..types import CancelToken, ToolCall
 from ..workers import LONGEST_SECONDS
+from .awaiting import adrive
 from .calls import read_call, read_calls, tool_message
 from .dispatch import CANCEL_GRACE_SECONDS, Call, Prepared, Runtime
 from .ordering import Ordering
 from .results import fit_turn
 from .slots import FairSlots
-from .steps import adrive
 
 if TYPE_CHECKING:
     from ..types import JsonDict

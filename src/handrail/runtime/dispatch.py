@@ -5,22 +5,22 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from asyncio import CancelledError
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..async_bridge import is_being_cancelled, run_async
+from ..async_bridge import is_being_cancelled, is_cancellation, run_async
 from ..config import Config
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError
 from ..plugins.manager import HookManager
 from ..safe_text import safe_error
 from ..tools.outcome import Outcome, error_outcome, failure_outcome, to_outcome, tool_error
-from ..tools.registry import ToolEntry, ToolRegistry
+from ..tools.registry import ToolEntry, ToolRegistry, unknown_tool
 from ..types import CancelToken, ProgressListener, ToolContext
 from .arguments import prepare
 from .results import fit
-from .steps import Flow, Foreign, Step, adrive, drive
+from .steps import Flow, Foreign, Step, drive
+from .toolbox import CallersTools
 
 if TYPE_CHECKING:
     from ..protocols import AgentState, Approver, Files, Gate, Person, ResultStore
@@ -51,6 +51,7 @@ class Call(NamedTuple):
     cancel: CancelToken | None = None
     on_progress: ProgressListener | None = None
     agent: AgentState | None = None
+    enabled_tools: frozenset[str] | None = None  # all that the model was given; None: what the configuration gives
 
 
 class Prepared:
@@ -107,6 +108,9 @@ class Runtime:
         self.gate = gate
         self.environments = environments
         self.processes = processes
+        # What a model is given when nobody says what: by default everything.
+        self.given_by_default: Callable[[], frozenset[str]] = lambda: frozenset(registry.get_all_tool_names())
+        self.uses: dict[str, int] = {}  # how often each tool was called, but for those of the short way
         self._max_argument_chars = self.config.calls.max_argument_chars
         self._plans: dict[str, Plan] = {}
 
@@ -148,6 +152,8 @@ class Runtime:
         plan = None if more else self._short_way(name)
         if plan is None or self.hooks.around_calls:
             call = Call(name, args, task_id, user_task, session_id, **more)
+            from .awaiting import adrive
+
             return await adrive(self._flow(call))
         try:
             arguments = prepare(plan.entry.contract, args, max_chars=self._max_argument_chars)
@@ -158,7 +164,7 @@ class Runtime:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
-            if isinstance(error, CancelledError) and is_being_cancelled():
+            if is_cancellation(error) and is_being_cancelled():
                 raise
             return failure_outcome(error)
 
@@ -175,8 +181,11 @@ class Runtime:
         """Everything before the tool itself runs."""
         prepared = Prepared(call)
         try:
+            if call.enabled_tools is not None and call.name not in call.enabled_tools:
+                raise unknown_tool(call.name, call.enabled_tools)
             at_once = self.registry.known_at_once(call.name)
             prepared.entry = yield Step(lambda: self.registry.lookup(call.name), in_caller=at_once)
+            self.uses[call.name] = self.uses.get(call.name, 0) + 1
             prepared.arguments = prepare(prepared.entry.contract, call.arguments, max_chars=self._max_argument_chars)
             if prepared.entry.needs_agent and call.agent is None:
                 raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
@@ -317,6 +326,7 @@ class Runtime:
             person=self.person,
             environments=environments,
             processes=self.processes,
+            tools=CallersTools(self, call),
         )
 
     def _ask_gate(self, prepared: Prepared, entry: ToolEntry) -> Callable[[], Any]:

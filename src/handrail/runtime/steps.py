@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from ..async_bridge import bounded, is_being_cancelled, run_async
-from ..errors import CallCancelled, CallTimeout, ToolFailed
+from ..async_bridge import run_async
+from ..errors import ToolFailed
 from ..types import CancelToken
-from ..workers import pool, run_bounded
+from ..workers import run_bounded
 
 T = TypeVar("T")
 Flow = Generator["Step", Any, T]
@@ -54,73 +53,27 @@ def drive(flow: Flow[T]) -> T:
         return end.value  # type: ignore[no-any-return]
 
 
-async def adrive(flow: Flow[T]) -> T:
-    """Run a flow in the running loop."""
-    try:
-        step = flow.send(None)
-        while True:
-            try:
-                value = await _aperform(step)
-            except BaseException as error:  # noqa: BLE001  the flow decides what becomes of it
-                step = flow.throw(error)
-            else:
-                step = flow.send(value)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-
-
 def _perform(step: Step) -> Any:
     if step.in_caller:
-        value = _guarded(step.function, contained=step.contained)
+        value = guarded(step.function, contained=step.contained)
     else:
-        work = partial(_guarded, step.function, contained=True)
+        work = partial(guarded, step.function, contained=True)
         value = run_bounded(work, timeout=step.timeout, cancel=step.cancel, grace=step.grace)
     if hasattr(value, "__await__"):
-        return run_async(_aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
+        from .awaiting import aguarded
+
+        return run_async(aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
     return value
 
 
-async def _aperform(step: Step) -> Any:
-    value = _guarded(step.function, contained=step.contained) if step.in_caller else await _on_worker(step)
-    if not hasattr(value, "__await__"):
-        return value
-    if step.timeout is None and step.cancel is None:
-        return await _aguarded(value, contained=step.contained)
-    return await bounded(_aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
-
-
-async def _on_worker(step: Step) -> Any:
-    future = pool.submit(partial(_guarded, step.function, contained=True))
-    try:
-        return await bounded(asyncio.wrap_future(future), timeout=step.timeout, cancel=step.cancel)
-    except (CallCancelled, CallTimeout):
-        if step.cancel is None or not step.cancel.cancelled or not step.grace:
-            raise
-        done, _ = await asyncio.wait([asyncio.wrap_future(future)], timeout=step.grace)
-        if not done:
-            raise
-        return future.result()
-
-
-def _guarded(function: Callable[[], Any], *, contained: bool) -> Any:
+def guarded(function: Callable[[], Any], *, contained: bool) -> Any:
     try:
         return function()
     except BaseException as error:  # noqa: BLE001  what others' code raises must not pass for something of ours
-        raise _foreign(error, contained=contained) from None
+        raise foreign(error, contained=contained) from None
 
 
-async def _aguarded(awaitable: Any, *, contained: bool) -> Any:
-    try:
-        return await awaitable
-    except asyncio.CancelledError as error:
-        if is_being_cancelled():
-            raise
-        raise Foreign(error) from None
-    except BaseException as error:  # noqa: BLE001  what others' code raises must not pass for something of ours
-        raise _foreign(error, contained=contained) from None
-
-
-def _foreign(error: BaseException, *, contained: bool) -> BaseException:
+def foreign(error: BaseException, *, contained: bool) -> BaseException:
     if isinstance(error, SystemExit) and contained:
         return Foreign(ToolFailed(f"the handler called sys.exit({error.code!r})"))
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from ..errors import Denied, RequestNotFound, StoreError
 from ..inside import is_inside
+from ..owners import is_gone, this_runtime
 from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from .database import Database
 from .decisions import DecisionLog
 from .grants import GrantStore
-from .owners import is_alive, owner
 
 _STEPS = (
     """
@@ -77,7 +77,7 @@ class ApprovalStore:
     def ask(self, request: ApprovalRequest, *, fingerprint: str) -> StoredRequest:
         """Write a request down. One with the same fingerprint whose process is gone is taken over instead: its id stays,
         and an answer that came meanwhile holds."""
-        now, me = time.time(), owner()
+        now, me = time.time(), this_runtime()
         with self.database.transaction() as connection:
             _expire(connection, now)
             left = connection.execute(
@@ -85,7 +85,7 @@ class ApprovalStore:
                 (fingerprint,),
             ).fetchall()
             for row in left:
-                if not is_alive(row["owner"]):
+                if is_gone(row["owner"]):
                     # The time to answer is given anew to who was not yet answered.
                     expires = request.expires_at if row["state"] == State.PENDING.value else row["expires"]
                     connection.execute(
@@ -198,5 +198,5 @@ def _stored(row: Any) -> StoredRequest:
     if row["decision"] is not None:
         answer = Answer(Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"])
     return StoredRequest(
-        request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=is_alive(row["owner"])
+        request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=not is_gone(row["owner"])
     )

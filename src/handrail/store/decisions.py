@@ -55,6 +55,10 @@ class DecisionLog:
         rows = self._database.rows("SELECT * FROM decisions ORDER BY id DESC LIMIT ?", (count,))
         return [_record(row) for row in reversed(rows)]
 
+    def of_session(self, session: str) -> Sequence[DecisionRecord]:
+        rows = self._database.rows("SELECT * FROM decisions WHERE session = ? ORDER BY id", (session,))
+        return [_record(row) for row in rows]
+
 
 def _record(row: Any) -> DecisionRecord:
     fields = {name: row[name] for name in DecisionRecord._fields}

@@ -34,7 +34,7 @@ class ProcessRecord(NamedTuple):
     columns: int
     watch_patterns: tuple[str, ...]
     watched_to: int  # where in its log the watch goes on
-    owner: tuple[int, int, str]  # the runtime that looks after it: pid, start, boot
+    owner: str  # the runtime that looks after it, as `owners` names it
     state: str = "running"
     exit_code: int | None = None
     ended_at: float | None = None
@@ -126,5 +126,5 @@ class ProcessRecords:
 
 
 def _record(fields: dict[str, Any]) -> ProcessRecord:
-    fields["watch_patterns"], fields["owner"] = tuple(fields["watch_patterns"]), tuple(fields["owner"])
+    fields["watch_patterns"] = tuple(fields["watch_patterns"])
     return ProcessRecord(**fields)

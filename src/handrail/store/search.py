@@ -43,7 +43,9 @@ def window(store: SessionStore, message_id: int, *, before: int = 3, after: int 
     if not rows:
         return []
     session = rows[0]["session"]
-    query = "SELECT id, session, at, body FROM messages WHERE session = ? AND id {} ? ORDER BY id {} LIMIT ?"
+    query = (
+        "SELECT id, session, at, body FROM messages WHERE session = ? AND copy = 0 AND id {} ? ORDER BY id {} LIMIT ?"
+    )
     earlier = store.rows(query.format("<=", "DESC"), (session, message_id, before + 1))
     later = store.rows(query.format(">", "ASC"), (session, message_id, after))
     return [

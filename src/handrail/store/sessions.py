@@ -7,11 +7,14 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SessionNotFound
 from ..types import JsonDict
 from .database import Database
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _STEPS = (
     """
@@ -34,8 +37,19 @@ _STEPS = (
     CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='unicode61');
     CREATE VIRTUAL TABLE pieces USING fts5(text, content='', tokenize='trigram')
     """,
+    # A copy says again what is kept elsewhere: it belongs to the conversation, and is not searched a second time.
+    """
+    ALTER TABLE messages ADD COLUMN copy INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE model_calls (
+      id INTEGER PRIMARY KEY, session TEXT NOT NULL, at REAL NOT NULL, seconds REAL NOT NULL, model TEXT NOT NULL,
+      input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, cost REAL,
+      error TEXT NOT NULL
+    );
+    CREATE INDEX model_calls_by_session ON model_calls (session, id)
+    """,
 )
 _MAX_SEARCHED_CHARS = 20_000
+_NO_MESSAGE = 2**62  # later than all
 MAIN, CHILD = "main", "child"
 
 
@@ -73,6 +87,19 @@ class StoredCall(NamedTuple):
     error_type: str
 
 
+class StoredModelCall(NamedTuple):
+    """One question to a model. `error` is empty when it answered."""
+
+    at: float
+    seconds: float
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+    error: str = ""
+
+
 class SessionStore:
     """All sessions of a user. `path` None keeps them in memory. Threads and processes may share it."""
 
@@ -94,11 +121,11 @@ class SessionStore:
 
     def get(self, session_id: str) -> SessionInfo:
         """By its id, or by the beginning of it. Raises SessionNotFound."""
-        begin = session_id.replace("%", "").replace("_", "")
-        rows = self._database.rows("SELECT * FROM sessions WHERE id LIKE ? LIMIT 2", (f"{begin}%",)) if begin else []
+        begins = "SELECT * FROM sessions WHERE id >= ? AND id < ? AND kind != 'deleted' ORDER BY id LIMIT 2"
+        rows = self._database.rows(begins, (session_id, f"{session_id}\U0010ffff")) if session_id else []
         if not rows:
-            raise SessionNotFound(f"no session {session_id!r}; `handrail sessions` lists them")
-        if len(rows) > 1:
+            raise SessionNotFound(f"no session {session_id!r}; `handrail sessions list` shows those there are")
+        if len(rows) > 1 and rows[0]["id"] != session_id:
             raise SessionNotFound(f"more than one session begins with {session_id!r}; give more of its id")
         return SessionInfo(*rows[0])
 
@@ -129,43 +156,53 @@ class SessionStore:
         return made
 
     def delete(self, session_id: str) -> None:
-        """Forget a session. One that was branched from it keeps what they had in common."""
+        """Forget a session and those of its child agents. One that was branched from it keeps what they had in common."""
         with self._database.transaction() as connection:
-            used = connection.execute("SELECT 1 FROM sessions WHERE parent = ? LIMIT 1", (session_id,)).fetchone()
-            if used:
-                connection.execute("UPDATE sessions SET kind = 'deleted' WHERE id = ?", (session_id,))
-                return
-            for number, body in connection.execute("SELECT id, body FROM messages WHERE session = ?", (session_id,)):
-                text = searchable(json.loads(body))
-                for table in ("words", "pieces") if text else ():
-                    # An index without its content has to be told what it is to forget.
-                    connection.execute(
-                        f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text)
-                    )
-            connection.execute("DELETE FROM messages WHERE session = ?", (session_id,))
-            connection.execute("DELETE FROM calls WHERE session = ?", (session_id,))
-            connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+            _delete(connection, session_id)
 
     # Messages
 
     def append(
-        self, session_id: str, messages: Iterable[JsonDict], *, usage: Sequence[Any] = (0, 0, None)
+        self,
+        session_id: str,
+        messages: Iterable[JsonDict],
+        *,
+        asked: StoredModelCall | None = None,
+        calls: Iterable[StoredCall] = (),
+        instead_of: Iterable[int] = (),
+        copies: int = 0,
     ) -> list[int]:
-        """Add messages, and what they cost. Returns their numbers. All of them are there or none."""
-        now, made = time.time(), []
+        """Add messages, and what the model's call, or the tools' calls, took that gave them. Returns their numbers. All of
+        it is done or nothing.
+
+        `instead_of` takes others out of the conversation at the same moment; the last `copies` messages are some of those.
+        """
+        now, made, given = time.time(), [], list(messages)
         with self._database.transaction() as connection:
-            for message in messages:
-                body = json.dumps(message, ensure_ascii=False)
+            _hide(connection, session_id, instead_of)
+            for place, message in enumerate(given):
+                copy = place >= len(given) - copies
                 cursor = connection.execute(
-                    "INSERT INTO messages (session, at, role, body) VALUES (?, ?, ?, ?)",
-                    (session_id, now, str(message.get("role", "")), body),
+                    "INSERT INTO messages (session, at, role, body, copy) VALUES (?, ?, ?, ?, ?)",
+                    (session_id, now, str(message.get("role", "")), json.dumps(message, ensure_ascii=False), copy),
                 )
                 made.append(int(cursor.lastrowid or 0))
-                text = searchable(message)
-                if text:
-                    for table in ("words", "pieces"):
-                        connection.execute(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", (made[-1], text))
-            tokens_in, tokens_out, cost = usage
+                text = "" if copy else searchable(message)
+                for table in ("words", "pieces") if text else ():
+                    connection.execute(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", (made[-1], text))
+            if asked is not None:
+                connection.execute(
+                    "INSERT INTO model_calls (session, at, seconds, model, input_tokens, output_tokens, cached_tokens, cost, "
+                    "error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (session_id, *asked),
+                )
+            connection.executemany(
+                "INSERT INTO calls (session, call_id, tool, arguments, at, seconds, error_type) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(session_id, c.call_id, c.tool, json.dumps(c.arguments, ensure_ascii=False), *c[3:]) for c in calls],
+            )
+            tokens_in, tokens_out, cost = (
+                (asked.input_tokens, asked.output_tokens, asked.cost) if asked else (0, 0, None)
+            )
             connection.execute(
                 "UPDATE sessions SET updated = ?, input_tokens = input_tokens + ?, output_tokens = output_tokens + ?, "
                 "cost = CASE WHEN ? IS NULL THEN cost ELSE coalesce(cost, 0) + ? END WHERE id = ?",
@@ -174,32 +211,30 @@ class SessionStore:
         return made
 
     def messages(self, session_id: str, *, hidden: bool = False) -> list[StoredMessage]:
-        """The conversation in its order, with what it shares with the session that it was branched from."""
-        info = self.get(session_id)
+        """The conversation in its order, with what it shares with the session that it was branched from. `hidden`: all that
+        was ever said in it, each once, also what was undone or summarised."""
+        return self._messages(self._info(session_id), None, hidden=hidden)
+
+    def _messages(self, info: SessionInfo, until: int | None, *, hidden: bool) -> list[StoredMessage]:
+        """`until`: as the conversation was when that message was its last. What was taken out later was still in it."""
         found: list[StoredMessage] = []
         if info.branched_at is not None and info.parent is not None:
-            found = [each for each in self.messages(info.parent, hidden=hidden) if each.id <= info.branched_at]
+            common = info.branched_at if until is None else min(until, info.branched_at)
+            found = self._messages(self._info(info.parent), common, hidden=hidden)
+        last = _NO_MESSAGE if until is None else until
         rows = self._database.rows(
-            "SELECT id, session, at, body FROM messages WHERE session = ? AND hidden <= ? ORDER BY id",
-            (info.id, int(hidden)),
+            "SELECT id, session, at, body FROM messages WHERE session = ? AND id <= ? AND "
+            "CASE WHEN ? THEN copy = 0 ELSE hidden = 0 OR hidden >= ? END ORDER BY id",
+            (info.id, last, hidden, last),
         )
         return [*found, *(StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"])) for row in rows)]
 
     def hide(self, session_id: str, ids: Iterable[int]) -> None:
         """Take messages out of the conversation: undone, or put into a summary. They can still be searched."""
         with self._database.transaction() as connection:
-            connection.executemany(
-                "UPDATE messages SET hidden = 1 WHERE id = ? AND session = ?", [(each, session_id) for each in ids]
-            )
+            _hide(connection, session_id, ids)
 
     # Calls
-
-    def add_call(self, session_id: str, call: StoredCall) -> None:
-        with self._database.transaction() as connection:
-            connection.execute(
-                "INSERT INTO calls (session, call_id, tool, arguments, at, seconds, error_type) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (session_id, call.call_id, call.tool, json.dumps(call.arguments, ensure_ascii=False), *call[3:]),
-            )
 
     def calls(self, session_id: str) -> list[StoredCall]:
         rows = self._database.rows(
@@ -208,9 +243,27 @@ class SessionStore:
         )
         return [StoredCall(row[0], row[1], json.loads(row[2]), *row[3:]) for row in rows]
 
+    def model_calls(self, session_id: str) -> list[StoredModelCall]:
+        rows = self._database.rows(
+            "SELECT at, seconds, model, input_tokens, output_tokens, cached_tokens, cost, error FROM model_calls "
+            "WHERE session = ? ORDER BY id",
+            (session_id,),
+        )
+        return [StoredModelCall(*row) for row in rows]
+
+    def children(self, session_id: str) -> list[SessionInfo]:
+        """The sessions of the child agents that this one had, in their order."""
+        query = "SELECT * FROM sessions WHERE parent = ? AND kind = ? ORDER BY created, id"
+        return [SessionInfo(*row) for row in self._database.rows(query, (session_id, CHILD))]
+
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """For those who look at the whole store, such as the search."""
         return self._database.rows(query, values)
+
+    def _info(self, session_id: str) -> SessionInfo:
+        """By its whole id, also one that is kept only for its branches."""
+        rows = self._database.rows("SELECT * FROM sessions WHERE id = ?", (session_id,))
+        return SessionInfo(*rows[0]) if rows else self.get(session_id)
 
     def _insert(self, row: SessionInfo) -> None:
         with self._database.transaction() as connection:
@@ -221,6 +274,41 @@ class SessionStore:
             connection.execute(
                 f"UPDATE sessions SET {what}, updated = ? WHERE id = ?", (value, time.time(), session_id)
             )
+
+
+def _hide(connection: sqlite3.Connection, session_id: str, ids: Iterable[int]) -> None:
+    """With the number of the last message there is, so that a branch made before then still knows what it began with."""
+    values = [(each, session_id) for each in ids]
+    if values:
+        connection.executemany(
+            "UPDATE messages SET hidden = (SELECT max(id) FROM messages) WHERE id = ? AND session = ? AND hidden = 0",
+            values,
+        )
+
+
+def _delete(connection: sqlite3.Connection, session_id: str) -> None:
+    children = connection.execute(
+        "SELECT id FROM sessions WHERE parent = ? AND kind = ?", (session_id, CHILD)
+    ).fetchall()
+    for (child,) in children:
+        _delete(connection, child)
+    used = "SELECT 1 FROM sessions WHERE parent = ? AND branched_at IS NOT NULL LIMIT 1"
+    if connection.execute(used, (session_id,)).fetchone():
+        connection.execute("UPDATE sessions SET kind = 'deleted' WHERE id = ?", (session_id,))
+        return
+    indexed = "SELECT id, body FROM messages WHERE session = ? AND copy = 0"
+    for number, body in connection.execute(indexed, (session_id,)).fetchall():
+        text = searchable(json.loads(body))
+        for table in ("words", "pieces") if text else ():
+            # An index without its content has to be told what it is to forget.
+            connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text))
+    for table in ("messages", "calls", "model_calls"):
+        connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
+    kept = "SELECT p.id FROM sessions p JOIN sessions s ON p.id = s.parent WHERE s.id = ? AND p.kind = 'deleted'"
+    parents = connection.execute(kept, (session_id,)).fetchall()
+    connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    for (parent,) in parents:  # it was there only for what has gone now
+        _delete(connection, parent)
 
 
 def searchable(message: JsonDict) -> str:

@@ -2,13 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..agent.todos import Todos
+from ..types import CancelToken, JsonDict
+
+_FITS_CHARS = 2_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FakeAgent:
-    """What `todo` and its like find when no agent loop runs: `run_tool_calls(calls, agent=FakeAgent())`."""
+    """What `todo` and its like find when no agent loop runs: `run_tool_calls(calls, agent=FakeAgent())`.
+
+    `notes` are what `memory` keeps, `said` what `session_search` finds, `children` the answers that `delegate_task` gets in
+    turn; `delegated` has the tasks that were handed on.
+    """
 
     todos: Todos = field(default_factory=Todos)
+    notes: dict[str, list[str]] = field(default_factory=lambda: {"memory": [], "user": []})
+    said: list[str] = field(default_factory=list)
+    children: list[str] = field(default_factory=list)
+    delegated: list[JsonDict] = field(default_factory=list)
+    label: str = ""
+
+    def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
+        entries = self.notes[store]
+        if action == "add":
+            entries.append(texts[0])
+        else:
+            place = next(place for place, entry in enumerate(entries) if texts[0] in entry)
+            entries[place : place + 1] = texts[1:]
+        return list(entries), sum(map(len, entries)), _FITS_CHARS
+
+    def search_sessions(self, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
+        return [self._message(place) for place, text in enumerate(self.said) if query.lower() in text.lower()][:limit]
+
+    def recent_sessions(self, limit: int) -> Sequence[Mapping[str, Any]]:
+        return [{"session": "fake", "title": self.said[0]}][:limit] if self.said else []
+
+    def messages_around(self, message_id: int, span: int) -> Sequence[Mapping[str, Any]]:
+        places = range(max(0, message_id - span), min(len(self.said), message_id + span + 1))
+        return [self._message(place) for place in places]
+
+    async def delegate(self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002  an AgentState's signature
+        self.delegated += [dict(task) for task in tasks]
+        answers = [self.children.pop(0) if self.children else "done" for _ in tasks]
+        return [{"task": place, "status": "completed", "summary": each} for place, each in enumerate(answers)]
+
+    def _message(self, place: int) -> JsonDict:
+        return {"session": "fake", "message_id": place, "role": "user", "excerpt": self.said[place]}

@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's chat completions and says what it was told to say, with faults on demand.
+"""A server that speaks OpenAI's chat completions and Anthropic's messages, says what it was told to say, and fails on demand.
 
     with ModelServer([ModelReply("hello"), Fault(429), ModelReply("again")]) as server:
         model = OpenAIChat("scripted", base_url=server.base_url)
@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -20,8 +19,7 @@ from typing import Any
 from ..protocols import ModelReply
 from ..types import JsonDict
 from .model import Reply
-
-_PIECE_CHARS = 7
+from .model_wire import anthropic_events, chunk, events, named, raw_events, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Fault:
     """What the server does instead of answering.
 
     `status` 200 with `cut_after` ends the stream after so many events without its end; `garbage` sends what is no JSON;
-    `hang` seconds pass before anything is sent.
+    `hang` seconds pass before anything is sent; `endless` sends the text again and again until the client goes away.
     """
 
     status: int = 200
@@ -38,14 +36,27 @@ class Fault:
     cut_after: int | None = None
     garbage: bool = False
     hang: float = 0.0
+    endless: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """An answer as a server of somebody else may send it: OpenAI's `delta`s, each in an event of its own."""
+
+    deltas: Sequence[JsonDict]
+    finish: str | None = "stop"
+
+
+Step = Reply | Fault | Raw
+
+
+_STRANGER = Fault(401, "the key is not valid")
 
 
 class ModelServer:
     """Answers in the script's order, whatever is asked. `requests` has the bodies that came, `keys` the keys."""
 
-    def __init__(
-        self, script: Iterable[Reply | Fault] = (), *, models: Iterable[str] = ("scripted",), key: str = ""
-    ) -> None:
+    def __init__(self, script: Iterable[Step] = (), *, models: Iterable[str] = ("scripted",), key: str = "") -> None:
         self.requests: list[JsonDict] = []
         self.keys: list[str] = []
         self._script = list(script)
@@ -63,7 +74,7 @@ class ModelServer:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def say(self, *replies: Reply | Fault) -> None:
+    def say(self, *replies: Step) -> None:
         """Add to the script."""
         with self._lock:
             self._script += replies
@@ -80,16 +91,19 @@ class ModelServer:
         self._server.server_close()
         self._thread.join()
 
-    def _next(self, request: JsonDict, key: str) -> ModelReply | Fault:
+    def _next(self, request: JsonDict, key: str) -> ModelReply | Fault | Raw:
         with self._lock:
             self.requests.append(request)
             self.keys.append(key)
-            if self._key and key != self._key:
-                return Fault(401, "the key is not valid")
+            if not self._lets_in(key):
+                return _STRANGER
             if not self._script:
                 return Fault(400, "the script is over")
             step = self._script.pop(0)
         return step(request["messages"], request.get("tools", [])) if callable(step) else step
+
+    def _lets_in(self, key: str) -> bool:
+        return not self._key or key == self._key
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -103,21 +117,31 @@ class _Handler(BaseHTTPRequestHandler):
         """Tests print nothing."""
 
     def do_GET(self) -> None:
+        if not self._owner._lets_in(self._key_sent()):
+            self._fail(_STRANGER)
+            return
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "tests"} for name in self._owner._models]
         self._json(200, {"object": "list", "data": listed})
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
-        step = self._owner._next(body, self.headers.get("authorization", "").removeprefix("Bearer "))
+        step = self._owner._next(body, self._key_sent())
         try:
             if isinstance(step, Fault):
                 self._fail(step)
+            elif isinstance(step, Raw):
+                self._stream(raw_events(step.deltas, step.finish))
+            elif self.path.endswith("/messages"):
+                self._stream(anthropic_events(step))
             elif body.get("stream"):
-                self._stream(_events(step))
+                self._stream(events(step))
             else:
-                self._json(200, _whole(step))
+                self._json(200, whole(step))
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True  # the client has gone away
+
+    def _key_sent(self) -> str:
+        return str(self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer "))
 
     def _fail(self, fault: Fault) -> None:
         if fault.hang:
@@ -126,8 +150,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(fault.status, {"error": {"message": fault.message}}, fault.headers)
         elif fault.garbage:
             self._stream(iter(["{not json"]))
+        elif fault.endless:
+            self._stream(iter(lambda: chunk({"content": fault.endless}), None))
         else:
-            self._stream(_events(ModelReply("this answer is cut")), cut_after=fault.cut_after)
+            self._stream(events(ModelReply("this answer is cut")), cut_after=fault.cut_after)
 
     def _json(self, status: int, value: JsonDict, headers: dict[str, str] | None = None) -> None:
         data = json.dumps(value).encode()
@@ -150,37 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         for number, event in enumerate(events):
             if cut_after is not None and number >= cut_after:
                 return
-            self.wfile.write(f"data: {event}\n\n".encode())
+            if self._owner._stopped.is_set():
+                return
+            self.wfile.write(f"{named(event)}data: {event}\n\n".encode())
             self.wfile.flush()
-
-
-def _events(reply: ModelReply) -> Iterator[str]:
-    for start in range(0, len(reply.content), _PIECE_CHARS):
-        yield _chunk({"content": reply.content[start : start + _PIECE_CHARS]})
-    for index, call in enumerate(reply.tool_calls):
-        function = call["function"]
-        yield _chunk({"tool_calls": [{"index": index, "id": call["id"], "type": "function",
-                                      "function": {"name": function["name"], "arguments": ""}}]})  # fmt: skip
-        yield _chunk({"tool_calls": [{"index": index, "function": {"arguments": function["arguments"]}}]})
-    yield _chunk({}, finish="tool_calls" if reply.tool_calls else "stop")
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    yield json.dumps({**_frame("chat.completion.chunk"), "choices": [], "usage": usage})
-    yield "[DONE]"
-
-
-def _chunk(delta: JsonDict, *, finish: str | None = None) -> str:
-    choice = {"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": finish}
-    return json.dumps({**_frame("chat.completion.chunk"), "choices": [choice]})
-
-
-def _whole(reply: ModelReply) -> JsonDict:
-    message = {"role": "assistant", "content": reply.content}
-    if reply.tool_calls:
-        message["tool_calls"] = [dict(call) for call in reply.tool_calls]  # type: ignore[assignment]
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.tool_calls else "stop"}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    return {**_frame("chat.completion"), "choices": [choice], "usage": usage}
-
-
-def _frame(kind: str) -> JsonDict:
-    return {"id": "scripted", "object": kind, "created": int(time.time()), "model": "scripted"}

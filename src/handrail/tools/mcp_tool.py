@@ -10,10 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HandrailError, RegistrationError
+from ..mcp_client.asking import Sampler
 from ..mcp_client.config import Server
 from ..mcp_client.convert import prompt_of, resource_of, result_of
 from ..mcp_client.listing import Listed, Offer
 from ..mcp_client.manager import McpConnections
+from ..mcp_client.oauth import Browse
 from ..mcp_client.pins import Pins
 from ..protocols import Action, ActionKind
 from ..types import JsonDict, ToolContext, Unavailable
@@ -47,23 +49,32 @@ def discover_mcp_tools(
 
 
 class McpTools:
-    """The servers' tools in a registry, kept as the servers have them."""
+    """The servers' tools in a registry, kept as the servers have them.
 
-    def __init__(self, servers: Sequence[Server], into: ToolRegistry = registry) -> None:
-        self.connections = McpConnections(servers, on_offer=self._take)
+    With `browse`, which shows a page to the person, a server that wants a login gets one.
+    """
+
+    def __init__(
+        self, servers: Sequence[Server], into: ToolRegistry = registry, *, browse: Browse | None = None
+    ) -> None:
+        self.connections = McpConnections(servers, on_offer=self._take, browse=browse)
         self.doubts: dict[str, dict[str, str]] = {}
         self._registry = into
         self._names: dict[str, set[str]] = {}
         self._lock = threading.Lock()
+
+    def ask_model_by(self, sampler: Sampler) -> None:
+        """How a server asks the model, where its settings let it."""
+        self.connections.asking.sampler = sampler
 
     def start(self, wait: float = START_SECONDS) -> None:
         self.connections.start()
         self.connections.wait(wait)
 
     def find(self, name: str) -> None:
-        """Connect to the server that a tool's name tells of, and wait for it as long as it may take."""
-        server = name.removeprefix(PREFIX).partition("__")[0]
-        if not name.startswith(PREFIX) or server not in self.connections.servers:
+        """Connect to the server that the name of a tool or a toolset tells of, and wait for it as long as it may take."""
+        server = name.removeprefix(PREFIX).partition("__")[0] if name.startswith(PREFIX) else name.removeprefix("mcp-")
+        if server not in self.connections.servers:
             return
         self.connections.start([server])
         self.connections.wait(self.connections.servers[server].settings.connect_timeout, [server])

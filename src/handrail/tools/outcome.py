@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from asyncio import CancelledError
 from typing import Any
 
+from ..async_bridge import is_cancellation
 from ..errors import CallCancelled, ResultContract, ToolError
 from ..safe_text import safe_error, well_formed
 from ..types import JsonDict
@@ -38,7 +38,7 @@ def failure_outcome(error: BaseException, prefix: str = "Tool execution failed")
     """What the model gets for an exception that nobody expected."""
     if isinstance(error, ToolError):
         return error_outcome(error)
-    if isinstance(error, CancelledError):
+    if is_cancellation(error):
         return error_outcome(CallCancelled("it was cancelled from within"))
     return tool_error(safe_error(f"{prefix}: {type(error).__name__}: {_text_of(error)}"))
 

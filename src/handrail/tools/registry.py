@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from ..async_bridge import is_being_cancelled, run_async
+from ..async_bridge import is_being_cancelled, is_cancellation, run_async
 from ..errors import NeedsAgent, ToolUnavailable, UnknownTool
 from ..suggest import nearest
 from .availability import Availability, CheckFn
@@ -296,11 +295,7 @@ class ToolRegistry:
             self.late(str(name))
             entry = self._tools.get(str(name))
         if entry is None:
-            name = str(name)[:100]
-            near = nearest(name, self._tools)
-            if near is None:
-                raise UnknownTool(f"Unknown tool: {name}")
-            raise UnknownTool(f"Unknown tool: {name}; did you mean {near}?", did_you_mean=near)
+            raise unknown_tool(name, self._tools)
         if entry.check_fn is not None:
             why = self.availability.why_not(entry)
             if why is not None:
@@ -359,7 +354,7 @@ class ToolRegistry:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
-            if isinstance(error, CancelledError) and is_being_cancelled():
+            if is_cancellation(error) and is_being_cancelled():
                 raise
             return failure_outcome(error)
 
@@ -392,6 +387,15 @@ class ToolRegistry:
             return True
         log.error("%s collide; the first stays (override=True replaces it)", both)
         return False
+
+
+def unknown_tool(name: object, known: Iterable[str]) -> UnknownTool:
+    """The error for a name that is not among those."""
+    name = str(name)[:100]
+    near = nearest(name, known)
+    if near is None:
+        return UnknownTool(f"Unknown tool: {name}")
+    return UnknownTool(f"Unknown tool: {name}; did you mean {near}?", did_you_mean=near)
 
 
 def _check_agent(entry: ToolEntry, context: Mapping[str, Any]) -> None:

@@ -119,12 +119,9 @@ def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
 
 def _check() -> Unavailable | bool:
     """Whether the environment that the configuration names can be had."""
-    from ..config import load_config
-    from .environments.backends import backends
-    from .environments.task_settings import DEFAULT_TASK, resolve
+    from .environments.task_settings import missing_by_default
 
-    settings = resolve(DEFAULT_TASK, load_config(), {}, backends)
-    missing = backends.get(settings.backend).check(settings.options)
+    missing = missing_by_default()
     return True if missing is None else missing
 
 

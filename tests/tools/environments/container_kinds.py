@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from handrail.tools.environments import owners
+from handrail import owners
 from handrail.tools.environments.apptainer import ApptainerEnvironment
 from handrail.tools.environments.docker import DockerEnvironment, PodmanEnvironment
 from handrail.tools.environments.live import LiveEnvironment

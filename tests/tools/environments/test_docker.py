@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.tools.environments import owners
+from handrail import owners
 from handrail.tools.environments.base import RestartReason, ShellState
 from handrail.tools.environments.docker import DockerEnvironment, DockerSettings
 from handrail.tools.environments.errors import EnvironmentLost, EnvironmentStartError

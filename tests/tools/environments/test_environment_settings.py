@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.tools.environments import owner
+from handrail.tools.environments.cloud import label_value
 from handrail.tools.environments.daytona import DaytonaSettings
 from handrail.tools.environments.modal import ModalSettings
 from handrail.tools.environments.ssh import SshSettings
@@ -24,19 +24,9 @@ def test_every_setting_is_documented(kind: type) -> None:
         assert f"`{field.name}`" in page, f"{PAGES[kind]} does not speak of {field.name}"
 
 
-def test_a_mark_tells_whether_its_process_has_ended() -> None:
-    machine, boot, pid, start = owner.mark().split("-")
-    assert not owner.is_gone(owner.mark())
-    assert owner.is_gone(f"{machine}-{boot}-{pid}-{int(start) + 1}"), "another process has its number now"
-    assert owner.is_gone(f"{machine}-00000000-{pid}-{start}"), "the machine was started again"
-    assert not owner.is_gone(f"00000000-{boot}-{pid}-{start}"), "of another machine nobody can tell"
-    assert not owner.is_gone("")
-    assert not owner.is_gone("something-else-x-y")
-
-
 def test_labels_fit_and_differ() -> None:
     texts = ["plain-1", "a b", "a/b", "a" * 200, "a" * 201, "ü", "日本"]
-    labels = [owner.label(text) for text in texts]
+    labels = [label_value(text) for text in texts]
     assert len(set(labels)) == len(texts)
     assert labels[0] == "plain-1"
     for label in labels:

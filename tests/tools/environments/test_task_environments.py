@@ -163,6 +163,11 @@ class TestSettings:
         environments.override("t", {"backend": "elsewhere:user@host:22"})
         assert environments.settings("t").options == {"host": "user@host:22"}
 
+    @pytest.mark.parametrize(("backend", "option"), [("ssh", "host"), ("docker", "image"), ("apptainer", "image")])
+    def test_what_that_is_of_the_built_in_ones(self, backend: str, option: str) -> None:
+        config = Config(terminal=TerminalConfig(backend=f"{backend}:some.name"))
+        assert resolve("t", config, {}, Backends()).options == {option: "some.name"}
+
     def test_settings_make_the_same_environment_again_after_a_restart(
         self, environments: TaskEnvironments, tmp_path: Path
     ) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...config.keys import without_key
 from ...errors import ModelError
 from ...types import JsonDict
 from ..events import Usage
-from .base import CallPiece, Finished, Messages, Piece, ReasoningPiece, TextPiece
+from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
+from .wire import http_options
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -20,27 +23,35 @@ _MAX_ANSWER_TOKENS = 16_000
 class AnthropicMessages:
     """One model. The prompt and the tools are marked to be remembered by the provider: they stay the same for a session."""
 
+    provider = "anthropic"
+
     def __init__(
         self, name: str, *, base_url: str | None = None, api_key: str = "", context_tokens: int = 200_000,
         request_timeout: float = 600.0,
+        prices: Prices = NO_PRICES,
     ) -> None:  # fmt: skip
-        self.name, self.context_tokens = name, context_tokens
+        self.name, self.context_tokens, self._prices = name, context_tokens, prices
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
 
-    async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
-        import anthropic
-        import httpx
+    async def available(self) -> list[str]:
+        """The names of the models that the provider has."""
+        async with self._client() as client:
+            with self._problems():
+                return sorted([model.id async for model in client.models.list()])
 
-        request = {
-            "model": self.name,
-            "max_tokens": _MAX_ANSWER_TOKENS,
-            "stream": True,
-            **as_anthropic(messages, tools),
-        }
+    async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         usage, reason = Usage(), ""
         async with self._client() as client:
-            try:
-                async for event in await client.messages.create(**request):
+            with self._problems():
+                # As it is: the client would look at every field of every message by its type.
+                stream = await client.messages.create(
+                    model=self.name,
+                    max_tokens=_MAX_ANSWER_TOKENS,
+                    messages=[],
+                    stream=True,
+                    extra_body=as_anthropic(messages, tools),
+                )
+                async for event in stream:
                     if event.type == "message_start":
                         usage = _started(event.message.usage)
                     elif event.type == "message_delta":
@@ -49,13 +60,9 @@ class AnthropicMessages:
                     piece = _piece(event)
                     if piece is not None:
                         yield piece
-            except anthropic.APIError as error:
-                raise _problem(error, self.name) from None
-            except (httpx.HTTPError, ValueError) as error:  # in mid-stream the client passes on what it meets
-                raise ModelError(f"{self.name}: the answer broke off: {error}", retryable=True) from None
         if not reason:
             raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
-        yield Finished(usage, cut_off=reason == "max_tokens")
+        yield Finished(self._prices.added_to(usage), cut_off=reason == "max_tokens")
 
     def _client(self) -> AsyncAnthropic:
         try:
@@ -63,8 +70,30 @@ class AnthropicMessages:
         except ImportError:
             raise ModelError("this provider needs the anthropic package; pip install 'handrail[anthropic]'") from None
         return anthropic.AsyncAnthropic(
-            api_key=self._api_key, base_url=self._base_url, timeout=self._timeout, max_retries=0
+            api_key=self._api_key,
+            base_url=self._base_url,
+            timeout=self._timeout,
+            max_retries=0,
+            http_client=anthropic.DefaultAsyncHttpxClient(**http_options()),
         )
+
+    @contextlib.contextmanager
+    def _problems(self) -> Iterator[None]:
+        """Whatever the client meets, as an error that says what to do and never shows the key."""
+        import anthropic
+        import httpx2
+
+        try:
+            yield
+        except anthropic.APIError as error:
+            raise _problem(error, self.name, self._api_key) from None
+        except (
+            anthropic.AnthropicError,
+            httpx2.HTTPError,
+            ValueError,
+        ) as error:  # in mid-stream it passes on what it meets
+            said = without_key(str(error), self._api_key)
+            raise ModelError(f"{self.name}: the answer broke off: {said}", retryable=True) from None
 
 
 def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:
@@ -151,19 +180,21 @@ def _started(usage: Any) -> Usage:
     return Usage(usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0), 0, cached)
 
 
-def _problem(error: Any, model: str) -> ModelError:
+def _problem(error: Any, model: str, key: str) -> ModelError:
     import anthropic
 
+    message = without_key(str(error.message), key)
     if isinstance(error, anthropic.AuthenticationError | anthropic.PermissionDeniedError):
-        return ModelError(f"the provider refuses the key; set ANTHROPIC_API_KEY to one that is valid ({error.message})")
+        return ModelError(f"the provider refuses the key; set ANTHROPIC_API_KEY to one that is valid ({message})")
     if isinstance(error, anthropic.NotFoundError):
-        return ModelError(f"the provider has no model {model!r} ({error.message})")
+        return ModelError(f"the provider has no model {model!r} ({message})")
     if isinstance(error, anthropic.APIStatusError):
         retryable = error.status_code in (408, 409, 429) or error.status_code >= 500
         after = error.response.headers.get("retry-after", "")
         return ModelError(
-            f"the provider answers {error.status_code}: {error.message}",
+            f"the provider answers {error.status_code}: {message}",
             retryable=retryable,
             retry_after=float(after) if after.isdigit() else None,
+            too_long=says_too_long(message),
         )
-    return ModelError(f"the provider cannot be reached: {error.__cause__ or error.message}", retryable=True)
+    return ModelError(f"the provider cannot be reached: {error.__cause__ or message}", retryable=True)

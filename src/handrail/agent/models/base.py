@@ -36,6 +36,19 @@ class Finished(NamedTuple):
     cut_off: bool = False
 
 
+class Prices(NamedTuple):
+    """US dollars for a million tokens, for a server that tells no cost. 0 is not known."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    def added_to(self, usage: Usage) -> Usage:
+        if usage.cost is not None or not any(self):
+            return usage
+        return usage._replace(cost=(usage.input_tokens * self.input + usage.output_tokens * self.output) / 1e6)
+
+
+NO_PRICES = Prices()
 Piece = TextPiece | ReasoningPiece | CallPiece | Finished
 
 
@@ -68,6 +81,21 @@ class Whole:
             function = call.get("function", call)
             yield CallPiece(index, str(call.get("id", "")), function.get("name", ""), function.get("arguments", ""))
         yield Finished()
+
+
+# How servers say that a request has more tokens than the model can read.
+_TOO_LONG = (
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "prompt is too long",
+    "maximum context",
+)
+
+
+def says_too_long(message: str) -> bool:
+    return any(each in message.lower() for each in _TOO_LONG)
 
 
 def streaming(model: Model | StreamingModel) -> StreamingModel:

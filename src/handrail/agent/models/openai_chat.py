@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ...config.keys import without_key
 from ...errors import ModelError
 from ..events import Usage
-from .base import CallPiece, Finished, Messages, Piece, ReasoningPiece, TextPiece
+from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
+from .wire import http_options
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
 
 class OpenAIChat:
     """One model behind one base URL. The key is held here and nowhere else: it goes into no message and no store."""
+
+    provider = "openai"
 
     def __init__(
         self,
@@ -24,42 +30,41 @@ class OpenAIChat:
         api_key: str = "",
         context_tokens: int = 128_000,
         request_timeout: float = 600.0,
+        prices: Prices = NO_PRICES,
         options: dict[str, Any] | None = None,
     ) -> None:
-        self.name, self.context_tokens = name, context_tokens
+        self.name, self.context_tokens, self._prices = name, context_tokens, prices
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
         self._options = dict(options or {})
 
-    async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
-        import httpx
-        import openai
+    async def available(self) -> list[str]:
+        """The names of the models that the server has."""
+        async with self._client() as client:
+            with self._problems():
+                return sorted([model.id async for model in client.models.list()])
 
-        request: dict[str, Any] = {
-            "model": self.name,
-            "messages": [dict(message) for message in messages],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            **self._options,
-        }
+    async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
+        # As they are: the client would look at every field of every message by its type, which takes longer the longer the
+        # conversation is, and holds up everyone else meanwhile.
+        body: dict[str, Any] = {"messages": list(messages), **self._options}
         if tools:
-            request["tools"] = [dict(tool) for tool in tools]
+            body["tools"] = list(tools)
         usage, reason = Usage(), ""
         # A client an answer: one that is kept would belong to the event loop that it was first used in.
         async with self._client() as client:
-            try:
-                async for chunk in await client.chat.completions.create(**request):
+            with self._problems():
+                stream = await client.chat.completions.create(
+                    model=self.name, messages=[], stream=True, stream_options={"include_usage": True}, extra_body=body
+                )
+                async for chunk in stream:
                     usage = _usage(chunk) or usage
-                    for choice in chunk.choices[:1]:
+                    for choice in (chunk.choices or ())[:1]:
                         reason = choice.finish_reason or reason
                         for piece in _pieces(choice.delta):
                             yield piece
-            except openai.APIError as error:
-                raise _problem(error, self.name, self._base_url) from None
-            except (httpx.HTTPError, ValueError) as error:  # in mid-stream the client passes on what it meets
-                raise ModelError(f"{self.name}: the answer broke off: {error}", retryable=True) from None
         if not reason:
             raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
-        yield Finished(usage, cut_off=reason == "length")
+        yield Finished(self._prices.added_to(usage), cut_off=reason == "length")
 
     def _client(self) -> AsyncOpenAI:
         try:
@@ -68,8 +73,26 @@ class OpenAIChat:
             raise ModelError("asking a model needs the openai package; pip install 'handrail[agent]'") from None
         # Retries are ours: only the loop knows that nothing was done yet with what had come.
         return openai.AsyncOpenAI(
-            api_key=self._api_key or "none", base_url=self._base_url, timeout=self._timeout, max_retries=0
+            api_key=self._api_key or "none",
+            base_url=self._base_url,
+            timeout=self._timeout,
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(**http_options()),
         )
+
+    @contextlib.contextmanager
+    def _problems(self) -> Iterator[None]:
+        """Whatever the client meets, as an error that says what to do and never shows the key."""
+        import httpx2
+        import openai
+
+        try:
+            yield
+        except openai.APIError as error:
+            raise _problem(error, self.name, self._base_url, self._api_key) from None
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:  # what it meets in mid-stream it passes on
+            said = without_key(str(error), self._api_key)
+            raise ModelError(f"{self.name}: the answer broke off: {said}", retryable=True) from None
 
 
 def _pieces(delta: Any) -> list[Piece]:
@@ -84,9 +107,20 @@ def _pieces(delta: Any) -> list[Piece]:
     for number, call in enumerate(delta.tool_calls or ()):
         function = call.function
         index = call.index if isinstance(call.index, int) else number
-        name, arguments = (function.name or "", function.arguments or "") if function else ("", "")
-        pieces.append(CallPiece(index, call.id or "", name, arguments))
+        pieces.append(CallPiece(index, call.id or "", *_function(function)))
+    if getattr(delta, "function_call", None):  # what came before tool calls, and some servers still send
+        pieces.append(CallPiece(0, "", *_function(delta.function_call)))
     return pieces
+
+
+def _function(function: Any) -> tuple[str, str]:
+    """Its name and arguments. Some servers send the arguments as an object, not as text."""
+    if function is None:
+        return "", ""
+    arguments = function.arguments
+    if arguments and not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return str(function.name or ""), arguments or ""
 
 
 def _usage(chunk: Any) -> Usage | None:
@@ -104,24 +138,26 @@ def _usage(chunk: Any) -> Usage | None:
     )
 
 
-def _problem(error: Any, model: str, base_url: str | None) -> ModelError:
+def _problem(error: Any, model: str, base_url: str | None, key: str) -> ModelError:
     import openai
 
     where = base_url or "https://api.openai.com/v1"
+    message = without_key(str(error.message), key)
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
-        return ModelError(f"{where} refuses the key; set OPENAI_API_KEY to one that is valid there ({error.message})")
+        return ModelError(f"{where} refuses the key; set OPENAI_API_KEY to one that is valid there ({message})")
     if isinstance(error, openai.NotFoundError):
-        return ModelError(f"{where} has no model {model!r}; `handrail model list` shows what it has ({error.message})")
+        return ModelError(f"{where} has no model {model!r}; `handrail model list` shows what it has ({message})")
     if isinstance(error, openai.APITimeoutError):
         return ModelError(f"{where} did not answer in time", retryable=True)
     if isinstance(error, openai.APIConnectionError):
-        return ModelError(f"{where} cannot be reached: {error.__cause__ or error.message}", retryable=True)
+        return ModelError(f"{where} cannot be reached: {error.__cause__ or message}", retryable=True)
     if isinstance(error, openai.APIStatusError):
         retryable = error.status_code in (408, 409, 425, 429) or error.status_code >= 500
         after = error.response.headers.get("retry-after", "")
         return ModelError(
-            f"{where} answers {error.status_code}: {error.message}",
+            f"{where} answers {error.status_code}: {message}",
             retryable=retryable,
             retry_after=float(after) if after.replace(".", "", 1).isdigit() else None,
+            too_long=says_too_long(message),
         )
-    return ModelError(f"{where}: {error.message}", retryable=True)
+    return ModelError(f"{where}: {message}", retryable=True)

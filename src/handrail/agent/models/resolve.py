@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...config.keys import key_of
 from ...errors import ModelError
-from .base import StreamingModel
+from ...suggest import did_you_mean
+from .base import Prices, StreamingModel, streaming
+from .local import local_servers
 
 if TYPE_CHECKING:
     from ...config.services import ModelConfig
+    from .anthropic import AnthropicMessages
+    from .openai_chat import OpenAIChat
 
-# Where servers for local models listen when nobody tells them otherwise: Ollama, LM Studio, llama.cpp, vLLM.
-LOCAL_SERVERS = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
+PROVIDERS = ("openai", "anthropic")
 HOW_TO = "set HANDRAIL_MODEL and OPENAI_API_KEY, and OPENAI_BASE_URL for another provider; or `handrail config set model.name X`"
 
 
 class Choice(NamedTuple):
-    """A model and where it is. `source` says for people why it was chosen."""
+    """A model and where it is. `source` says for people why it was chosen; without a `key_variable` no key is sent."""
 
     name: str
     provider: str
@@ -29,62 +32,84 @@ class Choice(NamedTuple):
 
 
 def choose(config: ModelConfig, *, name: str | None = None, environ: Mapping[str, str] | None = None) -> Choice | None:
-    """What is configured; `name` is what a person asked for. None when nothing is."""
+    """What is configured; `name` is what a person asked for, with `anthropic:` or `openai:` before it for another provider.
+    None when nothing is."""
     environ = os.environ if environ is None else environ
-    provider = config.provider
     wanted = name or environ.get("HANDRAIL_MODEL") or config.name
-    base_url = config.base_url or environ.get(f"{provider.upper()}_BASE_URL") or None
     if not wanted:
         return None
-    where = "asked for" if name else "HANDRAIL_MODEL" if environ.get("HANDRAIL_MODEL") else "config.yaml"
-    return Choice(wanted, provider, base_url, config.key_variable or f"{provider.upper()}_API_KEY", where)
+    said, _, rest = wanted.partition(":")
+    provider, wanted = (said, rest) if said in PROVIDERS and rest else (config.provider, wanted)
+    source = "asked for" if name else "HANDRAIL_MODEL" if environ.get("HANDRAIL_MODEL") else "config.yaml"
+    return Choice(wanted, provider, *_place(config, provider, environ), source)
+
+
+def find(config: ModelConfig, *, name: str | None = None) -> Choice | None:
+    """What is configured, else the first model of a server that runs here."""
+    chosen = choose(config, name=name)
+    if chosen is not None:
+        return chosen
+    for server in local_servers():
+        return Choice(server.models[0], "openai", server.base_url, "", f"{server.what} on this machine")
+    return None
 
 
 def build(config: ModelConfig, *, name: str | None = None) -> list[StreamingModel]:
     """The models in the order in which they are asked. Raises ModelError with what to do when there is none."""
-    choice = choose(config, name=name)
+    choice = find(config, name=name)
     if choice is None:
         raise ModelError(f"no model is configured; {HOW_TO}")
     names = [choice.name, *(each for each in config.fallbacks if each != choice.name)]
-    return [_model(choice._replace(name=each), config) for each in names]
+    reach = connect if choice.provider in PROVIDERS else _brought
+    return [reach(choice._replace(name=each), config) for each in names]
 
 
-def local_servers() -> list[tuple[str, str]]:
-    """Names and base URLs of the servers for local models that answer on this machine."""
-    return [(name, f"http://127.0.0.1:{port}/v1") for port, name in LOCAL_SERVERS.items() if _listens(port)]
-
-
-def key_of(variable: str) -> str:
-    """A key from the environment, else from the system's keyring where there is one. It is kept nowhere else."""
-    key = os.environ.get(variable, "")
-    if key:
-        return key
-    try:
-        import keyring  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return ""
-    try:
-        return keyring.get_password("handrail", variable) or ""
-    except Exception:  # noqa: BLE001  a keyring may fail in any way, and then there is no key
-        return ""
-
-
-def _model(choice: Choice, config: ModelConfig) -> StreamingModel:
-    key = key_of(choice.key_variable)
+def connect(choice: Choice, config: ModelConfig) -> OpenAIChat | AnthropicMessages:
+    """The model behind a choice. Nothing is asked yet; raises ModelError when a key is missing."""
+    if choice.provider not in PROVIDERS:
+        raise ModelError(f"model.provider is {choice.provider}; only {' and '.join(PROVIDERS)} can be looked into")
+    key = key_of(choice.key_variable) if choice.key_variable else ""
     if not key and choice.base_url is None:
-        raise ModelError(f"{choice.name} needs a key; set {choice.key_variable}")
+        raise ModelError(f"{choice.name or choice.provider} needs a key; set {choice.key_variable}")
+    settings: dict[str, Any] = {
+        "base_url": choice.base_url,
+        "api_key": key,
+        "context_tokens": config.context_tokens,
+        "prices": Prices(config.input_price, config.output_price),
+    }
     if choice.provider == "anthropic":
         from .anthropic import AnthropicMessages
 
-        return AnthropicMessages(
-            choice.name, base_url=choice.base_url, api_key=key, context_tokens=config.context_tokens
-        )
+        return AnthropicMessages(choice.name, **settings)
     from .openai_chat import OpenAIChat
 
-    return OpenAIChat(choice.name, base_url=choice.base_url, api_key=key, context_tokens=config.context_tokens)
+    return OpenAIChat(choice.name, **settings)
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as client:
-        client.settimeout(0.2)
-        return client.connect_ex(("127.0.0.1", port)) == 0
+def _brought(choice: Choice, config: ModelConfig) -> StreamingModel:
+    """The model of a provider that a plugin brings."""
+    from ...model_tools import default
+
+    plugins = default().plugins
+    known = plugins.contributions.model_providers if plugins is not None else {}
+    if choice.provider not in known:
+        hint = did_you_mean(choice.provider, [*PROVIDERS, *known])
+        raise ModelError(f"unknown model.provider {choice.provider!r}; {hint}")
+    key = key_of(choice.key_variable)
+    return streaming(
+        known[choice.provider](choice.name, base_url=choice.base_url, api_key=key, context_tokens=config.context_tokens)
+    )
+
+
+def provider_of(config: ModelConfig, environ: Mapping[str, str] | None = None) -> Choice:
+    """The configured provider, whichever model is asked there."""
+    environ = os.environ if environ is None else environ
+    chosen = choose(config, environ=environ)
+    return chosen or Choice("", config.provider, *_place(config, config.provider, environ), "config.yaml")
+
+
+def _place(config: ModelConfig, provider: str, environ: Mapping[str, str]) -> tuple[str | None, str]:
+    """Its base URL (None: the provider's own), and the variable with its key. What is configured is for one provider."""
+    mine = provider == config.provider
+    base_url = (config.base_url if mine else "") or environ.get(f"{provider.upper()}_BASE_URL") or None
+    return base_url, (config.key_variable if mine else "") or f"{provider.upper()}_API_KEY"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...types import JsonDict
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
+Full = Annotated[bool, typer.Option("--full", help="Try everything that a backend promises; it takes a minute.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
@@ -60,17 +61,19 @@ def list_environments(as_json: options.Json = False) -> None:
     )
 
 
-def check(name: Name, as_json: options.Json = False) -> None:
+def check(name: Name, full: Full = False, as_json: options.Json = False) -> None:
     """Start an environment, try what commands count on, and take it away again.
 
     \b
     Examples:
       handrail env check local
       handrail env check ssh:build.example
+      handrail env check docker --full
 
     Exit codes: 0 it works, 1 something does not.
     """
-    from ..env_check import check as run
+    from ..env_check import check as try_some
+    from ..env_check import check_all
     from ..output import colours, emit, emit_json, paint, result_stream, visible
     from ..session import open_runtime
 
@@ -78,7 +81,7 @@ def check(name: Name, as_json: options.Json = False) -> None:
     settings = _settings(here, name)
     done = []
     with result_stream() as stdout:
-        for one in run(lambda: here.environments.open(settings)):
+        for one in (check_all if full else try_some)(lambda: here.environments.open(settings)):
             done.append(one)
             if not as_json:
                 mark = paint("✗", "red", on=colours(stdout)) if one.problem else paint("✓", "green", on=colours(stdout))

@@ -68,8 +68,9 @@ def add(
 
 @group.command("remove")
 def remove(name: Name) -> None:
-    """Take a server out of config.yaml, and forget what was trusted of it."""
+    """Take a server out of config.yaml, and forget what was trusted of it and the login there."""
     from ...config import ConfigFile
+    from ...mcp_client.oauth import Login
     from ...mcp_client.pins import Pins
     from ..output import emit
 
@@ -79,6 +80,7 @@ def remove(name: Name) -> None:
         _unknown(name, list(known))
     file.unset(("mcp_servers", name))
     Pins(name).forget()
+    Login(name, "").forget()
     emit(f"{name} is removed")
 
 
@@ -126,7 +128,7 @@ def try_server(name: Name, as_json: options.Json = False) -> None:
 @group.command("tools")
 def tools(name: Name, as_json: options.Json = False) -> None:
     """List a server's tools as the server describes them, and which of them need your trust."""
-    from ...mcp_client.suspicion import made_visible
+    from ...suspicion import made_visible
     from ...tools.mcp_tool import tool_name
     from ..output import emit_json, emit_table
 
@@ -164,10 +166,10 @@ def trust(
 
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
     """
+    from ...config.project import project_mcp_file
     from ...config.trust import Trust
     from ...mcp_client.config import TRUST_KIND, project_digest
     from ...mcp_client.pins import Pins
-    from ...mcp_client.project import project_file
     from ..output import emit
 
     if name is not None:
@@ -175,11 +177,57 @@ def trust(
         Pins(name).trust(listed)
         emit(f"{name}: {len(listed)} tools are trusted as they are now")
         return
-    path = project_file()
+    path = project_mcp_file()
     if path is None:
         _refuse("there is no .mcp.json here")
     Trust().trust(TRUST_KIND, path, project_digest(path))
     emit(f"{path} is trusted as it is now")
+
+
+@group.command("login")
+def login(name: Name) -> None:
+    """Log in at a server that wants it: a page is opened, and the login is kept for the next time (OAuth)."""
+    from ...mcp_client.oauth import LOGIN_SECONDS
+    from ...tools.mcp_tool import McpTools
+    from ...tools.registry import ToolRegistry
+    from ..output import emit
+    from ..session import log_as_notes
+
+    server = _get(name)
+    if server.problem or server.way == "stdio":
+        _refuse(f"{name}: {server.problem or 'it is a program of this machine; there is no login'}")
+    log_as_notes()
+    tools = McpTools([server], ToolRegistry(), browse=_browse)
+    try:
+        tools.start(server.settings.connect_timeout + LOGIN_SECONDS)
+        status = tools.connections.status().get(name)
+        if status is None or not tools.connections.is_ready(name):
+            _refuse(f"{name}: {status.error if status else 'it is not enabled'}", exits.ExitCode.FAILED)
+    finally:
+        tools.close()
+    emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
+
+
+@group.command("logout")
+def logout(name: Name) -> None:
+    """Forget the login at a server."""
+    from ...mcp_client.oauth import Login
+    from ..output import emit
+
+    emit(f"{name}: the login is forgotten" if Login(_get(name).name, "").forget() else f"{name}: there was no login")
+
+
+def _browse(url: str) -> None:
+    import os
+    import sys
+    import webbrowser
+
+    from ..output import say
+
+    say(f"Log in at this page: {url}")
+    # Without a screen some text browser would take the terminal.
+    if sys.platform == "darwin" or any(map(os.environ.get, ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))):
+        webbrowser.open(url)
 
 
 @group.command("serve")

@@ -33,5 +33,5 @@ def schema(
     from ..output import emit_json
     from ..session import open_runtime
 
-    open_runtime()
+    open_runtime().await_toolsets(toolset)
     emit_json(get_tool_definitions(toolset, disable, quiet_mode=True, format=dialect))

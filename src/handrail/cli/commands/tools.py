@@ -32,7 +32,9 @@ def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> No
     from ..output import emit_json, emit_table
     from ..session import open_runtime
 
-    listed = _listed(open_runtime(), toolset)
+    here = open_runtime()
+    here.await_toolsets(toolset)
+    listed = _listed(here, toolset)
     if as_json:
         emit_json(listed)
         return

@@ -77,7 +77,8 @@ class HandrailServer:
         return self._waiting.park(call, call.asked.result())
 
     async def _begun(self, context: Any, params: Any) -> CallUnderWay:
-        if params.name not in await self._names():
+        names = await self._names()
+        if params.name not in names:
             raise UnknownTool(f"Unknown tool: {params.name}")
         owner = _owner(context)
         await self._place(owner)
@@ -95,6 +96,7 @@ class HandrailServer:
                 tool_call_id=str(context.request_id),
                 cancel=call.cancel,
                 on_progress=_Reporter(context),
+                enabled_tools=names,
             )
         )
         return call
@@ -103,10 +105,9 @@ class HandrailServer:
         identity = (params.name, params.arguments or {}, _owner(context))
         return self._waiting.resume(params.request_state, identity, params.input_responses)
 
-    async def _names(self) -> set[str]:
+    async def _names(self) -> frozenset[str]:
         select = self._here.toolsets.select
-        chosen: set[str] = set(select(self._toolsets, list(self._here.config.tools.disabled_toolsets)))
-        return chosen
+        return frozenset(select(self._toolsets, list(self._here.config.tools.disabled_toolsets)))
 
     async def _place(self, task_id: str) -> None:
         if self._backend and task_id not in self._placed:

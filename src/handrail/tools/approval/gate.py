@@ -6,14 +6,16 @@ thread. The approver is the call's own (`ToolContext.approver`): a terminal, a c
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import ConfigError, StoreError
 from ...protocols import Answer, ApprovalRequest, Approver, Concern, Decision
+from ...workers import pool
 from .grants import PROCESS_SCOPE, Kind, parse_kind
 from .judging import Judge, builtin_assess
 from .own import Own, own_folders
@@ -36,9 +38,18 @@ STORE_NAME, HISTORY_NAME = "approvals.db", "actions.jsonl"
 _AUTOMATIC = frozenset({"policy", "smart", "nobody"})
 
 
+class Notices(Protocol):
+    """Who wants to know of questions. Both may take a while, and neither may raise."""
+
+    def about_to_ask(self, request: ApprovalRequest) -> None: ...
+
+    def answered(self, request: ApprovalRequest, answer: Answer, seconds: float) -> None: ...
+
+
 class ApprovalGate:
     """`settings` are what the user configured. In `folder` the requests, grants and decisions are kept, and a record of every
-    action; without one they last as long as the gate. `assess` is the judge of commands, `smart` the model's approver."""
+    action; without one they last as long as the gate. `assess` is the judge of commands, `smart` the model's approver.
+    `notices` hear of every question."""
 
     def __init__(
         self,
@@ -47,8 +58,10 @@ class ApprovalGate:
         folder: Path | None = None,
         assess: Assess = builtin_assess,
         smart: Approver | None = None,
+        notices: Notices | None = None,
     ) -> None:
         self.settings = settings or Settings()
+        self._notices = notices
         self._folder, self._given_smart = folder, smart
         self._judge = Judge(assess, Own(own_folders()))
         self._scope = f"{PROCESS_SCOPE}{os.urandom(8).hex()}"
@@ -145,7 +158,13 @@ class ApprovalGate:
             approver = ChainApprover(self._smart, approver or PolicyApprover())
         if approver is None:  # nobody will ever answer, so nothing is left waiting
             return request, PolicyApprover().decide(request)
-        return await self._asking.ask(request, approver)
+        if self._notices is None:
+            return await self._asking.ask(request, approver)
+        started = time.monotonic()
+        await _told(self._notices.about_to_ask, request)
+        request, answer = await self._asking.ask(request, approver)
+        await _told(self._notices.answered, request, answer, time.monotonic() - started)
+        return request, answer
 
     async def _keep(self, answer: Answer, kinds: Sequence[Kind], context: ToolContext) -> None:
         """Remember a yes that holds for longer."""
@@ -166,6 +185,10 @@ class ApprovalGate:
             self._records.decided(self.store, ruling, context)
         except StoreError as error:
             raise unusable(error) from None
+
+
+async def _told(notice: Callable[..., None], *args: Any) -> None:
+    await asyncio.wrap_future(pool.submit(notice, *args))
 
 
 def _covers(key: str, wanted: Kind) -> bool:
@@ -213,4 +236,5 @@ def _request(left: Sequence[Open], context: ToolContext, *, expires_at: float) -
         concerns=tuple(concerns),
         offers=tuple(Decision) if lasts else (Decision.ONCE, Decision.DENY),
         expires_at=expires_at,
+        asker=str(getattr(context.agent, "label", "")),
     )

@@ -5,7 +5,7 @@ The order is fixed: floor, deny list, then what allows. `--yolo` and the mode `o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...config import Config
     from ...protocols import Action
     from .judging import Judged
-    from .rules import Rulebook
+    from .rules import Rule, Rulebook
 
 T = TypeVar("T")
 
@@ -120,8 +120,8 @@ class Policy(NamedTuple):
         return left
 
 
-def read_policy(config: Config, *, yolo: bool = False) -> Policy:
-    """Raises ConfigError for an entry that cannot be used."""
+def read_policy(config: Config, *, yolo: bool = False, more_rules: Sequence[Rule] = ()) -> Policy:
+    """Raises ConfigError for an entry that cannot be used. `more_rules` are those of plugins."""
     settings = config.approvals
     asks = By.YOLO if yolo else By.OFF if settings.mode == "off" else None
     return Policy(
@@ -131,16 +131,16 @@ def read_policy(config: Config, *, yolo: bool = False) -> Policy:
         allow=_checked("approvals.allow", lambda: allow_entries(settings.allow)),
         deny=_checked("approvals.deny", lambda: deny_entries(settings.deny)),
         ask_tools=settings.ask_tools,
-        rulebook=_checked("approval_rules", lambda: _rulebook(config)),
+        rulebook=_checked("approval_rules", lambda: _rulebook(config, more_rules)),
     )
 
 
-def _rulebook(config: Config) -> Rulebook | None:
-    if not config.approval_rules:
+def _rulebook(config: Config, more: Sequence[Rule]) -> Rulebook | None:
+    if not config.approval_rules and not more:
         return None
     from .rules.custom import configured
 
-    return configured(config)
+    return configured(config, more)
 
 
 def strictest(policy: Policy) -> Policy:

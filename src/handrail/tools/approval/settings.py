@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ...protocols import Answer
     from .grants import Kind
+    from .rules import Rule
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +40,20 @@ class _Read(NamedTuple):
 class Settings:
     """Of a configuration that is given, or else of the file at `path`, which is read anew when it changes.
 
-    `yolo`: nobody is asked. In an agent's own shell nothing that allows holds, whatever the settings there say.
+    `yolo`: nobody is asked. `more_rules` are those that plugins bring. In an agent's own shell nothing that allows holds,
+    whatever the settings there say.
     """
 
-    def __init__(self, config: Config | None = None, *, path: Path | None = None, yolo: bool = False) -> None:
-        self._path, self._yolo = path, yolo
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        path: Path | None = None,
+        yolo: bool = False,
+        more_rules: Sequence[Rule] = (),
+    ) -> None:
+        self._path, self._yolo, self._unattended = path, yolo, False
+        self._more_rules = tuple(more_rules)
         self._lock = threading.Lock()
         self._read = self._read_anew(self._look(), config or Config())
 
@@ -68,10 +78,16 @@ class Settings:
         """Whether this process is itself something that an agent runs: then nobody here can say yes."""
         return is_inside()
 
-    def lift_asking(self) -> None:
-        """Ask nobody from now on: `--yolo`."""
+    def lift_asking(self, lifted: bool = True) -> None:
+        """Ask nobody from now on: `--yolo`. Or ask again."""
         with self._lock:
-            self._yolo = True
+            self._yolo = lifted
+            self._read = self._read_anew(self._look(), self._read.config)
+
+    def leave_unattended(self) -> None:
+        """Nobody watches from now on: what would ask is not let pass by a mode, nor decided by a model."""
+        with self._lock:
+            self._unattended = True
             self._read = self._read_anew(self._look(), self._read.config)
 
     @property
@@ -109,7 +125,9 @@ class Settings:
         try:
             if self._path is not None:
                 config = load_config(self._path)
-            policy = read_policy(config, yolo=self._yolo)
+            policy = read_policy(config, yolo=self._yolo, more_rules=self._more_rules)
+            if self._unattended:
+                policy = policy._replace(asks=None, smart=False)
         except ConfigError as error:
             return _Read(stamp, config, located(error, self._path) if self._path is not None else error)
         return _Read(stamp, config, strictest(policy) if self.is_inside else policy)

@@ -19,14 +19,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
+from ...owners import is_gone, this_runtime
 from ...types import Unavailable
-from . import container_settings, containers, owners, programs, standby
+from . import container_settings, containers, programs, standby
 from .container_settings import Mount
 from .errors import EnvironmentStartError
 from .far import proc
 from .link import Fatal, Link
 from .live import LiveEnvironment
-from .owners import Orphan
 from .session import Session, Transport
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ _LEAVE_SECONDS = 5.0
 _NO_FOLDER = 4
 _NO_LIMITS = "limits take root, or cgroups v2 with systemd; leave memory, cpus and pids out where neither is there"
 _ENTER = 'cd -- "${0:-$HOME}" && exec "$@"'
-_OWNED = re.compile(r"handrail-(?P<owner>[0-9a-f]+-\d+-\d+-\d+-\d+)-[0-9a-f]{6}")
+_OWNED = re.compile(r"handrail-(?P<owner>[0-9a-f]+-[0-9a-f]+-\d+-\d+-\d+-\d+)-[0-9a-f]{6}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ class ApptainerEnvironment(LiveEnvironment):
         return None if answer.is_good else Unavailable(f"apptainer does not work here: {_reason(answer)}")
 
     @classmethod
-    def prune(cls, dry_run: bool = False) -> list[Orphan]:
+    def prune(cls, dry_run: bool = False) -> list[str]:
         """End the instances of runtimes that are gone. Persistent ones end by themselves, and their files stay."""
         program = _find(None)
         return [] if program is None else _prune(program, dry_run=dry_run)
@@ -226,7 +226,7 @@ class ApptainerEnvironment(LiveEnvironment):
 
     def _new_name(self, running: set[str]) -> str:
         if not self.settings.persistent:
-            return containers.passing_name(owners.this_runtime())
+            return containers.passing_name(this_runtime())
         task = containers.lasting_name(self._task)
         name = f"{task}-{containers.fingerprint(self.settings.image, *self.settings.arguments(self._folder))}"
         others = [other for other in running if other.startswith(task) and other != name]
@@ -337,7 +337,7 @@ def _configurations() -> tuple[str, ...]:
     return tuple(os.environ.get(f"{name.upper()}_CONFIGDIR") or os.path.expanduser(f"~/.{name}") for name in _PROGRAMS)
 
 
-def _prune(program: str, *, dry_run: bool = False) -> list[Orphan]:
+def _prune(program: str, *, dry_run: bool = False) -> list[str]:
     try:
         running = [instance.name for instance in _instances(program)]
     except EnvironmentStartError as error:
@@ -347,12 +347,12 @@ def _prune(program: str, *, dry_run: bool = False) -> list[Orphan]:
     found = [name for name in sorted({*running, *logged}) if _is_left(name)]
     for name in [] if dry_run else found:
         _end(program, name)
-    return [Orphan("apptainer", name) for name in found]
+    return [f"apptainer: {name}" for name in found]
 
 
 def _is_left(name: str) -> bool:
     match = _OWNED.fullmatch(name)
-    return match is not None and owners.is_gone(match["owner"])
+    return match is not None and is_gone(match["owner"])
 
 
 def _has_own_group(program: str, name: str) -> bool:

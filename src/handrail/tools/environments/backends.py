@@ -58,6 +58,9 @@ class Backends:
     def add(self, backend: Backend) -> None:
         self._added[backend.name] = backend
 
+    def remove(self, name: str) -> None:
+        self._added.pop(name, None)
+
     def names(self) -> list[str]:
         return sorted({*_built_in(), *self._added, *_entry_points()})
 

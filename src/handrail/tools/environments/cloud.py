@@ -8,16 +8,19 @@ leaves nothing for long. `prune` ends what one has left at once.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import logging
 import os
+import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 from ...errors import ConfigError, ToolError
+from ...owners import is_gone, this_runtime
 from ...types import Unavailable
-from . import bundle, owner
+from . import bundle
 from .base import ProcessState
 from .errors import EnvironmentStartError, LoginRefused
 from .link import Fatal, Link, Lost
@@ -37,6 +40,7 @@ CREATE_SECONDS = 600.0  # an image may have to be built first
 ASK_SECONDS = 30.0
 LABEL, OWNER, TASK, KEPT = "handrail", "handrail-owner", "handrail-task", "handrail-kept"
 _SILENT_KEEPALIVES = 8
+_LONGEST_LABEL = 63  # what clouds allow in a label's value
 
 
 class Found(NamedTuple):
@@ -215,8 +219,8 @@ class CloudEnvironment(LiveEnvironment):
 
     def _labels(self) -> dict[str, str]:
         """What finds a sandbox again; one that is kept belongs to its task, and not to a process."""
-        task = {LABEL: "1", TASK: owner.label(self._task_id or "none")}
-        return {**task, KEPT: "1"} if self.persistent else {**task, OWNER: owner.mark()}
+        task = {LABEL: "1", TASK: label_value(self._task_id or "none")}
+        return {**task, KEPT: "1"} if self.persistent else {**task, OWNER: this_runtime()}
 
     def close(self) -> None:
         if self.persistent and self._link is not None and self._sandbox_process == os.getpid():
@@ -292,8 +296,16 @@ class SdkMissing(EnvironmentStartError):
 
 
 async def _prune(cloud: Cloud, *, dry_run: bool) -> list[str]:
-    orphans = [found async for found in cloud.all() if owner.is_gone(found.labels.get(OWNER, ""))]
+    orphans = [found async for found in cloud.all() if is_gone(found.labels.get(OWNER, ""))]
     if not dry_run:
         for orphan in orphans:
             await cloud.end(orphan.id)
     return [f"the sandbox {orphan.id} of the task {orphan.labels.get(TASK, '?')}" for orphan in orphans]
+
+
+def label_value(text: str) -> str:
+    """The text as a label's value, still different from every other."""
+    if re.fullmatch(r"[A-Za-z0-9._-]+", text) and len(text) <= _LONGEST_LABEL - 15:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', text)[: _LONGEST_LABEL - 30]}-{digest}"

@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
+from ...owners import is_gone, this_runtime
 from ...types import Unavailable
-from . import container_settings, containers, owners, programs, standby
+from . import container_settings, containers, programs, standby
 from .container_settings import Mount
 from .errors import EnvironmentStartError
 from .link import Fatal, Link
 from .live import LiveEnvironment
-from .owners import Orphan
 from .session import Session, Transport
 
 log = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ class DockerEnvironment(LiveEnvironment):
         return None if answer.is_good else _out_of_reach(engine, answer)
 
     @classmethod
-    def prune(cls, dry_run: bool = False) -> list[Orphan]:
+    def prune(cls, dry_run: bool = False) -> list[str]:
         """Remove the throw-away containers of runtimes that are gone. Persistent ones hold somebody's files, and stay."""
         program = shutil.which(cls.engine)
         return [] if program is None else _prune(program, cls.name, dry_run=dry_run)
@@ -267,7 +267,7 @@ class DockerEnvironment(LiveEnvironment):
         return [
             "handrail=1",
             f"handrail.name={name}",
-            f"handrail.owner={owners.this_runtime()}",
+            f"handrail.owner={this_runtime()}",
             f"handrail.task={self._task}",
             f"handrail.lifetime={lifetime}",
             f"handrail.settings={self._fingerprint()}",
@@ -314,7 +314,7 @@ def _launch(words: list[str]) -> programs.Answer:
         return programs.ask(words, seconds=_START_SECONDS, cwd=nowhere)
 
 
-def _prune(program: str, backend: str, *, dry_run: bool = False) -> list[Orphan]:
+def _prune(program: str, backend: str, *, dry_run: bool = False) -> list[str]:
     listed = programs.ask([program, "ps", "--all", "--quiet", "--filter=label=handrail=1"], seconds=_ASK_SECONDS)
     names = listed.out.split()
     if not names:
@@ -323,14 +323,10 @@ def _prune(program: str, backend: str, *, dry_run: bool = False) -> list[Orphan]
         return []
     # One may be gone by now; the others are told all the same.
     details = json.loads(programs.ask([program, "inspect", *names], seconds=_ASK_SECONDS).out or "[]")
-    found = [
-        Orphan(backend, one["Name"].lstrip("/"), _labels(one).get("handrail.task", ""))
-        for one in details
-        if _is_left(one)
-    ]
+    found = [(one["Name"].lstrip("/"), _labels(one).get("handrail.task", "")) for one in details if _is_left(one)]
     if found and not dry_run:
-        programs.ask([program, "rm", "--force", *(orphan.name for orphan in found)], seconds=_ASK_SECONDS)
-    return found
+        programs.ask([program, "rm", "--force", *(name for name, _ in found)], seconds=_ASK_SECONDS)
+    return [f"{backend}: {name}" + (f", of the task {task}" if task else "") for name, task in found]
 
 
 def _is_left(container: Mapping[str, Any]) -> bool:
@@ -338,7 +334,7 @@ def _is_left(container: Mapping[str, Any]) -> bool:
     if labels.get("handrail.lifetime") != "passing":
         return False
     # One that has ended should have gone by itself: whoever made it has no more use for it.
-    return container["State"]["Status"] in ("exited", "dead") or owners.is_gone(labels.get("handrail.owner", ""))
+    return container["State"]["Status"] in ("exited", "dead") or is_gone(labels.get("handrail.owner", ""))
 
 
 def _labels(container: Mapping[str, Any]) -> Mapping[str, str]:

@@ -58,6 +58,7 @@ class SshEnvironment(LiveEnvironment):
     """
 
     name = "ssh"
+    shorthand = "host"
     persistent = True
 
     def __init__(self, settings: SshSettings) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InvalidArguments, ToolFailed
-from .backends import Backends, is_host
+from .backends import Backends, backends, is_host
 
 if TYPE_CHECKING:
     from ...config import Config
+    from ...types import Unavailable
     from .base import Environment
 
 DEFAULT_TASK = "default"
@@ -37,6 +38,14 @@ class EnvironmentSettings(NamedTuple):
         return backends.get(self.backend).from_settings(
             self.options, task_id=self.task_id, cwd=self.cwd, env={**secrets, **self.env}
         )
+
+
+def missing_by_default() -> Unavailable | None:
+    """Why the environment that the configuration names cannot be had, if it cannot."""
+    from ...config import load_config
+
+    settings = resolve(DEFAULT_TASK, load_config(), {}, backends)
+    return backends.get(settings.backend).check(settings.options)
 
 
 def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends: Backends) -> EnvironmentSettings:

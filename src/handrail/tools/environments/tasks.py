@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ...config import Config
 from ...errors import HandrailError
@@ -44,6 +44,26 @@ class _Slot:
         self.is_over = False
 
 
+class Companion(Protocol):
+    """What else tasks have: a tool's own, closed with the task that uses it."""
+
+    def close_task(self, task_id: str) -> None: ...
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Companion)
+
+
+class ChangeOutput(Protocol):
+    """Changes what commands have printed before a model sees it. `is_wanted` says whether it would change anything."""
+
+    def is_wanted(self) -> bool: ...
+
+    def __call__(
+        self, command: str, output: str, exit_code: int | None, task_id: str | None, session_id: str | None
+    ) -> str: ...
+
+
 class TaskEnvironments:
     """Environments by task. Safe under threads; `close_all` ends all of them, and may be followed by new ones.
 
@@ -59,11 +79,13 @@ class TaskEnvironments:
     ) -> None:
         self.config = config or Config()
         self.backends = backends
+        self.change_output: ChangeOutput | None = None
         self._clock = clock
         self._lock = threading.Lock()
         self._slots: dict[str, _Slot] = {}
         self._overrides: dict[str, dict[str, Any]] = {}
         self._timer: threading.Timer | None = None
+        self._companions: dict[type, Companion] = {}
         self._masker: Masker | None = None
         self._masked_at = 0.0
 
@@ -143,6 +165,14 @@ class TaskEnvironments:
         idled, slot.idled = slot.idled, False
         return idled
 
+    def companion(self, kind: type[C], make: Callable[[], C]) -> C:
+        """What a tool keeps for the tasks: made at its first use, told when a task is closed."""
+        with self._lock:
+            kept = self._companions.get(kind)
+            if kept is None:
+                kept = self._companions[kind] = make()
+        return cast("C", kept)
+
     # How it is made
 
     def settings(self, task_id: str | None) -> EnvironmentSettings:
@@ -173,7 +203,7 @@ class TaskEnvironments:
             raise
         slot = self._slots.get(task_id)
         if slot is not None and slot.settings is not None and slot.settings != wanted:
-            self.close(task_id)
+            self._close_environment(task_id)
 
     def clear_overrides(self, task_id: str) -> None:
         """Make the task's next environment as the configuration says. An open one stays."""
@@ -188,9 +218,14 @@ class TaskEnvironments:
     # How it ends
 
     def close(self, task_id: str | None) -> None:
-        """End the task's environment, if it has one. A command that runs in it is ended too."""
+        """End the task's environment, if it has one, and what tools keep for it. A command that runs in it is ended too."""
+        self._close_environment(task_id or DEFAULT_TASK)
+        for companion in list(self._companions.values()):
+            companion.close_task(task_id or DEFAULT_TASK)
+
+    def _close_environment(self, task_id: str) -> None:
         with self._lock:
-            slot = self._slots.pop(task_id or DEFAULT_TASK, None)
+            slot = self._slots.pop(task_id, None)
         if slot is not None:
             _close(slot)
 
@@ -198,9 +233,12 @@ class TaskEnvironments:
         with self._lock:
             slots, self._slots = list(self._slots.values()), {}
             timer, self._timer = self._timer, None
+            companions, self._companions = list(self._companions.values()), {}
         if timer is not None:
             timer.cancel()
             timer.join()
+        for companion in companions:
+            companion.close()
         if slots:
             from concurrent.futures import ThreadPoolExecutor
 

@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import ToolError, ToolFailed
+from ...owners import is_gone, this_runtime
 from ...store.processes import ProcessRecord, ProcessRecords
 from ...suggest import did_you_mean
 from ..environments.errors import NoSuchProcess
 from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
 from .log_pages import last_lines
 from .notices import Notice, NoticeKind
-from .tracked import State, Status, TrackedProcess, is_alive, this_runtime
+from .tracked import State, Status, TrackedProcess
 from .watched import OutputWatch
 from .watcher import Look, Watcher
 
@@ -273,12 +274,13 @@ class ProcessTable:
 
     # Notices
 
-    def drain_notices(self, task_id: str | None = None) -> builtins.list[Notice]:
+    def drain_notices(self, task_id: str | None = None, *, take_over: bool = True) -> builtins.list[Notice]:
         """The news since the last time, each given once: of this runtime's processes, or of one task's.
 
-        With a task, also that of processes whose runtime is gone: from now on this one looks after them.
+        With a task, also that of processes whose runtime is gone: from now on this one looks after them. Looking for
+        them reads files; `take_over` False does not.
         """
-        if task_id is not None:
+        if task_id is not None and take_over:
             self._take_over(task_id)
         with self._lock:
             waiting = [one for one in self._notices if task_id in (None, one.task_id)]
@@ -312,7 +314,7 @@ class ProcessTable:
     def _take_over(self, task_id: str) -> None:
         mine = this_runtime()
         for record in self._records.all():
-            if record.task_id != task_id or record.owner == mine or is_alive(record.owner):
+            if record.task_id != task_id or record.owner == mine or not is_gone(record.owner):
                 continue
             if not (record.watch_patterns or self._records.owes_notice(record.id)):
                 continue

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import threading
 import time
 from collections.abc import Callable
 from enum import Enum
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ...errors import ToolError
+from ...owners import is_gone, pid_of, this_runtime
 from ..environments.base import ProcessState, ProcessStatus, PtyProcess
 from ..environments.errors import EnvironmentClosed, NoSuchProcess
-from ..environments.far import proc
 
 if TYPE_CHECKING:
     from ...store.processes import ProcessRecord
@@ -92,14 +90,14 @@ class TrackedProcess:
         record = self.record
         if record.ended_at is not None:
             return Status(State(record.state), record.exit_code, record.ended_at, record.reason)
-        if not record.survives and not is_alive(record.owner):
+        if not record.survives and is_gone(record.owner):
             return self._ended(State.EXITED, None, None, "it ended with the runtime that had started it")
         try:
             found = self.use(lambda process: process.poll())
         except NoSuchProcess:
             if record.survives or record.owner == this_runtime():
                 return self._ended(State.LOST, None, None, "its environment does not know it any more")
-            return Status(State.UNREACHABLE, reason=f"it belongs to another runtime (pid {record.owner[0]})")
+            return Status(State.UNREACHABLE, reason=f"it belongs to another runtime (pid {pid_of(record.owner)})")
         except (ToolError, OSError) as error:
             return Status(State.UNREACHABLE, reason=str(error))
         return self._judged(found)
@@ -198,19 +196,3 @@ class TrackedProcess:
             if self._screen is not None:
                 self._screen.resize(rows, columns)
         self.change(rows=rows, columns=columns)
-
-
-def this_runtime() -> tuple[int, int, str]:
-    """Names this process for good: pid, start, boot."""
-    return _runtime(os.getpid())
-
-
-@lru_cache(maxsize=1)
-def _runtime(pid: int) -> tuple[int, int, str]:
-    stat = proc.stat_of(pid)
-    return pid, stat.start if stat is not None else 0, proc.boot_id()
-
-
-def is_alive(runtime: tuple[int, int, str]) -> bool:
-    pid, start, boot = runtime
-    return boot == proc.boot_id() and proc.is_alive(pid, start)

@@ -9,7 +9,7 @@ from ..environments.base import CANCELLED_EXIT_CODE
 from ..environments.output import Output
 from ..outcome import tool_result
 from . import answer
-from .capture import Capture
+from .capture import capture_of
 
 if TYPE_CHECKING:
     from ...types import JsonDict, ToolContext
@@ -50,10 +50,10 @@ def run_on_terminal(request: Request, context: ToolContext, environments: TaskEn
         return tool_result(answer.with_notes(told, *request.notes, note))
     if is_running:
         tracked.use(lambda process: process.kill(grace=_KILL_SECONDS))
-    with Capture(context, environments.masker, environments.config.terminal) as capture:
-        printed = tracked.tail(_MOST_LOG_BYTES).data
-        shown = capture.shown(Output(printed, b"", len(printed)))
     code = CANCELLED_EXIT_CODE if is_running else waited.status.exit_code
+    with capture_of(request, context, environments) as capture:
+        printed = tracked.tail(_MOST_LOG_BYTES).data
+        shown = capture.shown(Output(printed, b"", len(printed)), code)
     if code is None:
         raise ToolFailed(f"nobody knows how the command ended: {waited.status.reason}", output=shown.text)
     told = answer.ended(request.command, code, shown) | (answer.cancelled() if is_running else {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..environments.masking import MaskedStream, Masker
@@ -13,11 +14,11 @@ from .binary import describe, is_binary
 from .text import TextCleaner, clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ...config.sections import TerminalConfig
     from ...protocols import ResultWriter, StoredResult
     from ...types import JsonDict, ToolContext
+    from ..environments.tasks import TaskEnvironments
+    from .request import Request
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,10 @@ _NEWS_BYTES = 4 * _NEWS_CHARS
 _HEAD_CHARS, _TAIL_CHARS = 8_000, 12_000
 _PART_BYTES = 32 << 10
 _LINES = re.compile(rb"[\r\n]+")
+
+
+# A text that a command printed, and its exit code, to what is shown in its place.
+Change = Callable[[str, int | None], str]
 
 
 class Shown(NamedTuple):
@@ -39,27 +44,32 @@ class Shown(NamedTuple):
 class Capture:
     """Give its `sink` to a command, then ask it what to show. Leaving it takes away what was stored by half."""
 
-    def __init__(self, context: ToolContext, masker: Masker, limits: TerminalConfig) -> None:
-        self._context, self._masker = context, masker
+    def __init__(
+        self, context: ToolContext, masker: Masker, limits: TerminalConfig, *, change: Change | None = None
+    ) -> None:
+        self._context, self._masker, self._change = context, masker, change
         self._max_chars, self._max_stored_bytes = limits.max_output_chars, limits.max_stored_bytes
         watches = context.on_progress is not None
         self.sink = OutputSink(
             listener=self._tell if watches else None,
-            on_long=self._begin if context.results is not None else None,
+            # What is stored while it comes would be stored as it was before the change.
+            on_long=self._begin if context.results is not None and change is None else None,
         )
         self._told_at, self._at_line_end = 0.0, True
         self._writer: ResultWriter | None = None
         self._problem = "this runtime has no result store" if context.results is None else ""
+        if change is not None:
+            self._problem = "a plugin changes the output of commands"
         self._taken_bytes = 0
         self._first = ""
 
-    def shown(self, output: Output) -> Shown:
+    def shown(self, output: Output, exit_code: int | None = None) -> Shown:
         """For the model, when the command has ended."""
         if is_binary(output.head):
             return Shown(self._masker(describe(output.head, total_bytes=output.total_bytes)))
         if output.skipped_bytes or output.tail:
-            return self._shown_long(output)
-        text = self._masker(clean(output.head))
+            return self._shown_long(output, exit_code)
+        text = self._changed(self._masker(clean(output.head)), exit_code)
         if len(text) <= self._max_chars:
             return Shown(text)
         stored = None
@@ -139,12 +149,16 @@ class Capture:
 
     # When it has ended
 
-    def _shown_long(self, output: Output) -> Shown:
+    def _changed(self, text: str, exit_code: int | None) -> str:
+        return text if self._change is None else self._change(text, exit_code)
+
+    def _shown_long(self, output: Output, exit_code: int | None) -> Shown:
         edge = max(0, self._masker.longest - 1)  # what a cut may have left of a value
         tail = self._masker(clean(output.tail))[edge:]
         if self._writer is None:
             head = self._masker(clean(output.head))
-            return self._in_parts(head[: len(head) - edge], tail, None, f"{output.total_bytes:,} bytes")
+            head, tail = (self._changed(part, exit_code) for part in (head[: len(head) - edge], tail))
+            return self._in_parts(head, tail, None, f"{output.total_bytes:,} bytes")
         left_out = output.total_bytes - self._taken_bytes
         self._store(self._stream.feed(self._cleaner.finish()))
         if left_out <= 0:  # else what the stream still holds may be cut in a secret
@@ -171,6 +185,18 @@ class Capture:
         note = f"the middle of {size} is left out; read_result with id {stored.id} pages or greps all of it"
         where: JsonDict = {"output": {"id": stored.id, "chars": stored.chars, "lines": stored.lines}}
         return Shown(f"{head}\n[... {note} ...]\n{tail}", where)
+
+
+def capture_of(request: Request, context: ToolContext, environments: TaskEnvironments) -> Capture:
+    """For one command of a task, as the environments' settings have it."""
+    plugins = environments.change_output
+    change = None
+    if plugins is not None and plugins.is_wanted():
+
+        def change(text: str, exit_code: int | None) -> str:
+            return plugins(request.command, text, exit_code, context.task_id, context.session_id)
+
+    return Capture(context, environments.masker, environments.config.terminal, change=change)
 
 
 def _cut(text: str, chars: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...errors import ToolError
 from ..outcome import tool_result
 from . import answer
-from .capture import Capture
+from .capture import capture_of
 
 if TYPE_CHECKING:
     from ...types import JsonDict, ToolContext
@@ -27,14 +27,14 @@ def run(request: Request, context: ToolContext, environments: TaskEnvironments) 
     left: list[JsonDict] = []
     with (
         environments.use(context.task_id) as environment,
-        Capture(context, environments.masker, environments.config.terminal) as capture,
+        capture_of(request, context, environments) as capture,
     ):
         ended = environment.execute(
             request.command, cwd=request.workdir, timeout=request.timeout, cancel=context.cancel, output=capture.sink
         )
         if ended.left_running:
             left = _adopted(ended.left_running, environment, context, environments)
-        shown = capture.shown(ended.output)
+        shown = capture.shown(ended.output, ended.exit_code)
     told = answer.ended(request.command, ended.exit_code, shown)
     if ended.timed_out:
         told |= answer.timed_out(request.timeout)

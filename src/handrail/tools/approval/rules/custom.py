@@ -35,20 +35,35 @@ _PLAIN = tuple(
 _TOO_MANY = 3
 
 
-def configured(config: Config) -> Rulebook:
-    """The rules that hold under this configuration; raises ConfigError, with the key of the rule that is to blame."""
+def configured(config: Config, more: Sequence[Rule] = ()) -> Rulebook:
+    """The rules that hold under this configuration, with those that plugins bring.
+
+    Raises ConfigError, with the key of the rule that is to blame.
+    """
     rules = config.approval_rules
+    if not rules and not more:
+        return builtin()
     try:
-        return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}) if rules else builtin()
+        return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}, more)
     except RuleError as error:
         raise ConfigError(str(error), key=f"approval_rules.{error.rule}".rstrip(".")) from None
 
 
-def rulebook(entries: Mapping[str, Mapping[str, Any]]) -> Rulebook:
+def checked(rule: object) -> Rule:
+    """A rule that a plugin brings, held to the same as a user's; raises RuleError."""
+    if not isinstance(rule, Rule):
+        raise RuleError(f"{rule!r} is no rule; make a handrail.tools.approval.rules.Rule")
+    _check(rule)
+    _check_examples(rule, Rulebook((*builtin().rules.values(), rule)))
+    return rule
+
+
+def rulebook(entries: Mapping[str, Mapping[str, Any]], more: Sequence[Rule] = ()) -> Rulebook:
     """The built-in rules with these beside them; raises RuleError, which names the rule and says what to change.
 
     An entry's key is the rule's id. It has a `severity` (`ask` if not given), `why`, `uses` (usage patterns) or `pattern` (a
     regular expression for the words of the command line), and examples that it must `match` and that it must `spare`.
+    `more` are rules that have been checked.
     """
     if len(entries) > _MOST_RULES:
         raise RuleError(f"{len(entries)} rules are too many; at most {_MOST_RULES}")
@@ -56,7 +71,8 @@ def rulebook(entries: Mapping[str, Mapping[str, Any]]) -> Rulebook:
     for rule_id, entry in entries.items():
         with _about(rule_id):
             rules.append(_rule(rule_id, entry))
-    book = Rulebook((*builtin().rules.values(), *rules))
+    taken = {rule.id for rule in rules}
+    book = Rulebook((*builtin().rules.values(), *rules, *(rule for rule in more if rule.id not in taken)))
     for rule in rules:
         with _about(rule.id):
             _check_examples(rule, book)
@@ -77,8 +93,6 @@ def _rule(rule_id: str, entry: Mapping[str, Any]) -> Rule:
     if unknown:
         hint = nearest(unknown[0], _FIELDS)
         raise RuleError(f"rule {rule_id!r}: unknown field {unknown[0]!r}{f'; did you mean {hint!r}?' if hint else ''}")
-    if rule_id in builtin().rules:
-        raise RuleError(f"rule {rule_id!r}: this is the id of a built-in rule; choose another")
     rule = Rule(
         rule_id,
         _severity(rule_id, entry.get("severity", Severity.ASK)),
@@ -88,13 +102,19 @@ def _rule(rule_id: str, entry: Mapping[str, Any]) -> Rule:
         spare=_texts(rule_id, "spare", entry),
         regex=str(entry.get("pattern", "")),
     )
+    _check(rule)
+    return rule
+
+
+def _check(rule: Rule) -> None:
+    if rule.id in builtin().rules:
+        raise RuleError(f"rule {rule.id!r}: this is the id of a built-in rule; choose another")
     if not rule.uses and not rule.regex:
-        raise RuleError(f"rule {rule_id!r}: say what it is about, with 'uses' or 'pattern'")
+        raise RuleError(f"rule {rule.id!r}: say what it is about, with 'uses' or 'pattern'")
     _check_uses(rule)
     if rule.regex:
         compiled(rule.id, rule.regex)
     _refuse_everything(rule)
-    return rule
 
 
 def _severity(rule_id: str, text: object) -> Severity:

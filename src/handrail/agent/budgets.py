@@ -1,0 +1,61 @@
+"""What one turn of the person may take, and what it has taken so far."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from ..types import JsonDict
+from .events import End, TurnEnded, Usage
+
+
+class Budgets(NamedTuple):
+    """What one turn of the person may take before the agent stops. None is no limit."""
+
+    model_calls: int | None = 90
+    tokens: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+
+
+DEFAULT_BUDGETS = Budgets()
+
+
+class Turn:
+    """What one turn has taken so far. What child agents take counts, but for their model calls, of which each has its own."""
+
+    def __init__(self, budgets: Budgets) -> None:
+        self._budgets = budgets
+        self._began = time.monotonic()
+        self.usage, self.model_calls, self.answer = Usage(), 0, ""
+
+    def note(self, usage: Usage, message: JsonDict) -> None:
+        self.charge(usage)
+        self.model_calls += 1
+        self.answer = str(message.get("content") or "")
+
+    def charge(self, usage: Usage) -> None:
+        self.usage = self.usage.plus(usage)
+
+    def seconds_left(self) -> float | None:
+        limit = self._budgets.seconds
+        return None if limit is None else max(0.0, limit - (time.monotonic() - self._began))
+
+    def left(self) -> Budgets:
+        """What may still be taken, for those who work for this turn."""
+        budgets, used = self._budgets, self.usage
+        tokens = None if budgets.tokens is None else max(0, budgets.tokens - used.input_tokens - used.output_tokens)
+        cost = None if budgets.cost is None else max(0.0, budgets.cost - (used.cost or 0.0))
+        return Budgets(budgets.model_calls, tokens, self.seconds_left(), cost)
+
+    def over(self) -> End | None:
+        left = self.left()
+        if left.model_calls is not None and self.model_calls >= left.model_calls:
+            return End.TURNS
+        for end, rest in ((End.TOKENS, left.tokens), (End.TIME, left.seconds), (End.COST, left.cost)):
+            if rest == 0:
+                return end
+        return None
+
+    def ended(self, end: End, reason: str = "") -> TurnEnded:
+        return TurnEnded(end, self.answer, self.usage, self.model_calls, reason)

@@ -1,0 +1,166 @@
+"""Run the calls of one answer: those that this agent may make, told as they run, watched for circles."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UnknownTool
+from ..runtime.calls import tool_message
+from ..store.sessions import StoredCall
+from ..suggest import did_you_mean
+from ..tools.outcome import error_of, error_outcome
+from ..types import CancelToken, JsonDict, Progress
+from .events import Event, Notice, ToolEnded, ToolProgress, ToolStarted
+from .guard import STOP_AFTER, WARN_AFTER, LoopGuard, with_warning
+from .telemetry import TOOL_ARGUMENTS, TOOL_RESULT, Telemetry
+
+if TYPE_CHECKING:
+    from ..model_tools import Handrail
+    from ..protocols import AgentState
+
+Listener = Callable[[Event], object]
+Run = Callable[..., Awaitable[list[JsonDict]]]
+
+
+class Calling:
+    """The calls of one session. `toolsets` are what is enabled (None: all) and what is not. `play` answers calls in place of
+    the tools, as `Batches.run` would."""
+
+    def __init__(
+        self,
+        handrail: Handrail,
+        session: str,
+        *,
+        state: AgentState,
+        toolsets: tuple[Sequence[str] | None, Sequence[str]],
+        telemetry: Telemetry,
+        play: Run | None = None,
+    ) -> None:
+        self._handrail, self._session, self._state = handrail, session, state
+        self.toolsets, self.telemetry = toolsets, telemetry
+        self._play = play
+        self._guard = LoopGuard()
+
+    def tools(self, context_tokens: int | None = None) -> list[JsonDict]:
+        """What a model with so large a window is shown now; None is one that has room for all."""
+        enabled, disabled = self.toolsets
+        room = None if context_tokens is None else self._handrail.room_for_tools(context_tokens)
+        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
+
+    def _names(self) -> frozenset[str]:
+        """What the model may call: also from code, and what it has to search for."""
+        enabled, disabled = self.toolsets
+        return self._handrail.definitions.names(enabled, list(disabled))
+
+    def start_turn(self) -> None:
+        self._guard = LoopGuard()
+
+    async def run(
+        self, calls: Sequence[JsonDict], stop: CancelToken, listener: Listener
+    ) -> tuple[list[JsonDict], list[StoredCall]]:
+        """The tool messages, in the calls' order, and what each call took."""
+        told = _Told(self, calls, listener)
+        answers = self._refused(calls)
+        allowed = [call for call in calls if call["id"] not in answers]
+        if allowed:
+            answers |= {message["tool_call_id"]: message for message in await self._run(allowed, stop, told)}
+        for call_id, message in answers.items():
+            told.done(call_id, message["content"])  # of what was refused, or given up: the others have been told
+        guarded = [self._guarded(call["function"], answers[call["id"]], stop, listener) for call in calls]
+        return guarded, told.ended
+
+    async def _run(self, calls: list[JsonDict], stop: CancelToken, told: _Told) -> list[JsonDict]:
+        loop = asyncio.get_running_loop()
+
+        def progress(news: Progress) -> None:
+            event = ToolProgress(news.tool_call_id, news.tool, news.message, news.fraction)
+            loop.call_soon_threadsafe(told.listener, event)
+
+        return await (self._play or self._handrail.batches.run)(
+            calls,
+            timeout=self._limit(calls),
+            task_id=self._session,
+            session_id=self._session,
+            cancel=stop,
+            on_progress=progress,
+            on_done=told.done,
+            agent=self._state,
+            enabled_tools=self._names(),
+        )
+
+    def _refused(self, calls: Sequence[JsonDict]) -> dict[str, JsonDict]:
+        """The answers to calls of what this model may not use."""
+        enabled, disabled = self.toolsets
+        if enabled is None and not disabled:
+            return {}
+        mine = {*self._handrail.toolsets.select(enabled, disabled), *self._names()}
+        names = {call["id"]: call["function"]["name"] for call in calls}
+        return {
+            call_id: tool_message(
+                call_id, name, error_outcome(UnknownTool(f"{name!r} is none of your tools; {did_you_mean(name, mine)}"))
+            )
+            for call_id, name in names.items()
+            if name not in mine
+        }
+
+    def _limit(self, calls: Sequence[JsonDict]) -> float:
+        """A tool that says how long it may take is not cut short by the limit for all calls together."""
+        registry = self._handrail.runtime.registry
+        entries = (registry.get_entry(call["function"]["name"]) for call in calls)
+        longest = max((entry.timeout or 0.0 for entry in entries if entry is not None), default=0.0)
+        return max(self._handrail.config.calls.batch_timeout, longest)
+
+    def _guarded(self, function: JsonDict, result: JsonDict, stop: CancelToken, listener: Listener) -> JsonDict:
+        """The result, with a word to the model where it runs in circles."""
+        failed = isinstance(result["content"], str) and error_of(result["content"]) is not None
+        times = self._guard.note(function["name"], function["arguments"], failed=failed)
+        if times >= STOP_AFTER:
+            stop.cancel(f"{function['name']} failed {times} times with the same arguments")
+        if times < WARN_AFTER:
+            return result
+        listener(Notice(f"{function['name']} has failed {times} times with the same arguments"))
+        return with_warning(result, times)
+
+    def emoji(self, tool: str) -> str:
+        return self._handrail.runtime.registry.get_emoji(tool)
+
+
+class _Told:
+    """The calls of one answer while they run: each start and end is told, and what each took is kept."""
+
+    def __init__(self, calling: Calling, calls: Sequence[JsonDict], listener: Listener) -> None:
+        self.listener = listener
+        self.ended: list[StoredCall] = []
+        self._functions = {call["id"]: call["function"] for call in calls}
+        start = calling.telemetry.tool
+        self._spans = {call_id: start(each["name"], call_id) for call_id, each in self._functions.items()}
+        self._began = time.time()
+        for call_id, function in self._functions.items():
+            listener(ToolStarted(call_id, function["name"], arguments_of(function), calling.emoji(function["name"])))
+
+    def done(self, call_id: str, outcome: Any) -> None:
+        """Once for each call."""
+        span = self._spans.pop(call_id, None)
+        if span is None:
+            return
+        function = self._functions[call_id]
+        failure = error_of(outcome)
+        seconds = time.time() - self._began
+        kind = str(failure.get("error_type", "tool_failed")) if failure else ""
+        arguments = arguments_of(function)
+        self.ended.append(StoredCall(function["name"], call_id, arguments, self._began, seconds, kind))
+        span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
+        self.listener(ToolEnded(call_id, function["name"], outcome if isinstance(outcome, str) else "", kind, seconds))
+
+
+def arguments_of(function: JsonDict) -> JsonDict:
+    """The arguments of a call as an object, also when the model wrote something else."""
+    try:
+        found = json.loads(function["arguments"])
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"arguments": function["arguments"]}

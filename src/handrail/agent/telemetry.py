@@ -1,0 +1,125 @@
+"""OpenTelemetry spans for turns, model calls and tools. All names of its GenAI conventions that we use are in this module.
+
+A program that has set OpenTelemetry up gets the spans; in any other nothing of it is loaded. What was said is in them only
+when that is wanted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..errors import HandrailError
+
+_SCOPE = "handrail"
+OPERATION = "gen_ai.operation.name"
+INVOKE_AGENT, CHAT, EXECUTE_TOOL = "invoke_agent", "chat", "execute_tool"
+AGENT_NAME = "gen_ai.agent.name"
+CONVERSATION = "gen_ai.conversation.id"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_MODEL = "gen_ai.response.model"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_CALL_ID = "gen_ai.tool.call.id"
+TOOL_TYPE = "gen_ai.tool.type"
+ERROR_TYPE = "error.type"
+# What was said: only when it is wanted.
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
+TOOL_RESULT = "gen_ai.tool.call.result"
+CONTENT = frozenset({INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_ARGUMENTS, TOOL_RESULT})
+
+
+class Span:
+    """A span, or nothing when nobody listens."""
+
+    __slots__ = ("_content", "_span")
+
+    def __init__(self, span: Any = None, *, content: bool = False) -> None:
+        self._span, self._content = span, content
+
+    def end(self, attributes: Mapping[str, Any] | None = None, *, error: str = "") -> None:
+        """`error` is a kind of error, not its text: that may say what was said."""
+        if self._span is None:
+            return
+        self.set(attributes or {})
+        if error:
+            from opentelemetry.trace import StatusCode
+
+            self._span.set_attribute(ERROR_TYPE, error)
+            self._span.set_status(StatusCode.ERROR)
+        self._span.end()
+
+    def set(self, attributes: Mapping[str, Any]) -> None:
+        if self._span is None:
+            return
+        for name, value in attributes.items():
+            if name not in CONTENT:
+                self._span.set_attribute(name, value)
+            elif self._content:
+                self._span.set_attribute(name, value if isinstance(value, str) else json.dumps(value, default=str))
+
+
+class Telemetry:
+    """Makes spans. `content`: with what was said, called and answered."""
+
+    def __init__(self, *, content: bool = False) -> None:
+        self._content = content
+
+    @contextlib.contextmanager
+    def turn(self, session: str, *, agent: str) -> Iterator[Span]:
+        """One turn; what happens in it is below it, also in child agents."""
+        tracer = _tracer()
+        if tracer is None:
+            yield Span()
+            return
+        said = {OPERATION: INVOKE_AGENT, AGENT_NAME: agent, CONVERSATION: session}
+        with tracer.start_as_current_span(f"{INVOKE_AGENT} {agent}", attributes=said) as span:
+            yield Span(span, content=self._content)
+
+    def model(self, model: str, provider: str, session: str) -> Span:
+        said = {OPERATION: CHAT, REQUEST_MODEL: model, PROVIDER: provider, CONVERSATION: session}
+        return self._start(f"{CHAT} {model}", said, kind="CLIENT")
+
+    def tool(self, name: str, call_id: str) -> Span:
+        said = {OPERATION: EXECUTE_TOOL, TOOL_NAME: name, TOOL_CALL_ID: call_id, TOOL_TYPE: "function"}
+        return self._start(f"{EXECUTE_TOOL} {name}", said, kind="INTERNAL")
+
+    def _start(self, name: str, attributes: Mapping[str, str], *, kind: str) -> Span:
+        tracer = _tracer()
+        if tracer is None:
+            return Span()
+        from opentelemetry.trace import SpanKind
+
+        return Span(tracer.start_span(name, attributes=attributes, kind=SpanKind[kind]), content=self._content)
+
+
+def start_exporting() -> Callable[[], object]:
+    """Send spans to where the OTEL_* variables say, unless the program does so already. Returns what ends it."""
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        raise HandrailError("telemetry needs OpenTelemetry; pip install 'handrail[otel]'") from None
+    if isinstance(trace.get_tracer_provider(), TracerProvider):
+        return lambda: None
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    return provider.force_flush
+
+
+def _tracer() -> Any:
+    """None when nobody has loaded OpenTelemetry: then nobody listens either."""
+    api = sys.modules.get("opentelemetry.trace")
+    return None if api is None else api.get_tracer(_SCOPE)

@@ -1,0 +1,268 @@
+"""`handrail cron`: the scheduler, and the jobs that it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import exits, options
+
+if TYPE_CHECKING:
+    from ...store.jobs import Job
+    from ...tools.registry import ToolRegistry
+    from ...types import CancelToken, JsonDict
+
+_HELP = """Run jobs at set times, and see what became of them.
+
+\b
+Examples:
+  handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues of this project.'
+  handrail cron add 30m --tool terminal --arg command='df -h /'
+  handrail cron list
+  handrail cron run
+"""
+group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.", show_default=False)]
+Zone = Annotated[str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; else the machine's own.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(group, name="cron")
+
+
+@group.command("run")
+def run(
+    once: Annotated[
+        bool, typer.Option("--once", help="Run what is due now and end, for a timer of the system.")
+    ] = False,
+) -> None:
+    """Be the scheduler: run each job when it is due, until interrupted.
+
+    There is one scheduler at a time. Nobody is asked while a job runs: what would ask is denied, unless config.yaml
+    allows it. A run that was cut off by the end of a scheduler is marked as lost, and not repeated.
+
+    \b
+    Exit codes: 0 ok, 1 a scheduler runs already. With --once that is 0: what is due is being done.
+    """
+    from ...errors import SchedulerRuns
+    from ...scheduler.loop import Scheduler
+    from ...scheduler.running import Runner
+    from ...tools.cron.lock import as_scheduler
+    from ...tools.cron.requests import check_may_schedule, open_jobs
+    from ..output import note, say
+    from ..session import open_runtime
+
+    check_may_schedule()
+    here = open_runtime()
+    try:
+        with as_scheduler(), closing(open_jobs(here.config)) as jobs, _stopped_by_signals() as stop:
+            scheduler = Scheduler(jobs, Runner(here), here.config.schedule, on_event=_noted)
+            if once:
+                scheduler.run_once(stop)
+            else:
+                note(f"the scheduler runs; {len(jobs.all())} jobs")
+                scheduler.run_until(stop)
+    except SchedulerRuns as error:
+        say(str(error))
+        raise typer.Exit(exits.ExitCode.OK if once else exits.ExitCode.FAILED) from None
+
+
+@group.command("add")
+def add(
+    schedule: Annotated[str, typer.Argument(help="When: '0 9 * * MON-FRI', 30m, 'in 2h', 2026-12-24T18:00.")],
+    prompt: Annotated[str, typer.Argument(help="What an agent is to do.")] = "",
+    tool: Annotated[str, typer.Option("--tool", help="Instead of a prompt: a tool to call.")] = "",
+    arg: Annotated[list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="An argument for it.")] = None,
+    name: Annotated[str, typer.Option("--name", help="What to call the job.")] = "",
+    timezone: Zone = "",
+    toolset: options.Toolsets = None,
+    deliver: Annotated[str, typer.Option("--deliver", metavar="TARGET", help="Where to send what it gives.")] = "",
+    missed: Annotated[
+        str, typer.Option("--missed", help="once or skip: what happens to runs that were missed.")
+    ] = "once",
+    repeat: Annotated[int | None, typer.Option("--repeat", min=1, help="How often in all.")] = None,
+    timeout: options.Timeout = None,
+    as_json: options.Json = False,
+) -> None:
+    """Add a job, for an agent or for one tool, that runs in this folder.
+
+    \b
+    Examples:
+      handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues of this project.'
+      handrail cron add 30m --tool terminal --arg command='df -h /' --name disk
+    """
+    from ...errors import InvalidArguments
+    from ...tools.cron.requests import check_may_schedule, planned, save
+    from ..session import open_runtime
+
+    check_may_schedule()
+    if missed not in ("once", "skip"):
+        raise InvalidArguments(f"--missed is once or skip, not {missed!r}")
+    here = open_runtime()
+    registry = here.runtime.registry
+    for each in toolset or ():
+        here.toolsets.canonical(each)
+    given: JsonDict = {
+        "schedule": schedule,
+        "prompt": prompt or None,
+        "tool": tool or None,
+        "arguments": _arguments(registry, tool, arg or []) if tool else None,
+        "name": name,
+        "timezone": timezone,
+        "toolsets": toolset,
+        "deliver": deliver,
+        "missed": missed,
+        "repeat": repeat,
+        "timeout": timeout,
+    }
+    _print(save(planned(given, None, registry, None)), as_json=as_json)
+
+
+@group.command("list")
+def list_jobs(as_json: options.Json = False) -> None:
+    """List the jobs, when each runs next, and how its last run went."""
+    from ...tools.cron.lock import scheduler_pid
+    from ...tools.cron.requests import described, open_jobs
+    from ...tools.cron.schedule import shown
+    from ..output import emit_json, emit_table, say, visible
+
+    with closing(open_jobs()) as jobs:
+        jobs.mark_lost()
+        found = [(job, jobs.runs(job.id, limit=1)) for job in jobs.all()]
+    if as_json:
+        emit_json([described(job, runs) for job, runs in found])
+        return
+    rows = []
+    for job, runs in found:
+        last = f"{runs[0].state.value} {shown(runs[0].started, job.timezone)}" if runs else ""
+        due = shown(job.next_run, job.timezone) if job.state.value == "active" else ""
+        rows.append((job.id, job.state.value, job.schedule, due, last, visible(job.name)))
+    emit_table(("ID", "STATE", "SCHEDULE", "NEXT", "LAST", "NAME"), rows, wide=5)
+    if rows and not scheduler_pid():
+        say("no scheduler runs, so no job does; `handrail cron run` is one")
+
+
+@group.command("show")
+def show(job: JobName) -> None:
+    """Show a job and its last runs, with what they gave."""
+    from ...tools.cron.requests import described, open_jobs
+    from ..output import emit_json
+
+    with closing(open_jobs()) as jobs:
+        jobs.mark_lost()
+        found = jobs.get(job)
+        emit_json(described(found, jobs.runs(found.id, limit=20), whole=True))
+
+
+@group.command("next")
+def upcoming(
+    schedule: Annotated[str, typer.Argument(help="A schedule, such as '0 9 * * MON-FRI'.")],
+    timezone: Zone = "",
+    count: Annotated[int, typer.Option("--count", min=1, max=100, help="How many times to show.")] = 5,
+) -> None:
+    """Show when a schedule would run, without making a job."""
+    from ...tools.cron.requests import times, usual_zone
+    from ...tools.cron.schedule import first_run, read_schedule
+    from ..output import emit
+
+    now = time.time()
+    read = read_schedule(schedule, timezone or usual_zone(), now=now)
+    first_run(read, now)
+    for at in times(read, now, count):
+        emit(at)
+
+
+@group.command("pause")
+def pause(job: JobName) -> None:
+    """Keep a job from running until it is resumed."""
+    _change(job, "pause")
+
+
+@group.command("resume")
+def resume(job: JobName) -> None:
+    """Let a paused job run again, from its next time on."""
+    _change(job, "resume")
+
+
+@group.command("now")
+def now(job: JobName) -> None:
+    """Have a job run once, as soon as the scheduler looks."""
+    from ...tools.cron.requests import check_may_schedule, open_jobs
+    from ..output import emit
+
+    check_may_schedule()
+    with closing(open_jobs()) as jobs:
+        found = jobs.get(job)
+        jobs.request(found.id)
+    emit(f"{found.id} runs when the scheduler looks next")
+
+
+@group.command("remove")
+def remove(job: JobName) -> None:
+    """Take a job away, with what is known of its runs."""
+    from ...tools.cron.requests import check_may_schedule, open_jobs
+    from ..output import emit
+
+    check_may_schedule()
+    with closing(open_jobs()) as jobs:
+        found = jobs.get(job)
+        jobs.remove(found.id)
+    emit(f"{found.id} is removed")
+
+
+def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
+    """As for `handrail call`: text where it is text, fitted to what the tool takes."""
+    from ...runtime.arguments import prepare
+    from ..arguments import read_arguments
+
+    given: JsonDict = read_arguments(items) if items else {}
+    entry = registry.get_entry(tool)
+    return given if entry is None else prepare(entry.contract, given)
+
+
+def _change(name: str, action: str) -> None:
+    from ...tools.cron.requests import change, check_may_schedule, open_jobs
+
+    check_may_schedule()
+    with closing(open_jobs()) as jobs:
+        changed = change(jobs.get(name), action, time.time())
+        jobs.update(changed)
+    _print(changed, as_json=False)
+
+
+def _print(job: Job, *, as_json: bool) -> None:
+    from ...tools.cron.requests import described
+    from ..output import emit, emit_json
+
+    about = described(job)
+    if as_json:
+        emit_json(about)
+        return
+    emit(f"{job.id} {about['state']}" + (f", next {about['next_run']}" if "next_run" in about else ""))
+
+
+def _noted(line: str) -> None:
+    from ..output import note
+
+    note(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[CancelToken]:
+    """Told to end, the scheduler ends what runs first."""
+    import signal
+
+    from ...types import CancelToken
+
+    stop = CancelToken()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stop.cancel("the scheduler was stopped")) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,136 @@
+"""`handrail model`: which models there are, and whether the chosen one works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import options
+
+if TYPE_CHECKING:
+    from ...agent.models.resolve import Choice
+    from ...config import Config
+
+_HELP = """See which models there are, and try the one that an agent would ask.
+
+Which one that is: HANDRAIL_MODEL or `model.name` in the configuration; its provider: OPENAI_BASE_URL, or `model.base_url`;
+its key: OPENAI_API_KEY, in the environment or the system's keyring (`keyring set handrail OPENAI_API_KEY`).
+
+\b
+Examples:
+  handrail model list
+  handrail model test
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    model = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
+    model.command("list")(list_models)
+    model.command("test")(try_model)
+    app.add_typer(model, name="model")
+
+
+def list_models(as_json: options.Json = False) -> None:
+    """List the models of the configured provider, and of servers that run on this machine.
+
+    \b
+    Examples:
+      handrail model list
+      handrail model list --json | jq -r '.[].name'
+
+    Exit codes: 0 there are some, 1 there are none, or the provider does not answer.
+    """
+    from ...agent.models.local import local_servers
+    from ...agent.models.resolve import HOW_TO, find
+    from ...config import load_config
+    from ...errors import ModelError
+    from ..exits import ExitCode
+    from ..output import emit_json, emit_table, say, visible
+
+    config = load_config()
+    chosen = find(config.model)
+    rows: list[dict[str, object]] = [
+        {"name": name, "where": server.base_url, "what": server.what}
+        for server in local_servers()
+        for name in server.models
+    ]
+    problem = ""
+    try:
+        rows = [*_of_provider(config), *rows]
+    except ModelError as error:
+        problem = str(error)
+    for row in rows:
+        row["chosen"] = chosen is not None and row["name"] == chosen.name and row["where"] == _where(chosen)
+    if as_json:
+        emit_json(rows)
+    elif rows:
+        table = [
+            ["*" if row["chosen"] else "", *(visible(str(row[key])) for key in ("name", "where", "what"))]
+            for row in rows
+        ]
+        emit_table(("", "MODEL", "WHERE", "SERVER"), table)
+    if problem:
+        say(problem)
+    elif not rows:
+        say(f"no model was found; {HOW_TO}")
+    raise typer.Exit(ExitCode.OK if rows and not (problem and chosen) else ExitCode.FAILED)
+
+
+def try_model(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="By default the one an agent would ask.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Ask a model for a word and for a tool call, and say how it did.
+
+    \b
+    Examples:
+      handrail model test
+      handrail model test qwen3:8b
+
+    Exit codes: 0 it answers, 1 it does not.
+    """
+    from ...agent.models.resolve import HOW_TO, connect, find
+    from ...async_bridge import run_async
+    from ...config import load_config
+    from ...errors import ModelError
+    from ..model_trial import tried
+    from ..output import emit, emit_json, visible
+
+    config = load_config()
+    choice = find(config.model, name=name)
+    if choice is None:
+        raise ModelError(f"no model is configured; {HOW_TO}")
+    trial = run_async(tried(connect(choice, config.model)))
+    if as_json:
+        emit_json({"model": choice.name, "where": _where(choice), "source": choice.source, **trial._asdict()})
+        return
+    emit(f"{visible(choice.name)} at {visible(_where(choice))} ({choice.source})")
+    emit(f"✓ answers: first word after {trial.first_seconds:.2f} s, all of it after {trial.seconds:.2f} s")
+    emit(
+        "✓ calls tools"
+        if trial.calls_tools
+        else "– did not call the tool that it was asked to: an agent will be of little use"
+    )
+
+
+def _of_provider(config: Config) -> list[dict[str, object]]:
+    """Nothing when nothing is configured: a provider that nobody chose is no fault."""
+    import os
+
+    from ...agent.models.resolve import connect, provider_of
+    from ...async_bridge import run_async
+    from ...config.keys import key_of
+
+    choice = provider_of(config.model)
+    if not (choice.name or choice.base_url or key_of(choice.key_variable, os.environ)):
+        return []
+    names = run_async(connect(choice, config.model).available())
+    return [{"name": name, "where": _where(choice), "what": choice.provider} for name in names]
+
+
+def _where(choice: Choice) -> str:
+    own = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+    return choice.base_url or own[choice.provider]

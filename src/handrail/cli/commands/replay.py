@@ -1,0 +1,106 @@
+"""`handrail replay`: a recorded session again, and where today's run differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import options
+
+if TYPE_CHECKING:
+    from ...agent.cassette import Cassette, Difference
+
+_RESULT_CHARS = 300
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("replay")(replay)
+
+
+def replay(
+    cassette: Annotated[Path, typer.Argument(metavar="FILE", help="What `handrail record` has written.")],
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Ask this model.")] = None,
+    tools: Annotated[
+        bool, typer.Option("--tools", help="Ask no model: make the recorded calls with today's tools, and compare.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Have a recorded session again, and say where it differs.
+
+    The model is asked what was said then, and gets the recorded results: no tool runs. With --tools it is the other way
+    round: the recorded calls run, asking you before dangerous ones, and their results are compared; but for those of
+    the agent's own tools, such as todo.
+
+    \b
+    Examples:
+      handrail replay bug.cassette.jsonl
+      handrail replay bug.cassette.jsonl --model other-model
+      handrail replay bug.cassette.jsonl --tools
+
+    Exit codes: 0 as it was, 1 it differs.
+    """
+    from ...agent.cassette import Cassette
+    from ..exits import ExitCode
+    from ..output import emit, emit_json, result_stream
+
+    recorded = Cassette.load(cassette)
+    with result_stream() as stdout:
+        found = _with_tools(recorded) if tools else _with_model(recorded, model)
+        if as_json:
+            emit_json({"calls": len(recorded.calls), "differences": [each._asdict() for each in found]}, stdout)
+        else:
+            for each in found:
+                emit(_described(each), stdout)
+            emit(
+                f"{len(recorded.calls)} calls were recorded; "
+                + (f"{len(found)} differ." if found else "nothing differs."),
+                stdout,
+            )
+    raise typer.Exit(ExitCode.FAILED if found else ExitCode.OK)
+
+
+def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
+    from ...agent.agent import Agent
+    from ...agent.cassette import Player
+    from ...agent.events import End
+    from ...agent.models.resolve import build
+    from ...errors import ModelError
+    from ...store.sessions import SessionStore
+    from ..output import note
+    from ..session import open_runtime
+
+    here = open_runtime()
+    player, store = Player(recorded), SessionStore()
+    with Agent(here, build(here.config.model, name=model), store=store, play=player.run) as agent:
+        for said in recorded.said:
+            ended = agent.run(said)
+            if ended.end is End.FAILED:
+                raise ModelError(ended.reason)
+            note(f"agent: {ended.answer}")
+    store.close()
+    return player.differences()
+
+
+def _with_tools(recorded: Cassette) -> list[Difference]:
+    from ...agent.cassette import run_again
+    from ...async_bridge import run_async
+    from ..session import open_runtime
+
+    return run_async(run_again(recorded, open_runtime(), task_id="replay"))
+
+
+def _described(each: Difference) -> str:
+    import json
+
+    from ..call_text import shortened
+    from ..output import visible
+
+    what = {"new": "not called then", "missing": "not called now", "result": "gives something else now"}[each.kind]
+    said = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
+    lines = [f"{each.tool} {said}: {what}"]
+    if each.kind == "result":
+        lines += [f"    then  {shortened(visible(str(each.recorded)), _RESULT_CHARS)}"]
+        lines += [f"    now   {shortened(visible(str(each.now)), _RESULT_CHARS)}"]
+    return "\n".join(lines)

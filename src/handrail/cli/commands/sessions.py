@@ -1,0 +1,204 @@
+"""`handrail sessions`: the conversations that were held."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from .. import options
+from ..session_views import LAST, SessionId
+
+_HELP = """The conversations that were held: list, read, search, export, branch and delete them.
+
+\b
+Examples:
+  handrail sessions list
+  handrail sessions show last
+  handrail sessions search "the parser"
+  handrail sessions export last --format sharegpt > trajectory.json
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    sessions = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
+    for name, command in (
+        ("list", list_sessions),
+        ("show", show),
+        ("search", search),
+        ("export", export),
+        ("branch", branch),
+        ("delete", delete),
+    ):
+        sessions.command(name)(command)
+    app.add_typer(sessions, name="sessions")
+
+
+def list_sessions(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 20,
+    here: Annotated[bool, typer.Option("--here", help="Only those held in this folder.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """List the sessions, those used last first.
+
+    \b
+    Examples:
+      handrail sessions list --here
+      handrail sessions list --json | jq -r '.[].id'
+    """
+    import os
+
+    from ...agent.opening import open_store
+    from ..output import emit_json, emit_table
+    from ..session_views import session_row, session_view
+
+    found = open_store().recent(limit=limit, cwd=os.getcwd() if here else None)
+    if as_json:
+        emit_json([session_view(info) for info in found])
+        return
+    emit_table(("ID", "USED", "MODEL", "TOKENS", "COST", "ABOUT"), [session_row(info) for info in found], wide=5)
+
+
+def show(
+    session: SessionId = LAST,
+    everything: Annotated[bool, typer.Option("--all", help="Also what was undone, or put into a summary.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Print a conversation.
+
+    \b
+    Examples:
+      handrail sessions show
+      handrail sessions show 20260703-1412 --all
+    """
+    from ...agent.opening import open_store
+    from ..output import emit, emit_json
+    from ..session_views import chosen, message_text, session_view
+
+    store = open_store()
+    info = chosen(store, session)
+    messages = store.messages(info.id, hidden=everything)
+    if as_json:
+        emit_json(
+            {**session_view(info), "messages": [{"id": each.id, "at": each.at, **each.message} for each in messages]}
+        )
+        return
+    emit(f"{info.id} · {info.model} · {info.cwd}")
+    for stored in messages:
+        emit(f"\n{message_text(stored)}")
+
+
+def search(
+    query: Annotated[str, typer.Argument(metavar="TEXT", help='Words in any order; "in quotes" as it stands.')],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 10,
+    as_json: options.Json = False,
+) -> None:
+    """Find messages of all sessions by words, or by a piece of text.
+
+    \b
+    Examples:
+      handrail sessions search "read_config(path)"
+      handrail sessions search deploy friday
+
+    Exit codes: 0 something was found, 1 nothing.
+    """
+    from ...agent.opening import open_store
+    from ...store.search import search as find
+    from ..exits import ExitCode
+    from ..output import emit, emit_json, visible
+    from ..session_views import when
+
+    hits = find(open_store(), query, limit=limit)
+    if as_json:
+        emit_json([hit._asdict() for hit in hits])
+    else:
+        for hit in hits:
+            emit(f"{hit.session} · {when(hit.at)} · {hit.role} · {visible(hit.title)}")
+            emit(f"    {visible(' '.join(hit.excerpt.split()))}")
+    raise typer.Exit(ExitCode.OK if hits else ExitCode.FAILED)
+
+
+def export(
+    session: SessionId = LAST,
+    form: Annotated[
+        Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="A line a message, or a trajectory.")
+    ] = "jsonl",
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")] = None,
+) -> None:
+    """Print a session for other programs: JSON lines, or a ShareGPT-style trajectory.
+
+    \b
+    Examples:
+      handrail sessions export last > session.jsonl
+      handrail sessions export 20260703 --format sharegpt -o trajectory.json
+    """
+    import json
+
+    from ...agent.opening import open_store
+    from ...store.export import as_jsonl, as_sharegpt
+    from ..output import emit, say
+    from ..session_views import chosen
+
+    store = open_store()
+    info = chosen(store, session)
+    if form == "jsonl":
+        text = "\n".join(as_jsonl(store, info.id))
+    else:
+        text = json.dumps(as_sharegpt(store, info.id), ensure_ascii=False)
+    if output is None:
+        emit(text)
+        return
+    try:
+        output.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"{output} cannot be written: {error.strerror}") from None
+    say(f"{info.id} is in {output}")
+
+
+def branch(
+    session: SessionId = LAST,
+    after: Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Begin a new session as another one began, and go on from there. Both stay.
+
+    \b
+    Examples:
+      handrail sessions branch last
+      handrail sessions branch 20260703 --after 412
+      handrail chat --resume $(handrail sessions branch last)
+    """
+    from ...agent.opening import open_store
+    from ..output import emit, emit_json
+    from ..session_views import chosen, session_view
+
+    store = open_store()
+    info = chosen(store, session)
+    if after is not None and after not in {each.id for each in store.messages(info.id, hidden=True)}:
+        raise typer.BadParameter(
+            f"{info.id} has no message {after}; `handrail sessions show {info.id}` shows the numbers"
+        )
+    made = store.branch(info.id, after=after)
+    if as_json:
+        emit_json(session_view(made))
+    else:
+        emit(made.id)
+
+
+def delete(
+    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Their ids, or the beginnings of them.")],
+) -> None:
+    """Forget sessions for good, with those of their child agents.
+
+    \b
+    Examples:
+      handrail sessions delete 20260703-141200-a1b2c3
+    """
+    from ...agent.opening import open_store
+    from ..output import say
+
+    store = open_store()
+    for info in [store.get(session) for session in sessions]:
+        store.delete(info.id)
+        say(f"{info.id} is deleted")

@@ -1,0 +1,40 @@
+"""`handrail trace`: what happened in a session, and how long it took."""
+
+from __future__ import annotations
+
+import typer
+
+from .. import options
+from ..session_views import LAST, SessionId
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("trace")(trace)
+
+
+def trace(session: SessionId = LAST, as_json: options.Json = False) -> None:
+    """Show a session's timeline: questions to the model, calls, approvals and child agents, with their times.
+
+    Arguments are shown, results are not. For spans in a tracing system see `telemetry` in the configuration.
+
+    \b
+    Examples:
+      handrail trace
+      handrail trace 20260703-1412 --json | jq '.moments[] | select(.kind == "tool")'
+    """
+    from ...agent.opening import open_store
+    from ..output import emit, emit_json
+    from ..session_views import chosen, session_view
+    from ..timeline import as_view, lines, moments, summary
+    from .approvals import open_store as open_approvals
+
+    store = open_store()
+    info = chosen(store, session)
+    found = moments(store, open_approvals(), info.id)
+    if as_json:
+        emit_json({**session_view(info), "moments": [as_view(moment) for moment in found]})
+        return
+    emit(f"{info.id} · {info.title}")
+    for line in lines(found):
+        emit(line)
+    emit(summary(found))

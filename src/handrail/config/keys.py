@@ -1,0 +1,36 @@
+"""Where keys come from: the environment, else the system's keyring. They are kept nowhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+# `keyring set handrail OPENAI_API_KEY` puts a key where we look for it.
+KEYRING_SERVICE = "handrail"
+_SHOWN = "[the key]"
+# Shorter ones are placeholders such as "none", and are words of other texts.
+_SHORTEST_KEY = 8
+
+
+def key_of(variable: str, environ: Mapping[str, str] | None = None) -> str:
+    """The key that a variable names, "" when there is none."""
+    if not variable:
+        return ""
+    key = (os.environ if environ is None else environ).get(variable, "").strip()
+    return key or _from_keyring(variable)
+
+
+def without_key(text: str, key: str) -> str:
+    """What a provider says, without the key: some repeat what they were sent."""
+    return text.replace(key, _SHOWN) if len(key) >= _SHORTEST_KEY else text
+
+
+def _from_keyring(variable: str) -> str:
+    try:
+        import keyring
+    except ImportError:
+        return ""
+    try:
+        return keyring.get_password(KEYRING_SERVICE, variable) or ""
+    except Exception:  # noqa: BLE001  a keyring may fail in any way, and then there is no key
+        return ""

@@ -1,0 +1,57 @@
+"""What can be configured of messages, images, speech and asking several models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .options import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, named, option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesConfig:
+    """Where messages can be sent, and where a person is asked."""
+
+    targets: Mapping[str, Mapping[str, Any]] = named(
+        "Who or what can be written to, by name: `kind` (email, matrix, slack, ...) and the settings of that kind."
+    )
+    person: str = option("", "Target at which `clarify` asks its questions when nobody is at the terminal.")
+    answer_timeout: float = option(
+        300.0, "Seconds to wait for an answer there.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+    max_attachment_bytes: int = option(
+        20 * MIB, "Size of the largest file that is sent along.", minimum=0, maximum=LARGEST_SIZE
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderConfig:
+    """A server with an OpenAI-compatible API."""
+
+    base_url: str = option("", "Its address, such as http://127.0.0.1:11434/v1.")
+    key_variable: str = option("", "Environment variable with the key; none is sent if empty.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaConfig:
+    """Models beside the agent's own. `NAME:MODEL` is a model at one of the providers, `MODEL` one where the agent's own is."""
+
+    providers: Mapping[str, ProviderConfig] = named("Servers with an OpenAI-compatible API, by name.")
+    vision_model: str = option(
+        "", "The model that looks at images. If empty, the agent's own model is given the image and looks itself."
+    )
+    image_model: str = option("", "The model that makes images.")
+    speech_model: str = option("", "The model that speaks. If empty, espeak-ng speaks, on this machine.")
+    speech_voice: str = option("", "The voice; the model's or espeak-ng's own names. If empty, a usual one.")
+    mixture_models: tuple[str, ...] = option((), "The models that answer for `mixture_of_agents`.")
+    mixture_merger: str = option("", "The model that merges their answers; the first of them if empty.")
+    max_image_bytes: int = option(
+        20 * MIB, "Size of the largest image that is looked at.", minimum=1, maximum=LARGEST_SIZE
+    )
+    max_image_side: int = option(
+        1568, "Pixels of the longer side; a larger image is made smaller.", minimum=16, maximum=LARGEST_COUNT
+    )
+    timeout: float = option(
+        180.0, "Seconds that one request to a model may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )

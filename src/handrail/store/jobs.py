@@ -1,0 +1,259 @@
+"""Scheduled jobs and what became of their runs, in a file that the scheduler and everybody who makes jobs share.
+
+Times are seconds since 1970. When a job is due next is worked out by whoever knows schedules; here it is only kept.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import JobNotFound, StoreError
+from ..owners import is_gone, this_runtime
+from .database import Database
+
+_STEPS = (
+    """
+    CREATE TABLE jobs (
+      id TEXT PRIMARY KEY, name TEXT NOT NULL, schedule TEXT NOT NULL, timezone TEXT NOT NULL, work TEXT NOT NULL,
+      state TEXT NOT NULL, next_run REAL, requested REAL, runs_left INTEGER, created REAL NOT NULL
+    );
+    CREATE TABLE runs (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL, due REAL NOT NULL, started REAL NOT NULL, ended REAL,
+      state TEXT NOT NULL, output TEXT NOT NULL, error TEXT NOT NULL, delivered TEXT NOT NULL, owner TEXT NOT NULL
+    );
+    CREATE INDEX runs_by_job ON runs (job, id);
+    CREATE INDEX runs_by_state ON runs (state);
+    """,
+)
+
+
+class JobState(Enum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    FINISHED = "finished"  # its one time has come, or it ran as often as it was to
+
+
+class RunState(Enum):
+    RUNNING = "running"
+    OK = "ok"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    MISSED = "missed"  # nobody was there when it was due, and the job skips such runs
+    LOST = "lost"  # the scheduler was killed while it ran
+
+
+class Work(NamedTuple):
+    """What a job does: an agent gets `prompt`, or `tool` is called."""
+
+    prompt: str = ""
+    tool: str = ""
+    arguments: Mapping[str, Any] = {}
+    toolsets: tuple[str, ...] | None = None
+    deliver: str = ""
+    missed: str = "once"
+    timeout: float | None = None
+    model: str = ""
+    cwd: str = ""
+
+
+class Job(NamedTuple):
+    """`requested`: when somebody asked for a run besides the schedule. `runs_left` None: as long as it is there."""
+
+    id: str
+    name: str
+    schedule: str
+    timezone: str
+    work: Work
+    state: JobState
+    next_run: float | None
+    requested: float | None
+    runs_left: int | None
+    created: float
+
+
+class Run(NamedTuple):
+    """`delivered` says where the output went, or why it did not."""
+
+    id: int
+    job: str
+    due: float
+    started: float
+    ended: float | None
+    state: RunState
+    output: str
+    error: str
+    delivered: str
+    owner: str
+
+
+class JobStore:
+    """Threads and processes may share it. `path` None keeps it in memory."""
+
+    def __init__(self, path: Path | None = None, *, max_jobs: int = 200, keep_runs: int = 20) -> None:
+        self._database = Database(path, _STEPS)
+        self._max_jobs, self._keep_runs = max_jobs, keep_runs
+
+    def close(self) -> None:
+        self._database.close()
+
+    # Jobs
+
+    def add(
+        self,
+        *,
+        name: str,
+        schedule: str,
+        timezone: str,
+        work: Work,
+        next_run: float,
+        runs_left: int | None = None,
+    ) -> Job:
+        """Raises StoreError when there are as many as there may be."""
+        job = Job(
+            secrets.token_hex(4),
+            name,
+            schedule,
+            timezone,
+            work,
+            JobState.ACTIVE,
+            next_run,
+            None,
+            runs_left,
+            time.time(),
+        )
+        with self._database.transaction() as connection:
+            count = connection.execute("SELECT count(*) FROM jobs").fetchone()[0]
+            if count >= self._max_jobs:
+                raise StoreError(f"there are {count} jobs, and no more may be; remove some, or raise schedule.max_jobs")
+            values = (*job[:4], _written(work), job.state.value, *job[6:])
+            connection.execute(f"INSERT INTO jobs VALUES ({', '.join('?' * len(values))})", values)
+        return job
+
+    def all(self) -> list[Job]:
+        """The oldest first."""
+        return [_job(row) for row in self._database.rows("SELECT * FROM jobs ORDER BY created, id")]
+
+    def get(self, name: str) -> Job:
+        """By its id or its name. Raises JobNotFound."""
+        rows = self._database.rows("SELECT * FROM jobs WHERE id = ? OR name = ?", (name, name))
+        exact = [row for row in rows if row["id"] == name] or rows
+        if len(exact) > 1:
+            raise JobNotFound(f"{len(exact)} jobs are called {name!r}; use the id")
+        if not exact:
+            from ..suggest import did_you_mean
+
+            known = [each for job in self.all() for each in (job.id, job.name)]
+            raise JobNotFound(f"no job {name!r}; {did_you_mean(name, known)}")
+        return _job(exact[0])
+
+    def update(self, job: Job) -> None:
+        """Write what may have changed, but not whether a run was asked for. Raises JobNotFound when it is gone."""
+        with self._database.transaction() as connection:
+            changed = connection.execute(
+                "UPDATE jobs SET name = ?, schedule = ?, timezone = ?, work = ?, state = ?, next_run = ?, runs_left = ? "
+                "WHERE id = ?",
+                (*job[1:4], _written(job.work), job.state.value, job.next_run, job.runs_left, job.id),
+            ).rowcount
+        if not changed:
+            raise JobNotFound(f"no job {job.id}: somebody has removed it")
+
+    def request(self, job_id: str) -> None:
+        """Have it run once, as soon as a scheduler looks, whatever its schedule says."""
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE jobs SET requested = ? WHERE id = ?", (time.time(), job_id))
+
+    def remove(self, job_id: str) -> None:
+        """The job and what is known of its runs."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
+            connection.execute("DELETE FROM runs WHERE job = ?", (job_id,))
+
+    def due(self, now: float) -> list[Job]:
+        """Those that are to run and do not, the longest due first."""
+        rows = self._database.rows(
+            "SELECT * FROM jobs WHERE (requested IS NOT NULL OR (state = 'active' AND next_run <= ?)) "
+            "AND id NOT IN (SELECT job FROM runs WHERE state = 'running') ORDER BY coalesce(requested, next_run)",
+            (now,),
+        )
+        return [_job(row) for row in rows]
+
+    # Runs
+
+    def begin(self, job: Job, after: Job, *, state: RunState = RunState.RUNNING, now: float) -> Run | None:
+        """Note that a run begins, with the job as it is to be from then on. None when the job has changed since it was
+        read, or runs already: exactly one caller begins a run."""
+        due = job.requested if job.requested is not None else job.next_run
+        ended = None if state is RunState.RUNNING else now
+        with self._database.transaction() as connection:
+            changed = connection.execute(
+                "UPDATE jobs SET state = ?, next_run = ?, requested = NULL, runs_left = ? WHERE id = ? AND state = ? "
+                "AND next_run IS ? AND requested IS ? AND id NOT IN (SELECT job FROM runs WHERE state = 'running')",
+                (*_moving(after), job.id, job.state.value, job.next_run, job.requested),
+            ).rowcount
+            if not changed:
+                return None
+            number = connection.execute(
+                "INSERT INTO runs (job, due, started, ended, state, output, error, delivered, owner) "
+                "VALUES (?, ?, ?, ?, ?, '', '', '', ?)",
+                (job.id, due, now, ended, state.value, this_runtime()),
+            ).lastrowid
+            connection.execute(
+                "DELETE FROM runs WHERE job = ? AND state != 'running' AND id NOT IN "
+                "(SELECT id FROM runs WHERE job = ? ORDER BY id DESC LIMIT ?)",
+                (job.id, job.id, self._keep_runs),
+            )
+        return self.run(int(number or 0))
+
+    def end(self, run_id: int, state: RunState, *, output: str = "", error: str = "", delivered: str = "") -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "UPDATE runs SET state = ?, ended = ?, output = ?, error = ?, delivered = ? WHERE id = ? AND state = 'running'",
+                (state.value, time.time(), output, error, delivered, run_id),
+            )
+
+    def mark_lost(self) -> list[Run]:
+        """Find the runs whose scheduler is gone, and say so of each. They are not begun again: nobody knows how far they were."""
+        rows = self._database.rows("SELECT * FROM runs WHERE state = 'running'")
+        lost = [_run(row) for row in rows if is_gone(row["owner"])]
+        for run in lost:
+            self.end(run.id, RunState.LOST, error="the scheduler ended while it ran; how far it was is not known")
+        return [self.run(run.id) for run in lost]
+
+    def run(self, run_id: int) -> Run:
+        """Raises JobNotFound."""
+        rows = self._database.rows("SELECT * FROM runs WHERE id = ?", (run_id,))
+        if not rows:
+            raise JobNotFound(f"no run {run_id}")
+        return _run(rows[0])
+
+    def runs(self, job_id: str, *, limit: int = 5) -> list[Run]:
+        """The latest first."""
+        rows = self._database.rows("SELECT * FROM runs WHERE job = ? ORDER BY id DESC LIMIT ?", (job_id, limit))
+        return [_run(row) for row in rows]
+
+
+def _moving(job: Job) -> tuple[str, float | None, int | None]:
+    """What changes when a run begins."""
+    return job.state.value, job.next_run, job.runs_left
+
+
+def _written(work: Work) -> str:
+    return json.dumps(work._asdict())
+
+
+def _job(row: Any) -> Job:
+    fields = {name: row[name] for name in Job._fields}
+    work = json.loads(fields["work"])
+    work["toolsets"] = None if work["toolsets"] is None else tuple(work["toolsets"])
+    return Job(**{**fields, "work": Work(**work), "state": JobState(fields["state"])})
+
+
+def _run(row: Any) -> Run:
+    return Run(**{name: row[name] for name in Run._fields if name != "state"}, state=RunState(row["state"]))

@@ -1,0 +1,49 @@
+"""What in a text is not meant for the person who reads it, but for the model that obeys it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
+# Each is how a text speaks that gives orders behind the person's back. They are compiled when the first text comes.
+_ORDERS = (
+    r"\b(?:ignore|disregard|forget)\b.{0,30}\b(?:previous|prior|above|earlier|other|all)\b.{0,30}\b(?:instruction|prompt|rule|message)",
+    r"\b(?:do not|don't|never|without)\b.{0,20}\b(?:tell|mention|inform|show|reveal|notify)(?:ing)?\b.{0,20}"
+    r"\b(?:user|human|person|anyone)\b",
+    r"</?\s*(?:important|system|instructions?|secret|hidden|assistant)\b[^<>]{0,40}>",
+    r"<!--",
+    r"(?:~|\$HOME|/home/\w+|/root)/\.(?:ssh|aws|gnupg|config|netrc)|\bid_(?:rsa|ed25519)\b",
+    r"\bbefore\b.{0,40}\b(?:using|calling|any)\b.{0,40}\btools?\b.{0,60}\b(?:read|send|pass|include|call)\b",
+    r"\byou are now\b|\bnew instructions?:",
+)
+
+
+def suspicion_of(text: str) -> str:
+    """Why a person should look at the text before a model sees it, as the end of a sentence. Empty: nothing strange."""
+    return unseen_in(text) or orders_in(text)
+
+
+def unseen_in(text: str) -> str:
+    """The same for characters that cannot be seen alone."""
+    unseen = sorted(filter(_is_unseen, set(text)))
+    return "has invisible characters: " + " ".join(f"U+{ord(each):04X}" for each in unseen[:5]) if unseen else ""
+
+
+def orders_in(text: str) -> str:
+    """The same for orders to a model alone."""
+    for pattern in _ORDERS:
+        found = re.search(pattern, text, re.IGNORECASE)
+        if found:
+            return f"seems to give orders to the model: {found[0][:80]!r}"
+    return ""
+
+
+def made_visible(text: str) -> str:
+    """The text with what cannot be seen written by its number."""
+    return "".join(f"\\u{{{ord(each):x}}}" if _is_unseen(each) else each for each in text)
+
+
+def _is_unseen(character: str) -> bool:
+    # The joiner between the parts of an emoji is part of what is seen.
+    return character not in "\t\n\r\u200d" and unicodedata.category(character) in _UNSEEN

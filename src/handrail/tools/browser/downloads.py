@@ -1,0 +1,112 @@
+"""The files that a task's pages download."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...types import JsonDict
+
+if TYPE_CHECKING:
+    from playwright.async_api import Download
+
+_SECONDS = 300.0
+_LOOK_SECONDS = 0.1
+_WAIT_SECONDS = 10.0
+_MOST_AT_ONCE = 5
+
+
+class Downloads:
+    """Saves them in the state folder, under the task's name. One that grows too large or takes too long is ended."""
+
+    def __init__(self, task_id: str, max_bytes: int) -> None:
+        self._task_id, self._max_bytes = task_id, max_bytes
+        self._running: set[asyncio.Task[None]] = set()
+        self._news: list[JsonDict] = []
+
+    def take(self, download: Download) -> None:
+        task = asyncio.ensure_future(self._save(download))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def wait(self) -> None:
+        """Until what has begun is there, but not long."""
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=_WAIT_SECONDS)
+
+    def news(self) -> list[JsonDict]:
+        news, self._news = self._news, []
+        return [*news, {"running": len(self._running)}] if self._running else news
+
+    def close(self) -> None:
+        for task in self._running:
+            task.cancel()
+
+    async def _save(self, download: Download) -> None:
+        from playwright.async_api import Error
+
+        told: JsonDict = {"url": download.url[:500]}
+        try:
+            if len(self._running) > _MOST_AT_ONCE:
+                raise _Refused(f"{_MOST_AT_ONCE} downloads run already")
+            async with asyncio.timeout(_SECONDS):
+                path = self._place(download.suggested_filename)
+                await self._saved(download, path)
+            self._news.append({**told, "file": str(path), "bytes": path.stat().st_size})
+        except (_Refused, Error, TimeoutError, OSError) as error:
+            why = f"took longer than {_SECONDS:g} s" if isinstance(error, TimeoutError) else str(error)
+            self._news.append({**told, "error": why[:300]})
+            with contextlib.suppress(Error):
+                await download.cancel()
+
+    async def _saved(self, download: Download, path: Path) -> None:
+        """As the browser writes it: too much is seen while it comes."""
+        saving: asyncio.Task[Any] = asyncio.ensure_future(download.save_as(path))
+        try:
+            while not saving.done():
+                await asyncio.wait({saving}, timeout=_LOOK_SECONDS)
+                self._check(*incoming_files())
+            saving.result()
+            self._check(path)
+        finally:
+            saving.cancel()
+
+    def _check(self, *files: Path) -> None:
+        """Which download an unfinished file belongs to only the browser knows: all that run are ended for it."""
+        for file in files:
+            with contextlib.suppress(FileNotFoundError):
+                if file.stat().st_size > self._max_bytes:
+                    file.unlink()
+                    raise _Refused(f"larger than {self._max_bytes} bytes (browser.max_download_bytes)")
+
+    def _place(self, suggested: str) -> Path:
+        """A new file. The page chose the name, so little of it is kept."""
+        from ...config.paths import state_dir
+
+        folder = state_dir() / "downloads" / (re.sub(r"[^\w.-]+", "_", self._task_id)[:100].lstrip(".") or "task")
+        folder.mkdir(parents=True, exist_ok=True)
+        name = re.sub(r"[^\w .()-]+", "_", suggested).strip(" .")[-120:] or "download"
+        path, number = folder / name, 1
+        while path.exists():
+            number += 1
+            path = folder / f"{Path(name).stem}-{number}{Path(name).suffix}"
+        return path
+
+
+class _Refused(Exception):
+    pass
+
+
+def incoming() -> Path:
+    """Where the browser writes what is not finished. It empties it by itself."""
+    from ...config.paths import state_dir
+
+    return state_dir() / "downloads" / ".incoming"
+
+
+def incoming_files() -> list[Path]:
+    folder = incoming()
+    return list(folder.iterdir()) if folder.is_dir() else []

@@ -1,0 +1,283 @@
+"""One task's pages: what is open, what they said, what they want to know, what they downloaded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...errors import CallTimeout, Denied, ToolFailed
+from ...types import JsonDict
+from .downloads import Downloads
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Page, Request
+
+    from ...config import Config
+    from ..web.guard import Guard
+    from .proxy import GuardProxy
+
+T = TypeVar("T")
+
+NO_PAGE = "no page is open; browser_navigate opens one"
+_MOST_TABS = 12
+_MOST_MESSAGES = 200
+_MESSAGE_CHARS = 1_000
+# More than that, and they are dismissed unread: nobody asks a person so often.
+_MOST_DIALOGS = 5
+# In the page itself: a dialog that is never shown costs nothing.
+_FEW_DIALOGS = f"""(() => {{
+  let shown = 0;
+  for (const [name, nothing] of [['alert', undefined], ['confirm', false], ['prompt', null]]) {{
+    const real = window[name];
+    window[name] = (...given) => ++shown > {_MOST_DIALOGS} ? nothing : real.apply(window, given);
+  }}
+}})()"""
+_SETTLE_SECONDS = 1.5
+_ALIVE_SECONDS = 2.0
+_TICK_SECONDS = 0.02
+_NEVER_ENDING = ("eventsource", "websocket", "media", "ping")
+
+
+class Session:
+    """The pages of one task. All of it runs in the browser's loop; `turn` is held by whoever acts."""
+
+    def __init__(self, context: BrowserContext, task_id: str, config: Config, guard: Guard, proxy: GuardProxy) -> None:
+        self.context, self.config, self.guard, self.proxy = context, config.browser, guard, proxy
+        self.turn = asyncio.Lock()
+        self.used_at = time.monotonic()
+        self.is_gone = False
+        self.console: deque[JsonDict] = deque(maxlen=_MOST_MESSAGES)
+        self.dialog: Dialog | None = None
+        self.downloads = Downloads(task_id, config.browser.max_download_bytes)
+        self.last_snapshot = ""
+        self.notices: list[str] = []
+        self._page: Page | None = None
+        self._dialog_opened = asyncio.Event()
+        self._dialogs_seen = self._dialogs_dismissed = 0
+        self._held: asyncio.Task[Any] | None = None
+        self._apart_tasks: set[asyncio.Future[Any]] = set()
+        self._requests: dict[Request, float] = {}
+        context.set_default_timeout(self.config.timeout * 1000)
+        context.on("page", self._on_page)
+        context.on("close", self._on_close)
+
+    async def open(self) -> None:
+        await self.context.add_init_script(_FEW_DIALOGS)
+        await self.context.new_page()
+
+    async def close(self) -> None:
+        from playwright.async_api import Error
+
+        self.is_gone = True
+        self.downloads.close()
+        if self._held is not None:
+            self._held.cancel()
+        with contextlib.suppress(Error):
+            await self.context.close()
+
+    # Tabs
+
+    @property
+    def tabs(self) -> list[Page]:
+        return self.context.pages
+
+    @property
+    def page(self) -> Page:
+        """The tab that the tools act on."""
+        if self._page is None or self._page.is_closed():
+            if not self.tabs:
+                raise ToolFailed(NO_PAGE)
+            self._page = self.tabs[-1]
+        return self._page
+
+    async def switch(self, number: int) -> None:
+        tabs = self.tabs
+        if not 1 <= number <= len(tabs):
+            raise ToolFailed(f"there is no tab {number}; there are {len(tabs)}")
+        self._page = tabs[number - 1]
+        await self._page.bring_to_front()
+
+    async def fresh_page(self) -> Page:
+        """The current tab, or a new one when none is open, or when what is in it hangs or asks something."""
+        if not self.tabs:
+            return await self.context.new_page()
+        page = self.page
+        if self.dialog is None and await _answers(page):
+            return page
+        self.dialog, self._held = None, None
+        self._dialog_opened.clear()
+        new = await self.context.new_page()
+        self._apart(page.close())
+        return new
+
+    # Acting
+
+    async def act(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Do it, to its end or until the page asks something: then it goes on when that is answered."""
+        self.refuse_if_asked(work)
+        task = asyncio.ensure_future(work)
+        opened = asyncio.ensure_future(self._dialog_opened.wait())
+        try:
+            # The work has a limit of its own; this is for a page that keeps even that from being held.
+            await asyncio.wait({task, opened}, timeout=self.config.timeout + 3, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            if not opened.done():
+                raise CallTimeout("the page does not answer; open another with browser_navigate")
+            self._held = task
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            return None
+        except BaseException:
+            task.cancel()
+            raise
+        finally:
+            opened.cancel()
+
+    def refuse_if_asked(self, work: Coroutine[Any, Any, Any] | None = None) -> None:
+        """A page that asks something does nothing else until it is answered."""
+        if self.dialog is None:
+            return
+        if work is not None:
+            work.close()
+        raise ToolFailed("the page waits for an answer to its dialog: browser_dialog", dialog=self.dialog_facts())
+
+    async def settle(self) -> None:
+        """Wait until the page has what it asked the server for, but not long."""
+        end = time.monotonic() + _SETTLE_SECONDS
+        # Requests come and go in between, so no single event says that the last one is done.
+        while self.is_waiting_for_server and self.dialog is None and time.monotonic() < end:  # noqa: ASYNC110
+            await asyncio.sleep(_TICK_SECONDS)
+
+    @property
+    def is_waiting_for_server(self) -> bool:
+        """Not for what never ends, such as a line that is kept open for news."""
+        now = time.monotonic()
+        return any(now - began < _SETTLE_SECONDS for began in self._requests.values())
+
+    def new_page_begins(self) -> None:
+        """What was counted for the page before counts no longer."""
+        self._dialogs_seen = 0
+        self._requests.clear()
+
+    def refused(self, url: str) -> Denied | None:
+        """Why the guard kept the page from going to a URL, if it did."""
+        from .browsers import target_host
+
+        error = self.proxy.refusal_of(target_host(url))
+        return error if isinstance(error, Denied) else None
+
+    # Dialogs
+
+    def dialog_facts(self) -> JsonDict:
+        assert self.dialog is not None
+        facts: JsonDict = {"type": self.dialog.type, "message": self.dialog.message[:_MESSAGE_CHARS]}
+        if self.dialog.default_value:
+            facts["default"] = self.dialog.default_value[:_MESSAGE_CHARS]
+        return facts
+
+    async def answer(self, *, accept: bool, text: str | None) -> None:
+        dialog, self.dialog = self.dialog, None
+        if dialog is None:
+            raise ToolFailed("the page shows no dialog")
+        self._dialog_opened.clear()
+        await (dialog.accept(text) if accept and text is not None else dialog.accept() if accept else dialog.dismiss())
+        held, self._held = self._held, None
+        if held is not None:  # what the dialog had stopped, until it ends or the next dialog comes
+            opened = asyncio.ensure_future(self._dialog_opened.wait())
+            await asyncio.wait({held, opened}, timeout=self.config.timeout, return_when=asyncio.FIRST_COMPLETED)
+            opened.cancel()
+            if not held.done():
+                self._held = held
+
+    # What is told with the next result
+
+    def news(self) -> JsonDict:
+        news: JsonDict = {}
+        if self.dialog is not None:
+            news["dialog"] = self.dialog_facts()
+        if self._dialogs_dismissed:
+            news["dialogs_dismissed"], self._dialogs_dismissed = self._dialogs_dismissed, 0
+        if files := self.downloads.news():
+            news["downloads"] = files
+        if len(self.tabs) > 1:
+            current = self.page
+            news["tabs"] = [
+                {"tab": number, "url": tab.url[:500], **({"current": True} if tab is current else {})}
+                for number, tab in enumerate(self.tabs, 1)
+            ]
+        if self.notices:
+            news["notices"], self.notices = self.notices, []
+        return news
+
+    # What the browser tells
+
+    def _on_page(self, page: Page) -> None:
+        if len(self.tabs) > _MOST_TABS:
+            self.notices.append(f"a new tab was closed at once: {_MOST_TABS} are open")
+            self._apart(page.close())
+            return
+        page.on("dialog", self._on_dialog)
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self._note("error", str(error)))
+        page.on("download", self.downloads.take)
+        page.on("crash", lambda _: self.notices.append("the page crashed; open it again"))
+        page.on("request", self._on_request)
+        page.on("requestfinished", self._on_request_over)
+        page.on("requestfailed", self._on_request_over)
+        self._page = page
+
+    def _on_request(self, request: Request) -> None:
+        if request.resource_type not in _NEVER_ENDING:
+            self._requests[request] = time.monotonic()
+
+    def _on_request_over(self, request: Request) -> None:
+        self._requests.pop(request, None)
+
+    def _on_close(self, _: object) -> None:
+        self.is_gone = True
+
+    def _on_dialog(self, dialog: Dialog) -> None:
+        if dialog.type == "beforeunload":
+            self._apart(dialog.accept())
+            return
+        self._dialogs_seen += 1
+        if self.dialog is not None or self._dialogs_seen > _MOST_DIALOGS:
+            self._dialogs_dismissed += 1
+            self._apart(dialog.dismiss())
+            return
+        self.dialog = dialog
+        self._dialog_opened.set()
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        self._note(message.type, message.text)
+
+    def _apart(self, work: Awaitable[Any]) -> None:
+        """Have it done, whatever becomes of it: the page may be gone meanwhile."""
+        task = asyncio.ensure_future(work)
+        self._apart_tasks.add(task)
+
+        def over(done: asyncio.Future[Any]) -> None:
+            self._apart_tasks.discard(done)
+            if not done.cancelled():
+                done.exception()
+
+        task.add_done_callback(over)
+
+    def _note(self, kind: str, text: str) -> None:
+        self.console.append({"type": kind, "text": text[:_MESSAGE_CHARS]})
+
+
+async def _answers(page: Page) -> bool:
+    """Whether the page does anything any more. Where it hangs, it would not even go elsewhere."""
+    from playwright.async_api import Error
+
+    try:
+        async with asyncio.timeout(_ALIVE_SECONDS):
+            await page.evaluate("1")
+    except (TimeoutError, Error):
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""What a page shows, as a tree of roles and names with a ref for each element, short enough for a model."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ..web.untrusted import clean
+
+if TYPE_CHECKING:
+    from .session import Session
+
+SHORT_CHARS = 6_000
+FULL_CHARS = 40_000
+# What one can act on, and what says where one is.
+_KEPT_ROLES = frozenset(
+    "button link textbox searchbox checkbox radio combobox listbox option menuitem menuitemcheckbox menuitemradio tab switch "
+    "slider spinbutton treeitem iframe heading alert alertdialog dialog status".split()
+)
+_LINE = re.compile(r"^(\s*)- ([\w/]+)")
+
+
+async def take(session: Session, *, full: bool = False) -> str:
+    """The page's tree; when the page was still getting something from its server, once more when it has it."""
+    text = await session.page.aria_snapshot(mode="ai")
+    if session.is_waiting_for_server:
+        await session.settle()
+        if session.dialog is not None:
+            return ""
+        text = await session.page.aria_snapshot(mode="ai")
+    return shortened(clean(text), full=full)
+
+
+def shortened(text: str, *, full: bool) -> str:
+    """Whole when it is short; else what one can act on. Cut at the end of a line, and said so."""
+    most = FULL_CHARS if full else SHORT_CHARS
+    if len(text) <= most:
+        return text
+    hint = "the rest is left out"
+    if not full:
+        text = compact(text)
+        hint = "text and the rest are left out; full=true shows them"
+    if len(text) <= most:
+        return f"{text}\n# {hint if not full else ''}"
+    kept = text[:most].rsplit("\n", 1)[0]
+    left = text.count("\n") - kept.count("\n")
+    return f"{kept}\n# {left} more lines: {hint}"
+
+
+def compact(text: str) -> str:
+    """The lines of elements that one can act on, with those that they stand in."""
+    lines = text.split("\n")
+    kept: list[str] = []
+    # The lines around the current one that nothing made necessary yet, by their depth.
+    waiting: list[tuple[int, str]] = []
+    for line in lines:
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        depth, role = len(match.group(1)), match.group(2)
+        waiting = [(outer, text) for outer, text in waiting if outer < depth]
+        if role in _KEPT_ROLES:
+            kept += [text for _, text in waiting]
+            waiting = []
+            kept.append(line)
+        elif role != "text" and not role.startswith("/"):
+            waiting.append((depth, line))
+    return "\n".join(kept)

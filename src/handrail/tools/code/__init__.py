@@ -1,0 +1,1 @@
+"""Run a model's Python where the task's commands run, and let it call the tools that the model has."""

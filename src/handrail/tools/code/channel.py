@@ -1,0 +1,212 @@
+"""The way to a script that runs: a socket of this machine where it can be reached, else its process's own input and log.
+
+Who is at the other end is known by a token that only the script's process was told; what comes before the token is noise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import secrets
+import select
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol, Self
+
+from ...errors import ToolFailed
+from ..environments.base import ProcessState
+from ..environments.errors import InputRefused
+from .inside.supervisor import FRAME
+
+if TYPE_CHECKING:
+    from ...types import CancelToken
+    from ..environments.base import BackgroundProcess
+
+Frame = tuple[bytes, int, bytes]
+
+# A packet to the process that minds a background process has 128 kB, and a byte takes up to six characters there.
+_WRITE_BYTES = 16 << 10
+_WRITE_SECONDS = 10.0
+_PAUSE_SECONDS = 0.002
+_READ_BYTES = 1 << 20
+_LOOK_SECONDS = 0.02
+_START_SECONDS = 30.0
+_NOISE_BYTES = 4000
+MOST_FRAME_BYTES = 16 << 20
+
+
+class ScriptGone(Exception):
+    """Nothing more comes from there."""
+
+
+class _Way(Protocol):
+    def receive(self, timeout: float) -> bytes:
+        """What has come; nothing when it took too long. Raises ScriptGone."""
+
+    def send(self, data: bytes) -> None: ...
+
+
+class Channel:
+    """Frames to and from the script. Any thread may send, one receives."""
+
+    def __init__(self, way: _Way, begun: bytes = b"") -> None:
+        self._way, self._buffer = way, bytearray(begun)
+        self._sending = threading.Lock()
+
+    def frames(self, timeout: float) -> Iterator[Frame]:
+        """Those that have come whole, after `timeout` seconds at most. Raises ScriptGone."""
+        self._buffer += self._way.receive(timeout)
+        while len(self._buffer) >= FRAME.size:
+            kind, number, length = FRAME.unpack_from(self._buffer)
+            if length > MOST_FRAME_BYTES:
+                raise ScriptGone
+            if len(self._buffer) < FRAME.size + length:
+                return
+            data = bytes(self._buffer[FRAME.size : FRAME.size + length])
+            del self._buffer[: FRAME.size + length]
+            yield kind, number, data
+
+    def send(self, kind: bytes, number: int, data: bytes) -> None:
+        """Nothing happens when the script has gone: whoever receives finds out."""
+        with self._sending, contextlib.suppress(OSError, InputRefused):
+            self._way.send(FRAME.pack(kind, number, len(data)) + data)
+
+
+class Doorstep:
+    """Where a script is waited for. `with_socket`: its paths are those of this machine."""
+
+    def __init__(self, *, with_socket: bool) -> None:
+        self.token = secrets.token_hex(16)
+        self.path = ""
+        self._folder: str | None = None
+        self._listener: socket.socket | None = None
+        self._accepted: socket.socket | None = None
+        if with_socket:
+            self._listen()
+
+    def _listen(self) -> None:
+        folder = self._folder = tempfile.mkdtemp(prefix="handrail-")  # which only this user may enter
+        self._listener = socket.socket(socket.AF_UNIX)
+        try:
+            self._listener.bind(os.path.join(folder, "code"))
+        except OSError:  # the path is too long for a socket's: the other way is there too
+            return
+        self._listener.listen()
+        self.path = os.path.join(folder, "code")
+
+    def open(self, process: BackgroundProcess, first_words: bytes, *, cancel: CancelToken) -> Channel:
+        """The channel to the script that runs in `process`. Raises ToolFailed when there is nobody."""
+        log = LogWay(process)
+        with contextlib.suppress(InputRefused):  # what it said before it ended says why
+            log.send(first_words)
+        said, token = b"", self.token.encode()
+        end = time.monotonic() + _START_SECONDS
+        while time.monotonic() < end:
+            cancel.raise_if_cancelled()
+            try:
+                if (caller := self._caller()) is not None:
+                    return Channel(caller)
+                said += log.receive(0.0 if self.path else _LOOK_SECONDS)
+            except ScriptGone:
+                raise ToolFailed(_not_started(said)) from None
+            if token in said:
+                return Channel(log, said.partition(token)[2])
+        raise ToolFailed(
+            "the script did not start in time: Python takes too long there, or the machine has too much to do"
+        )
+
+    def _caller(self) -> SocketWay | None:
+        """Whoever comes and knows the token."""
+        if not self.path or self._listener is None or not _is_ready(self._listener, _LOOK_SECONDS):
+            return None
+        caller, _ = self._listener.accept()
+        caller.settimeout(1.0)
+        said = b""
+        with contextlib.suppress(OSError):
+            while len(said) < len(self.token) and (piece := caller.recv(len(self.token) - len(said))):
+                said += piece
+        if not hmac.compare_digest(said, self.token.encode()):
+            caller.close()
+            return None
+        self._accepted = caller
+        return SocketWay(caller)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for end in (self._listener, self._accepted):
+            if end is not None:
+                end.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class SocketWay:
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._end.settimeout(None)
+
+    def receive(self, timeout: float) -> bytes:
+        if not _is_ready(self._end, timeout):
+            return b""
+        try:
+            data = self._end.recv(_READ_BYTES)
+        except OSError:
+            data = b""
+        if not data:
+            raise ScriptGone
+        return data
+
+    def send(self, data: bytes) -> None:
+        self._end.sendall(data)
+
+
+class LogWay:
+    """The input and the log of the script's process: this works wherever a process can be started."""
+
+    def __init__(self, process: BackgroundProcess) -> None:
+        self._process, self._offset = process, 0
+
+    def receive(self, timeout: float) -> bytes:
+        piece = self._process.read(self._offset, max_bytes=_READ_BYTES, timeout=timeout)
+        if piece.offset > self._offset:
+            raise ScriptGone  # more came than the log holds: nothing of what follows can be understood
+        self._offset += len(piece.data)
+        if not piece.data and self._process.poll().state is not ProcessState.RUNNING:
+            piece = self._process.read(self._offset, max_bytes=_READ_BYTES)
+            if not piece.data:
+                raise ScriptGone
+            self._offset += len(piece.data)
+        return piece.data
+
+    def send(self, data: bytes) -> None:
+        end = time.monotonic() + _WRITE_SECONDS
+        for at in range(0, len(data), _WRITE_BYTES):
+            while True:
+                try:
+                    self._process.write(data[at : at + _WRITE_BYTES])
+                    break
+                except InputRefused:  # it has gone, or has not read yet what came before
+                    if time.monotonic() > end or self._process.poll().state is not ProcessState.RUNNING:
+                        raise
+                    time.sleep(_PAUSE_SECONDS)
+
+
+def _is_ready(end: socket.socket, timeout: float) -> bool:
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    return bool(poll.poll(timeout * 1000))
+
+
+def _not_started(said: bytes) -> str:
+    words = said[-_NOISE_BYTES:].decode("utf-8", "replace").strip()
+    if "not found" in words or "No such file" in words:
+        cure = "install Python 3.8 or newer there, or set code.python"
+        return f"there is no Python where the task's commands run; {cure} ({words})"
+    return f"the script could not be started: {words or 'its process ended without a word'}"

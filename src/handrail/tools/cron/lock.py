@@ -1,0 +1,41 @@
+"""One scheduler at a time, of all processes of the user."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from ...config import state_dir
+from ...errors import SchedulerRuns
+from ...owners import is_gone, pid_of, this_runtime
+
+_LOCK, _WHO = "scheduler.lock", "scheduler.who"
+
+
+@contextlib.contextmanager
+def as_scheduler() -> Iterator[None]:
+    """Be the one. The system lets go of the lock when this process ends, in whatever way. Raises SchedulerRuns."""
+    import filelock
+
+    folder = state_dir()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder / _LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise SchedulerRuns(f"a scheduler runs already (process {scheduler_pid() or 'unknown'})") from None
+    try:
+        (folder / _WHO).write_text(this_runtime())
+        yield
+    finally:
+        (folder / _WHO).unlink(missing_ok=True)
+        lock.release()
+
+
+def scheduler_pid() -> int | None:
+    """The process that is the scheduler now; None when there is none."""
+    try:
+        who = (state_dir() / _WHO).read_text()
+        return None if is_gone(who) else pid_of(who)
+    except (OSError, ValueError, IndexError):
+        return None

@@ -1,0 +1,148 @@
+"""What a schedule means: a cron expression, an interval, or one time, each in its time zone.
+
+When clocks change, a cron job at a fixed hour that is skipped runs right after the gap, and one in an hour that comes twice
+runs once; a job of every hour runs every hour that passes. Intervals count the time that passes and know no clocks.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple
+
+from ...errors import InvalidArguments
+
+EXAMPLES = "'0 9 * * MON-FRI', '30m', 'in 2h', '2026-12-24T18:00'"
+SHORTEST_SECONDS = 60
+_LONGEST_SECONDS = 366 * 86_400
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_AMOUNT = r"(\d{1,6})\s*(s|m|h|d|w)(?:ec|ecs|econds?|in|ins|inutes?|rs?|ours?|ays?|eeks?)?"
+_NICKNAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+
+class Schedule(NamedTuple):
+    """One of three: `expression`, `seconds`, `at`. `text` says it so that it is read again as the same."""
+
+    text: str
+    zone: str
+    expression: str = ""
+    seconds: float = 0
+    at: float | None = None
+
+    @property
+    def once(self) -> bool:
+        return self.at is not None
+
+    def next_after(self, after: float, *, since: float) -> float | None:
+        """The first time after `after`; intervals are counted from `since`. None: never again."""
+        if self.at is not None:
+            return self.at if self.at > after else None
+        if self.seconds:
+            passed = max(0, math.floor((after - since) / self.seconds))
+            return since + (passed + 1) * self.seconds
+        from cronsim import CronSim
+
+        found = next(CronSim(self.expression, datetime.fromtimestamp(after, zone_of(self.zone))), None)
+        return None if found is None else found.timestamp()
+
+
+def read_schedule(text: str, zone: str, *, now: float) -> Schedule:
+    """Raises InvalidArguments for what is no schedule; `now` is what `in 2h` counts from."""
+    wanted, place = " ".join(text.split()), zone_of(zone)
+    interval = re.fullmatch(rf"(?:every )?{_AMOUNT}", wanted, re.IGNORECASE)
+    if interval:
+        seconds = _seconds(interval)
+        if not SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
+            raise InvalidArguments(f"{text!r}: an interval is from one minute to one year")
+        return Schedule(wanted, zone, seconds=seconds)
+    later = re.fullmatch(rf"in {_AMOUNT}", wanted, re.IGNORECASE)
+    if later:
+        return _once(math.ceil(now + min(_seconds(later), _LONGEST_SECONDS)), zone, place)
+    if re.match(r"\d{4}-\d\d-\d\d", wanted):
+        return _at(wanted, zone, place)
+    return _cron(wanted, zone, now)
+
+
+def first_run(schedule: Schedule, now: float) -> float:
+    """When it begins. Raises InvalidArguments for one that never does."""
+    found = schedule.next_after(now, since=now)
+    if found is None:
+        raise InvalidArguments(
+            f"{schedule.text} is in the past; give a time to come"
+            if schedule.once
+            else f"{schedule.text!r} never comes true; look at its day and month"
+        )
+    return found
+
+
+def zone_of(name: str) -> tzinfo:
+    """Raises InvalidArguments for a name that is none."""
+    from zoneinfo import ZoneInfo
+
+    if name.upper() == "UTC":
+        return UTC  # known where no list of zones is installed
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise InvalidArguments(f"unknown time zone {name!r}; one looks like Europe/Berlin or UTC") from None
+
+
+def local_zone() -> str:
+    """The name of this machine's time zone; UTC when it has none that can be told."""
+    named = os.environ.get("TZ", "").lstrip(":")
+    linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    for name in (named, linked):
+        if name:
+            try:
+                zone_of(name)
+            except InvalidArguments:
+                continue
+            return name
+    return "UTC"
+
+
+def shown(at: float | None, zone: str) -> str:
+    """A time for people, as the clocks of its zone show it."""
+    return "" if at is None else datetime.fromtimestamp(at, zone_of(zone)).isoformat(timespec="seconds")
+
+
+def _seconds(amount: re.Match[str]) -> float:
+    return int(amount[1]) * _UNITS[amount[2].lower()]
+
+
+def _at(text: str, zone: str, place: tzinfo) -> Schedule:
+    """A time of the zone's clocks, or with an offset of its own. One that the clocks skip is moved by what they skip."""
+    try:
+        found = datetime.fromisoformat(text)
+        return _once((found if found.tzinfo else found.replace(tzinfo=place)).timestamp(), zone, place)
+    except (ValueError, OverflowError):
+        raise InvalidArguments(f"{text!r} is no time; one looks like 2026-12-24T18:00") from None
+
+
+def _once(at: float, zone: str, place: tzinfo) -> Schedule:
+    return Schedule(datetime.fromtimestamp(at, place).isoformat(timespec="seconds"), zone, at=at)
+
+
+def _cron(text: str, zone: str, now: float) -> Schedule:
+    from cronsim import CronSim, CronSimError
+
+    expression = _NICKNAMES.get(text.lower(), text)
+    fields = len(expression.split())
+    if fields != 5:
+        raise InvalidArguments(f"{text[:100]!r} is no schedule; it has {fields} fields. Schedules look like {EXAMPLES}")
+    try:
+        CronSim(expression.upper(), datetime.fromtimestamp(now, zone_of(zone)))
+    except CronSimError as error:
+        said = str(error)[:1].lower() + str(error)[1:]
+        raise InvalidArguments(f"{text[:100]!r} is no schedule: {said}. Schedules look like {EXAMPLES}") from None
+    return Schedule(text, zone, expression=expression.upper())

@@ -1,0 +1,1 @@
+"""Messages to people and services: one file a kind of target in `kinds`."""

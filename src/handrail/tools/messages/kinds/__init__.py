@@ -1,0 +1,1 @@
+"""The kinds of targets, each in a file of its name."""

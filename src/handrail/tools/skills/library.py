@@ -1,0 +1,106 @@
+"""Which skills there are, which of them a model may see, and why not the others.
+
+A project's skills are somebody else's words: they count once the user trusts them, as they are. So does, wherever it comes from,
+a skill that seems to hide orders.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from ...config.sections import SkillsConfig
+from ...config.trust import Trust
+from ...errors import SkillError
+from ...suggest import did_you_mean
+from . import content
+from .content import Inspected
+from .format import Header
+from .sources import Place, Source, find
+
+TRUST_KIND = "skill"
+
+
+class State(Enum):
+    READY = "ready"
+    DISABLED = "disabled"
+    UNTRUSTED = "untrusted"
+    SUSPICIOUS = "suspicious"
+    SHADOWED = "shadowed"  # an earlier source has a skill of that name
+    BROKEN = "broken"
+
+
+class Skill(NamedTuple):
+    """One skill that was found. `reason` says why a model does not see it, and what to do."""
+
+    header: Header
+    place: Place
+    state: State
+    reason: str = ""
+    digest: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.header.name
+
+
+class Library:
+    """All skills, as the folders are now."""
+
+    def __init__(self, settings: SkillsConfig | None = None, *, trust: Trust | None = None) -> None:
+        self._settings = settings or SkillsConfig()
+        self._trust = trust or Trust()
+
+    def all(self) -> list[Skill]:
+        found: list[Skill] = []
+        taken: dict[str, Skill] = {}
+        for place in find(self._settings.folders):
+            skill = self._judged(place, content.inspect(place.folder), taken)
+            found.append(skill)
+            if skill.state is not State.BROKEN:
+                taken.setdefault(skill.name, skill)
+        return found
+
+    def ready(self) -> list[Skill]:
+        """Those that a model may see, by name."""
+        return sorted((skill for skill in self.all() if skill.state is State.READY), key=lambda skill: skill.name)
+
+    def get(self, name: str) -> Skill:
+        """The skill that counts under a name, whatever its state. Raises SkillError."""
+        found = self.all()
+        for skill in found:
+            if skill.name == name and skill.state is not State.SHADOWED:
+                return skill
+        known = [skill.name for skill in found if skill.state is State.READY]
+        raise SkillError(f"no skill {name[:80]!r}; {did_you_mean(name, known)}")
+
+    def open(self, name: str) -> tuple[Skill, dict[str, bytes]]:
+        """A skill that a model may see, with its files as they were judged. Raises SkillError."""
+        skill = self.get(name)
+        if skill.state is State.READY:
+            try:
+                files = content.read(skill.place.folder)
+            except OSError as error:
+                raise SkillError(f"{name} cannot be read: {error.strerror}") from None
+            skill = self._judged(skill.place, content.judge(files), {})  # it may have changed this very moment
+        if skill.state is not State.READY:
+            raise SkillError(f"{name} is {skill.state.value}: {skill.reason}")
+        return skill, files
+
+    def _judged(self, place: Place, seen: Inspected, taken: dict[str, Skill]) -> Skill:
+        if seen.header is None:
+            name = place.folder.rpartition("/")[2]
+            return Skill(Header(name, ""), place, State.BROKEN, seen.problem)
+        header, earlier = seen.header, taken.get(seen.header.name)
+        trusted = self._trust.is_trusted(TRUST_KIND, place.folder, seen.digest)
+        state, reason = State.READY, ""
+        if earlier is not None:
+            state, reason = State.SHADOWED, f"{earlier.place.folder} has one of the same name"
+        elif header.name in self._settings.disabled:
+            state, reason = State.DISABLED, "skills.disabled in config.yaml lists it"
+        elif seen.suspicion and not trusted:
+            state = State.SUSPICIOUS
+            reason = f"{seen.suspicion}; look at it, then `handrail skills trust {header.name}`"
+        elif place.source is Source.PROJECT and not trusted:
+            state, reason = State.UNTRUSTED, f"look at it, then `handrail skills trust {header.name}`"
+        return Skill(header, place, state, reason, seen.digest)

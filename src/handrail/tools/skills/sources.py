@@ -1,0 +1,91 @@
+"""Where skills lie: the user's folder and those that the user names, what pip installed, the project's. Looking runs nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from ...config.entry_points import entry_points
+from ...config.paths import config_path
+from ...config.project import folders_above
+from .format import FILE
+
+GROUP = "handrail.skills"
+# The first is ours, the others are where projects keep skills for any agent.
+PROJECT_FOLDERS = (".handrail/skills", ".agents/skills", ".claude/skills")
+_DEEPEST = 3
+_MOST_FOLDERS = 5_000
+
+
+class Source(Enum):
+    USER = "user"
+    PIP = "pip"
+    PROJECT = "project"
+
+
+class Place(NamedTuple):
+    """A folder with a SKILL.md in it. `category` is the folder between it and where the source begins, if there is one."""
+
+    source: Source
+    folder: str
+    category: str
+
+
+def user_folder() -> Path:
+    return config_path().parent / "skills"
+
+
+def find(folders: Sequence[str] = ()) -> Iterator[Place]:
+    """Every skill that is there. Of two that have the same name the earlier one counts."""
+    for root in (user_folder(), *(Path(os.path.expanduser(folder)) for folder in folders)):
+        yield from _below(root, Source.USER)
+    for _, target in sorted(entry_points(GROUP)):
+        inside = _of_package(target)
+        if inside is not None:
+            yield from _below(inside, Source.PIP)
+    for folder in folders_above():
+        for name in PROJECT_FOLDERS:
+            yield from _below(folder / name, Source.PROJECT)
+
+
+def _below(root: Path, source: Source) -> Iterator[Place]:
+    left = [(str(root), 0)]
+    looked = 0
+    while left and looked < _MOST_FOLDERS:
+        folder, depth = left.pop()
+        looked += 1
+        if os.path.isfile(os.path.join(folder, FILE)):
+            category = os.path.relpath(os.path.dirname(folder), root) if depth else "."
+            yield Place(source, folder, "" if category == "." else category)
+            continue
+        if depth < _DEEPEST:
+            left += [(path, depth + 1) for path in reversed(_folders_in(folder))]
+
+
+def _folders_in(folder: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    paths = [os.path.join(folder, name) for name in names if not name.startswith((".", "_"))]
+    return [path for path in paths if os.path.isdir(path)]
+
+
+def _of_package(target: str) -> Path | None:
+    """The folder that an entry point means: `package.inner:skills` is the folder `inner/skills` of that package.
+
+    Only the package at the top is looked up, which imports nothing of it.
+    """
+    from importlib.util import find_spec
+
+    module, _, inner = target.partition(":")
+    top, *parts = [*module.split("."), *filter(None, inner.split("."))]
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    places = spec.submodule_search_locations if spec is not None else None
+    return Path(places[0], *parts) if places else None

@@ -1,0 +1,1 @@
+"""What the web tools are made of: the guard, fetching, extracting, searching."""

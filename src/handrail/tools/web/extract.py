@@ -1,0 +1,148 @@
+"""What a fetched page says: its main text as Markdown, whatever kind of document it is."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import logging
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...errors import CallTimeout, ToolFailed
+from ...workers import pool
+
+if TYPE_CHECKING:
+    from .fetch import Page
+
+_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
+_BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+_TEXT_TYPES = ("application/json", "application/xml", "application/javascript", "application/yaml", "application/toml")
+_DOCUMENTS = {
+    "application/pdf": ".pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
+}
+# Larger pages are mostly data, and their text is found in time that grows faster than they do.
+_LONGEST_HTML_CHARS = 3_000_000
+_TITLE_CHARS = 300
+_SHORT_CHARS = 200
+_AT_ONCE = 4
+_SECONDS = 30
+
+
+class Extract(NamedTuple):
+    title: str
+    text: str
+
+
+class Extractor:
+    """Extracts off the loop's thread, a few pages at a time: the work is computing."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(self, page: Page) -> Extract:
+        """Raises ToolFailed for what has no text."""
+        suffix = document_suffix(page)
+        async with self._places:
+            if suffix:
+                from .documents import convert
+
+                return Extract("", await convert(page.body, suffix))
+            try:
+                async with asyncio.timeout(_SECONDS):
+                    return await asyncio.wrap_future(pool.submit(read_text, page))
+            except TimeoutError:
+                raise CallTimeout(f"its text was not found within {_SECONDS} s") from None
+
+
+def document_suffix(page: Page) -> str:
+    """Of the kinds that a converter reads; empty for all others."""
+    if page.body.startswith(b"%PDF-"):
+        return ".pdf"
+    if page.body.startswith(b"PK\x03\x04"):
+        by_name = re.search(r"\.(docx|pptx|xlsx)(?:[?#]|$)", page.url, re.IGNORECASE)
+        return _DOCUMENTS.get(page.content_type, "") or (by_name.group(0)[:5].lower() if by_name else "")
+    return ""
+
+
+def read_text(page: Page) -> Extract:
+    kind = page.content_type or _sniffed(page.body)
+    if kind in _HTML_TYPES:
+        return _from_html(decoded(page.body, page.charset), page.url)
+    if not (kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(("+json", "+xml"))):
+        raise ToolFailed(f"{kind or 'unknown'} is no kind of document that has text to read ({len(page.body)} bytes)")
+    if b"\0" in page.body[:1000] and not page.charset and not page.body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ToolFailed(f"it says that it is {kind}, but what came is no text ({len(page.body)} bytes)")
+    return Extract("", decoded(page.body, page.charset))
+
+
+def decoded(body: bytes, charset: str) -> str:
+    """The text of a body: by its mark, by what the server said, by what the page says, or by what it looks like."""
+    for mark, name in ((codecs.BOM_UTF8, "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if body.startswith(mark):
+            return body.decode(name, "replace")
+    said = _META_CHARSET.search(body[:4096])
+    for name in (charset, said.group(1).decode("ascii", "replace") if said else ""):
+        if name and (codec := _codec(name)):
+            return body.decode(codec, "replace")
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        # A page that was cut may end inside a character.
+        if error.start > len(body) - 4:
+            return body.decode(errors="replace")
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(body[:200_000]).best()
+    return body.decode(best.encoding if best else "cp1252", "replace")
+
+
+def _codec(name: str) -> str:
+    """The codec that browsers mean by a name."""
+    try:
+        found = codecs.lookup(name)
+    except (LookupError, ValueError):
+        return ""
+    if not found._is_text_encoding:  # rot13 and zip are codecs too
+        return ""
+    return "cp1252" if found.name in ("iso8859-1", "ascii") else found.name
+
+
+def _sniffed(body: bytes) -> str:
+    start = body[:1000].lstrip().lower()
+    if start.startswith((b"<!doctype html", b"<html")) or b"<body" in start:
+        return "text/html"
+    return "" if b"\0" in body[:1000] else "text/plain"
+
+
+def _from_html(html: str, url: str) -> Extract:
+    import trafilatura
+
+    # What is odd about a stranger's page is told in the result, not to whoever reads our log.
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
+    html = html[:_LONGEST_HTML_CHARS]
+    tree = _tree(html)
+    if tree is None:
+        return Extract("", "")
+    title = " ".join((tree.findtext(".//title") or "").split())[:_TITLE_CHARS]
+    text = trafilatura.extract(
+        tree, url=url, output_format="markdown", include_links=True, include_tables=True, include_comments=False
+    )
+    if not text or len(text) < _SHORT_CHARS:  # a list of links, an app's shell, a very short page: then all of its text
+        whole = trafilatura.html2txt(_tree(html))
+        text = whole if len(whole) > 2 * len(text or "") else text
+    return Extract(title, _BLANK_LINES.sub("\n\n", text or "").strip())
+
+
+def _tree(html: str) -> Any:
+    """As a browser would read it: most of the tags around a page may be left out. None for a page with nothing in it."""
+    from lxml import etree  # type: ignore[import-untyped]
+    from lxml.html import HTMLParser, document_fromstring  # type: ignore[import-untyped]
+
+    try:
+        return document_fromstring(html.encode("utf-8", "replace"), parser=HTMLParser(encoding="utf-8"))
+    except (etree.ParserError, etree.XMLSyntaxError):
+        return None

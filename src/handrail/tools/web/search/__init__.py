@@ -1,0 +1,76 @@
+"""Who searches the web: one module a backend, with a function `search(query, limit, service)`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from ....errors import ConfigError
+from ....types import Unavailable
+from ..settings import missing
+
+if TYPE_CHECKING:
+    from ....config.web import WebConfig
+    from .service import Hit
+
+
+class Facts(NamedTuple):
+    """What a backend needs: the environment variable with its key, its address (empty: only the user knows), a package."""
+
+    key: str = ""
+    url: str = ""
+    package: str = ""
+
+
+# By the names of their modules, the first to ask first. Here and not in the modules: a listing of tools loads none of them.
+BACKENDS = {
+    "searxng": Facts(),
+    "tavily": Facts(key="TAVILY_API_KEY", url="https://api.tavily.com"),
+    "brave": Facts(key="BRAVE_API_KEY", url="https://api.search.brave.com"),
+    "exa": Facts(key="EXA_API_KEY", url="https://api.exa.ai"),
+    "ddgs": Facts(package="ddgs"),
+}
+
+
+def choose(config: WebConfig) -> str | Unavailable:
+    """The backend that the configuration means, or what is missing for one."""
+    name = config.search
+    if name != "auto":
+        if name not in BACKENDS:
+            raise ConfigError(f"unknown search {name!r}; known: auto, {', '.join(BACKENDS)}", key="web.search")
+        lack = _lack(name, config)
+        return name if lack is None else lack
+    lack = None
+    for name in BACKENDS:
+        lack = _lack(name, config)
+        if lack is None:
+            return name
+    assert lack is not None
+    return lack  # of the last one, which is had most easily
+
+
+async def search(query: str, limit: int, config: WebConfig) -> tuple[str, list[Hit]] | Unavailable:
+    """Who searched, and what was found."""
+    from importlib import import_module
+
+    from .service import Backend, Service
+
+    name = choose(config)
+    if isinstance(name, Unavailable):
+        return name
+    backend: Backend = import_module(f".{name}", __name__)
+    key = os.environ.get(BACKENDS[name].key, "")
+    return name, await backend.search(query, limit, Service(name, _url(name, config), key, config.timeout))
+
+
+def _lack(name: str, config: WebConfig) -> Unavailable | None:
+    facts = BACKENDS[name]
+    if facts.key and not os.environ.get(facts.key):
+        return Unavailable(f"{facts.key} is not set", f"set it to your key for {name}")
+    if not facts.package and not _url(name, config):
+        return Unavailable(f"the address of {name} is not set", f"set web.search_urls.{name} in config.yaml")
+    return missing("web", "httpx", *([facts.package] if facts.package else []))
+
+
+def _url(name: str, config: WebConfig) -> str:
+    return config.search_urls.get(name) or os.environ.get(f"{name.upper()}_URL") or BACKENDS[name].url

@@ -1,0 +1,116 @@
+"""`web_extract`: read pages of the web."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..types import JsonDict, ToolContext, Unavailable
+from .registry import registry, tool_result
+
+if TYPE_CHECKING:
+    from .web.extract import Extractor
+    from .web.fetch import Fetcher
+
+_MOST_URLS = 20
+_PAGE_CHARS = 20_000
+
+
+async def web_extract(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    import asyncio
+
+    from .web.extract import Extractor
+    from .web.fetch import Fetcher
+    from .web.guard import Guard
+    from .web.settings import config_of
+    from .web.untrusted import NOTE
+
+    config = config_of(context).web
+    urls = list(dict.fromkeys(args["urls"]))
+    most = args.get("max_chars", _PAGE_CHARS)
+    done = 0
+
+    async def one(url: str) -> JsonDict:
+        nonlocal done
+        result = await _read(url, fetcher, extractor, most)
+        done += 1
+        if context is not None:
+            context.progress(f"read {url}", done / len(urls))
+        return result
+
+    extractor = Extractor()
+    async with Fetcher(Guard(config.allow_private), config) as fetcher:
+        results = await asyncio.gather(*(one(url) for url in urls))
+    return tool_result(note=NOTE, results=results)
+
+
+async def _read(url: str, fetcher: Fetcher, extractor: Extractor, most: int) -> JsonDict:
+    """One page, or why it could not be read: the others are given all the same."""
+    from ..errors import ToolError
+    from ..safe_text import safe_error
+    from .web.untrusted import clean
+
+    told: JsonDict = {"url": url}
+    try:
+        page = await fetcher.get(url)
+        if page.url != url:
+            told["final_url"] = page.url
+        if page.status >= 400:
+            told |= {"error": f"the server answered {page.status}", "error_type": "tool_failed"}
+        title, text = (clean(part) for part in await extractor.read(page))
+    except ToolError as error:
+        return {"error": safe_error(str(error)), "error_type": error.error_type, **told}
+    if title:
+        told["title"] = title
+    told["content"] = text[:most]
+    more = [
+        f"{len(text) - most} more characters" if len(text) > most else "",
+        "the page is longer than what is read of one" if page.is_cut else "",
+        "" if text else "it has no text without its scripts; a browser may show more",
+    ]
+    if any(more):
+        told["more"] = "; ".join(part for part in more if part)
+    return told
+
+
+def _check() -> Unavailable | bool:
+    from .web.settings import missing
+
+    lack = missing("web", "httpx", "trafilatura")
+    return True if lack is None else lack
+
+
+registry.register(
+    name="web_extract",
+    toolset="web",
+    schema={
+        "description": (
+            "Read web pages, PDFs and office files as Markdown, several at once. Only public addresses. For pages that need "
+            "clicks or scripts use `browser_navigate`."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "urls": {
+                    "type": "array",
+                    "items": {"type": "string", "minLength": 1},
+                    "minItems": 1,
+                    "maxItems": _MOST_URLS,
+                    "description": "The addresses, in full.",
+                },
+                "max_chars": {
+                    "type": "integer",
+                    "minimum": 100,
+                    "maximum": 1_000_000,
+                    "description": f"Characters of each page at most ({_PAGE_CHARS}).",
+                },
+            },
+            "required": ["urls"],
+        },
+    },
+    handler=web_extract,
+    is_async=True,
+    check_fn=_check,
+    emoji="📄",
+    timeout=180,
+    read_only=True,
+)

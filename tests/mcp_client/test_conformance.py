@@ -1,0 +1,87 @@
+"""Our client under the protocol's own conformance suite, logins too."""
+
+from __future__ import annotations
+
+import json
+import re
+import socketserver
+import sys
+import threading
+import traceback
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.config import McpServerConfig
+from handrail.mcp_client.config import Server
+from handrail.protocols import Decision
+from handrail.runtime.dispatch import Runtime
+from handrail.testing import OpenGate, RecordingApprover
+from handrail.tools.mcp_tool import McpTools, tool_name
+from handrail.tools.registry import ToolRegistry
+
+from ..mcp_servers.others import conformance
+
+ARGUMENTS: dict[str, Any] = {"add_numbers": {"a": 2, "b": 3}}
+STARTED = Path(__file__).parents[1] / "mcp_servers" / "suite_client.py"
+
+
+class Scenarios(socketserver.ThreadingUnixStreamServer):
+    """Plays the client's part in each scenario, as its starter asks for it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, _Scenario)
+
+
+class _Scenario(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        url, scenario, context = json.loads(self.rfile.readline())
+        try:
+            answer = play(url, scenario, json.loads(context or "{}"))
+        except Exception:
+            answer = traceback.format_exc()
+        self.wfile.write(answer.encode())
+
+
+def play(url: str, scenario: str, context: dict[str, Any]) -> str:
+    """Connect, log in where it is wanted, and call every tool."""
+    known: dict[str, Any] = {key: str(context[key]) for key in ("client_id", "client_secret") if key in context}
+    settings = McpServerConfig(url=url, connect_timeout=30, timeout=30, **known)
+    name = re.sub(r"[^a-z0-9]", "-", scenario)[-32:]
+    registry = ToolRegistry()
+    runtime = Runtime(registry, gate=OpenGate(), approver=RecordingApprover([Decision.ONCE] * 10))
+    tools = McpTools([Server(name, settings, "test")], registry, browse=browse)
+    try:
+        tools.start(40)
+        if not tools.connections.is_ready(name):
+            return tools.connections.status()[name].error
+        for listed in tools.connections.offer(name).tools:
+            runtime.handle(tool_name(name, listed.name), ARGUMENTS.get(listed.name, {}))
+    finally:
+        tools.close()
+    return "done"
+
+
+def browse(url: str) -> None:
+    """The suite's login page lets everybody in, and leads back at once."""
+    threading.Thread(target=lambda: urllib.request.urlopen(url).read()).start()
+
+
+@pytest.fixture
+def scenarios(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "s"
+    with Scenarios(str(path)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield path
+        server.shutdown()
+        thread.join()
+
+
+def test_the_client_conforms(scenarios: Path, tmp_path: Path) -> None:
+    command = f"{sys.executable} -IS {STARTED} {scenarios}"
+    ran = conformance("client", "--suite", "all", "--command", command, "--timeout", "90000", "-o", "out", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr[-2000:]
