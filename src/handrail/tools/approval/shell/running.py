@@ -274,7 +274,7 @@ class Running(CompoundWalk):
         """A program that the command itself has made: it is what was written into it."""
         path = str(name)
         if "/" not in path:
-            path = self._in_search_path(path)
+            path = self._in_search_path(path) if path in self.state.file_names else ""
         content = self.known_file(path) if path else None
         if content is None or path.startswith("/dev/"):
             return None
