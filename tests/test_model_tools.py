@@ -195,3 +195,13 @@ class TestConfiguration:
     def test_threads_that_come_first_together_share_one_runtime(self) -> None:
         model_tools.reset()
         assert len({id(found) for found in in_threads(16, lambda _: model_tools.default())}) == 1
+
+
+def test_closing_the_runtime_closes_the_gate_if_one_was_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unused = model_tools.Handrail()
+    unused.close()
+    assert "gate" not in vars(unused)
+    here, closed = model_tools.Handrail(), []
+    monkeypatch.setattr(here.gate, "close", lambda: closed.append(True))
+    here.close()
+    assert closed == [True]

@@ -161,6 +161,8 @@ class Handrail:
         _remember_uses(self.runtime.uses)
         self.processes.close()
         self.environments.close_all()
+        if "gate" in self.__dict__:  # it is made when the first action comes
+            self.gate.close()
         if self.plugins is not None:
             take_environments_back(self.plugins.contributions, backends)
             self.plugins.unload()
