@@ -50,6 +50,9 @@ class Status(NamedTuple):
     error: str
     protocol: str
     tools: int
+    pid: int | None = None  # of a program that we started
+    in_flight: int = 0
+    faults: int = 0  # in a row
 
 
 class Connection:
@@ -93,7 +96,8 @@ class Connection:
         return self.server.settings.connect_timeout + (LOGIN_SECONDS if self._browse else 0)
 
     def status(self) -> Status:
-        return Status(self.state, self.error, self.protocol, len(self.offer.tools))
+        pid = self._process.child.pid if self._process is not None else None
+        return Status(self.state, self.error, self.protocol, len(self.offer.tools), pid, self._in_flight, self._faults)
 
     async def run(self) -> None:
         """Keep the server connected until `close`."""
