@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ def noop(text: str) -> str:
 server.run()
 """
 _SLOWEST_SECONDS = 2.0
+_SOAK_CALLS, _SOAK_ROUND = 10_000, 100
+_KILL_EVERY = 5  # rounds
 _LIGHT = """
 import json, sys, time
 time.sleep(float(sys.argv[1]))
@@ -46,7 +50,10 @@ for line in sys.stdin:
         info = {"name": "light", "version": "1"}
         send(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
     elif method == "tools/list":
-        send(number, {"tools": [{"name": "noop", "inputSchema": {"type": "object"}}]})
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+        send(number, {"tools": [{"name": "noop", "inputSchema": schema}]})
+    elif method == "tools/call":
+        send(number, {"content": [{"type": "text", "text": message["params"]["arguments"]["text"]}]})
     elif number is not None:
         error = {"code": -32601, "message": "no such method"}
         print(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}), flush=True)
@@ -89,6 +96,7 @@ def figures() -> Iterator[Figure]:
         served.write_text(_OURS)
         yield from client(usual)
         yield from connecting(light)
+        yield from soak(light)
         one, base, ratio = alternating(
             lambda: asyncio.run(_sdk_calls(served)), lambda: asyncio.run(_sdk_calls(bare)), rounds=_ROUNDS
         )
@@ -128,6 +136,44 @@ def client(script: Path) -> Iterator[Figure]:
         tools.close()
 
 
+def soak(script: Path) -> Iterator[Figure]:
+    """Calls to a server that is killed every 500: each is answered once, and nothing is left behind."""
+    registry = ToolRegistry()
+    runtime = Runtime(registry, gate=ApprovalGate())
+    tools = McpTools([_server("bench", script, "0")], registry)
+    tools.start(60)
+
+    async def calls(count: int) -> list[Any]:
+        work = [runtime.ahandle("mcp__bench__noop", {"text": str(number)}) for number in range(count)]
+        return [json.loads(str(each)) for each in await asyncio.gather(*work)]
+
+    before, answered, lost, wrong = len(os.listdir("/proc/self/fd")), 0, 0, 0
+    try:
+        for number in range(_SOAK_CALLS // _SOAK_ROUND):
+            answers = asyncio.run(_with_kill(tools, calls(_SOAK_ROUND), kill=number % _KILL_EVERY == _KILL_EVERY - 1))
+            answered += len(answers)
+            for index, answer in enumerate(answers):
+                lost += answer.get("lost") is True
+                wrong += answer.get("lost") is not True and answer.get("content") != str(index)
+        asyncio.run(calls(1))
+        left = len(os.listdir("/proc/self/fd")) - before
+    finally:
+        tools.close()
+    wrong += _SOAK_CALLS - answered + max(0, left - 5)
+    told = f"{answered:,} answered, {lost:,} of them lost"
+    yield Figure("  soak: calls without one answer, files left open", str(wrong), told, float(wrong), 0.0, "")
+
+
+async def _with_kill(tools: McpTools, work: Coroutine[Any, Any, Any], *, kill: bool) -> Any:
+    task = asyncio.ensure_future(work)
+    if kill:
+        await asyncio.sleep(0.005)  # in the middle of the calls
+        pid = tools.connections.status()["bench"].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+    return await task
+
+
 def connecting(script: Path) -> Iterator[Figure]:
     """Servers that wait before they answer, as those do that load something or are far away. (Twenty that compute while
     they start would share two cores, whoever connects to them.)"""
@@ -146,9 +192,8 @@ def connecting(script: Path) -> Iterator[Figure]:
 
 
 def _server(name: str, script: Path, *args: str) -> Server:
-    settings = McpServerConfig(
-        command=sys.executable, args=("-S", str(script), *args) if args else (str(script),), connect_timeout=120
-    )
+    light = ("-S",) if args else ()
+    settings = McpServerConfig(command=sys.executable, args=(*light, str(script), *args), connect_timeout=120)
     return Server(name, settings, "bench")
 
 
