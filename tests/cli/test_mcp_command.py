@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..mcp_servers.guarded import Authority, guarded
+from ..mcp_servers.serving import listening, serving
+
 SERVERS = Path(__file__).parents[1] / "mcp_servers"
 PLAIN = (sys.executable, str(SERVERS / "plain.py"))
 
@@ -31,6 +34,32 @@ def test_servers_are_listed_shown_and_removed(cli: Any) -> None:
     assert cli("mcp", "remove", "far").code == 0
     assert cli("mcp", "list", "--json").json == []
     assert cli("mcp", "remove", "far").code == 2
+
+
+def test_a_login_is_made_kept_and_forgotten(cli: Any) -> None:
+    authority, bound = Authority(), listening()
+    base = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    browser = cli.cwd / "browser"
+    browser.write_text(
+        f"#!{sys.executable} -S\nimport sys, urllib.request\nurllib.request.urlopen(sys.argv[1]).read()\n"
+    )
+    browser.chmod(0o755)
+    with serving(guarded(authority, base, "/mcp").streamable_http_app(), bound):
+        cli("mcp", "add", "far", f"{base}/mcp")
+        assert "handrail mcp login far" in cli("mcp", "test", "far").err
+        ran = cli("mcp", "login", "far", BROWSER=f"{browser} %s &")
+        assert ran.code == 0, ran.err
+        assert "Log in at this page: " in ran.err
+        assert cli("call", "mcp__far__secret").json == {"content": "the secret"}
+        assert "is forgotten" in cli("mcp", "logout", "far").out
+        assert "handrail mcp login far" in cli("mcp", "test", "far").err
+
+
+def test_the_tools_of_a_server_that_is_named_are_waited_for(cli: Any) -> None:
+    slow = "import runpy, sys, time; time.sleep(2.5); sys.argv.pop(0); runpy.run_path(sys.argv[0])"
+    cli("mcp", "add", "slow", "--", sys.executable, "-c", slow, str(SERVERS / "hostile.py"), "good")
+    listed = cli("tools", "--toolset", "slow", "--json")
+    assert [tool["name"] for tool in listed.json] == ["mcp__slow__go"], listed.err
 
 
 def test_a_name_that_cannot_be_one_is_refused(cli: Any) -> None:

@@ -30,6 +30,18 @@ class Mailbox:
             if loop is not None:
                 loop.call_soon_threadsafe(self._take)
 
+    def post_soon(self, function: Callable[[], object]) -> None:
+        """The same from a running loop that has more to post in this turn: the other is woken when the turn is over."""
+        self._posted.append(function)
+        if not self._is_awake:
+            self._is_awake = True
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def _wake(self) -> None:
+        loop = self._loop()
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._take)
+
     def _take(self) -> None:
         self._is_awake = False  # first: what is posted from now on wakes it again
         while self._posted:
@@ -76,7 +88,7 @@ class Hop(Generic[T]):
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         back = mailbox_of(loop)
-        self._begin(lambda: back.post(lambda: None if done.done() else done.set_result(None)))
+        self._begin(lambda: back.post_soon(lambda: None if done.done() else done.set_result(None)))
         try:
             await done
         except asyncio.CancelledError:
@@ -112,10 +124,7 @@ class Hop(Generic[T]):
         else:
             error = task.exception()
             self._outcome = (None, error) if error is not None else (task.result(), None)
-        try:
-            self._ready()
-        except RuntimeError:  # the loop that waited is closed
-            return
+        self._ready()
 
     def _result(self) -> T:
         value, error = self._outcome
