@@ -1,3 +1,4 @@
+# ruff: noqa: A005  a table of the bench, that nothing imports as `code`
 """Figures of `execute_code`: how soon a script runs, and what one call of a tool costs it."""
 
 from __future__ import annotations

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from .async_bridge import run_async
 from .config import load_config
+from .config.cache import remember, remembered
 from .config.paths import config_path, state_dir
 from .mcp_client.project import project_file
 from .plugins.handing import ApprovalHooks, OutputHooks, chosen_approver, hand_environments, take_environments_back
 from .plugins.manager import hooks
 from .plugins.sources import find_plugins
+from .runtime.deferral import room
 from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
 from .tools.discovery import Discovered, builtin_tools
@@ -25,8 +27,9 @@ from .toolsets import Toolsets
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
+    from .config import Config
     from .plugins.loading import Plugins
-    from .protocols import Action, Approver
+    from .protocols import Action, Approver, Person
     from .runtime.concurrency import Batches
     from .runtime.schemas import Format
     from .tools.approval.gate import ApprovalGate
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
 
 CONFIG_HOOKS = "config.yaml"
+USES_FILE = "tool-uses.json"
+MOST_USES = 10_000
 
 
 class Handrail:
@@ -72,8 +77,10 @@ class Handrail:
             processes=self.processes,
             gate=_LateGate(self),
             approver=self._absent(),
+            person=_far_person(config),
         )
         self._definitions = Definitions(registry, self._toolsets)
+        self._definitions.uses = _uses_before()
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = self._find_mcp_servers()
@@ -92,6 +99,10 @@ class Handrail:
         """What the configuration offers a model: the sets that are enabled (None: all), and those that are disabled."""
         tools = self.config.tools
         return None if tools.enabled_toolsets is None else list(tools.enabled_toolsets), list(tools.disabled_toolsets)
+
+    def room_for_tools(self, context_tokens: int | None = None) -> int:
+        """The characters that the definitions of tools may have."""
+        return room(context_tokens or self.config.model.context_tokens, self.config.tools.max_context_share)
 
     def _find_mcp_servers(self) -> McpTools | None:
         """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
@@ -147,6 +158,7 @@ class Handrail:
         if self.mcp is not None:
             registry.late = None
             self.mcp.close()
+        _remember_uses(self.runtime.uses)
         self.processes.close()
         self.environments.close_all()
         if self.plugins is not None:
@@ -171,6 +183,20 @@ class Handrail:
         return Batches(self.runtime)
 
 
+def _uses_before() -> dict[str, int]:
+    return {name: count for name, count in remembered(USES_FILE).items() if isinstance(count, int)}
+
+
+def _remember_uses(uses: Mapping[str, int]) -> None:
+    if not uses:
+        return
+    known = _uses_before()
+    total = {name: known.get(name, 0) + uses.get(name, 0) for name in {*known, *uses}}
+    if sum(total.values()) > MOST_USES:  # what was used long ago counts ever less
+        total = {name: count // 2 for name, count in total.items() if count > 1}
+    remember(USES_FILE, total)
+
+
 class _LateGate:
     """Loads the gate when the first action comes to it: most starts see none."""
 
@@ -179,6 +205,15 @@ class _LateGate:
 
     def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
         return self._here.gate.review(actions, context)
+
+
+def _far_person(config: Config) -> Person | None:
+    """Who is asked where nobody is at the terminal."""
+    if not config.messages.person:
+        return None
+    from .tools.messages.person import FarPerson
+
+    return FarPerson(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
 
 
 _default: Handrail | None = None
@@ -225,13 +260,24 @@ def get_tool_definitions(
     quiet_mode: bool = False,
     *,
     format: Format = "openai",  # noqa: A002  what it is
+    context_tokens: int | None = None,
 ) -> list[JsonDict]:
-    """The tools that a model may be shown now. Neither list given: what the configuration says, or else everything."""
+    """The tools that a model may be shown now. Neither list given: what the configuration says, or else everything.
+
+    `context_tokens` is how much the model can read at once, if it is another one than the configuration names: when the
+    tools would take too large a share of it, those that are rarely used are left out, and found with `tool_search`.
+    """
     here = default()
     enabled, disabled = here.chosen_toolsets()
     enabled_toolsets = enabled if enabled_toolsets is None else enabled_toolsets
     disabled_toolsets = disabled if disabled_toolsets is None else disabled_toolsets
-    return here.definitions.list(enabled_toolsets, disabled_toolsets, quiet=quiet_mode, format=format)
+    return here.definitions.list(
+        enabled_toolsets,
+        disabled_toolsets,
+        quiet=quiet_mode,
+        format=format,
+        max_chars=here.room_for_tools(context_tokens),
+    )
 
 
 def handle_function_call(

@@ -232,17 +232,20 @@ class Toolbox(Protocol):
     def names(self) -> frozenset[str]: ...
 
     def entries(self) -> Sequence[ToolEntry]:
-        """The same, with all that is known of them, sorted by name."""
+        """Those that can be used now, with all that is known of them, sorted by name."""
 
     def call(self, name: str, arguments: Any, *, cancel: CancelToken | None = None, number: int = 0) -> Outcome:
         """Run one call for whoever made the call that this belongs to. `number` tells several of them apart."""
+
+    def acall(self, name: str, arguments: Any) -> Awaitable[Outcome]:
+        """The same for async tools."""
 
 
 class Person(Protocol):
     """Someone who can be asked a question."""
 
-    def ask(self, question: str, choices: Sequence[str]) -> str | None:
-        """Their answer; None when they are not there or do not answer."""
+    def ask(self, question: str, choices: Sequence[str]) -> str | Awaitable[str | None] | None:
+        """Their answer; None when they are not there or do not answer. An `async def` holds no thread, and can be cancelled."""
 
 
 class ModelReply(NamedTuple):

@@ -26,9 +26,7 @@ def suspicion_of(text: str) -> str:
 
 def unseen_in(text: str) -> str:
     """The same for characters that cannot be seen alone."""
-    if text.isascii() and text.isprintable():
-        return ""
-    unseen = sorted({character for character in text if _is_unseen(character)})
+    unseen = sorted(filter(_is_unseen, set(text)))
     return "has invisible characters: " + " ".join(f"U+{ord(each):04X}" for each in unseen[:5]) if unseen else ""
 
 

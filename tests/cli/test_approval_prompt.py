@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import wait_until
+from tests.tmux import Tmux, need_tmux
 
 from .conftest import Cli
 
@@ -171,56 +168,10 @@ class TestNobodyThere:
         assert "denied by cli" in json.loads(out)["error"]
 
 
-class Tmux:
-    """A tmux of its own, with one window that runs a shell."""
-
-    def __init__(self, cli: Cli, socket: Path) -> None:
-        self._socket = str(socket)
-        environment = [word for name, value in cli.env.items() for word in ("-e", f"{name}={value}")]
-        self._tmux(
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "-x",
-            "90",
-            "-y",
-            "40",
-            *environment,
-            "-c",
-            str(cli.cwd),
-            "bash --norc",
-        )
-
-    def _tmux(self, *arguments: str) -> str:
-        command = ["tmux", "-S", self._socket, *arguments]
-        env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "screen"}
-        return subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60).stdout
-
-    def type(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
-
-    def screen(self) -> str:
-        return self._tmux("capture-pane", "-p")
-
-    def wait_for(self, text: str) -> str:
-        wait_until(
-            lambda: text in self.screen(), timeout=60, otherwise=lambda: f"never showed {text!r}: {self.screen()}"
-        )
-        return self.screen()
-
-    def end(self) -> None:
-        with contextlib.suppress(subprocess.CalledProcessError):
-            self._tmux("kill-server")
-
-
 @pytest.fixture
 def tmux(with_tools: Cli, tmp_path: Path) -> Iterator[Tmux]:
-    if shutil.which("tmux") is None:
-        if os.environ.get("CI"):
-            pytest.fail("tmux is not installed; scripts/services/install.sh installs it")
-        pytest.skip("needs tmux; install it with your package manager")
-    window = Tmux(with_tools, tmp_path / "tmux")
+    need_tmux()
+    window = Tmux(tmp_path / "tmux", cwd=with_tools.cwd, env=with_tools.env)
     yield window
     window.end()
 

@@ -26,6 +26,12 @@ def _id(entry: ToolEntry) -> str:
 every_tool = pytest.mark.parametrize("tool", TOOLS, ids=_id)
 
 
+@pytest.fixture(autouse=True)
+def _everything_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contract holds whatever is configured and installed here."""
+    monkeypatch.setattr(registry.availability, "unavailable", lambda tools: {})
+
+
 def _call(tool: ToolEntry, arguments: Any) -> dict[str, Any]:
     result = handle_function_call(tool.name, arguments)
     assert isinstance(result, str)
@@ -89,7 +95,10 @@ def test_whatever_it_is_given_the_answer_is_json(tool: ToolEntry, arguments: obj
 def test_every_provider_gets_a_definition_that_it_takes(tool: ToolEntry, provider: Any) -> None:
     definitions = {
         (definition.get("function") or definition)["name"]: definition.get("function") or definition
-        for definition in get_tool_definitions(format=provider)
+        for definition in (
+            *get_tool_definitions(format=provider),
+            *get_tool_definitions(format=provider, context_tokens=1),  # with what is there only when there is no room
+        )
     }
     definition = definitions[tool.name]
     parameters = next(

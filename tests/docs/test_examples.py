@@ -16,8 +16,14 @@ EXAMPLES = {
     "typed_tool.py": '"be": 2',
     "hooks.py": "secrets stay unread",
     "agent_loop.py": "['a.txt', 'b.txt', 'c.txt']",
+    "agent.py": "You wanted to buy milk.",
     "hermes_style_tool.py": "WEATHER_API_KEY is not set",
     "own_backend.py": "it conforms",
+    "read_the_web.py": "A handrail is held while climbing them.",
+    "drive_a_browser.py": 'heading "Hello Ada"',
+    "code_calls_tools.py": "8 visits in 2 cities",
+    "send_message.py": "the service got: Build - It is green.",
+    "images_and_speech.py": "How many bars? 1568 1045 data:image/jpeg",
 }
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 

@@ -17,16 +17,16 @@ _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 def require(*programs: str, packages: str, modules: tuple[str, ...] = ()) -> None:
     """`packages` are those of Debian and Ubuntu, or the command that installs them."""
     if sys.platform != "linux":
-        _absent("Linux", "these services are made of its namespaces")
+        absent("Linux", "these services are made of its namespaces")
     if os.geteuid() != 0:
-        _absent("root", "run the tests as root, or in a container in which you are")
+        absent("root", "run the tests as root, or in a container in which you are")
     if not _has_namespaces():
-        _absent("namespaces", "allow `unshare --mount --pid` (CAP_SYS_ADMIN)")
+        absent("namespaces", "allow `unshare --mount --pid` (CAP_SYS_ADMIN)")
     path = f"{os.environ.get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}"
     missing = [program for program in programs if shutil.which(program, path=path) is None]
     missing += [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
-        _absent(", ".join(missing), packages if " " in packages else f"apt-get install {packages}")
+        absent(", ".join(missing), packages if " " in packages else f"apt-get install {packages}")
 
 
 @functools.cache
@@ -37,7 +37,7 @@ def _has_namespaces() -> bool:
     )
 
 
-def _absent(what: str, cure: str) -> None:
+def absent(what: str, cure: str) -> None:
     reason = f"needs {what}: {cure}"
     if os.environ.get("CI"):
         pytest.fail(f"{reason} (in CI nothing may be missing)", pytrace=False)

@@ -91,7 +91,6 @@ class Agent:
             Conversation(store, info),
             Calling(
                 handrail,
-                store,
                 info.id,
                 state=self,
                 toolsets=(toolsets, without),
@@ -142,12 +141,14 @@ class Agent:
         said = text if isinstance(text, str) else "[not text]"
         if first and self.depth == 0 and not self.loop.conversation.info.title:
             self.store.rename(self.session_id, said.strip().partition("\n")[0][:80])
-        added = await asyncio.to_thread(self._added_by_hooks, said, first)
+        hooked = self.handrail.runtime.hooks.active
+        added = await asyncio.to_thread(self._added_by_hooks, said, first) if hooked else ""
         with self.telemetry.turn(self.session_id, agent=self.label or _NAME):
             whole = f"{text}\n\n{added}" if added and isinstance(text, str) else text
             ended = await self.loop.arun(whole, self._listener)
-        told = {"session_id": self.session_id, "platform": self.platform}
-        await asyncio.to_thread(self.hook, "on_session_end", reason=ended.end.value, **told)
+        if hooked:
+            told = {"session_id": self.session_id, "platform": self.platform}
+            await asyncio.to_thread(self.hook, "on_session_end", reason=ended.end.value, **told)
         return ended
 
     async def compact(self) -> bool:
@@ -185,10 +186,7 @@ class Agent:
             self.handrail.runtime.hooks.invoke(name, **payload)
 
     def _added_by_hooks(self, said: str, first: bool) -> str:
-        hooks = self.handrail.runtime.hooks
-        if not hooks.active:
-            return ""
-        found = hooks.invoke(
+        found = self.handrail.runtime.hooks.invoke(
             "pre_llm_call",
             session_id=self.session_id,
             model=self.models[0].name,

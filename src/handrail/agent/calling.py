@@ -1,15 +1,14 @@
-"""Run the calls of one answer: those that this agent may make, told as they run, written down, watched for circles."""
+"""Run the calls of one answer: those that this agent may make, told as they run, watched for circles."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import StoreError, UnknownTool
+from ..errors import UnknownTool
 from ..runtime.calls import tool_message
 from ..store.sessions import StoredCall
 from ..suggest import did_you_mean
@@ -22,7 +21,6 @@ from .telemetry import TOOL_ARGUMENTS, TOOL_RESULT, Telemetry
 if TYPE_CHECKING:
     from ..model_tools import Handrail
     from ..protocols import AgentState
-    from ..store.sessions import SessionStore
 
 Listener = Callable[[Event], object]
 Run = Callable[..., Awaitable[list[JsonDict]]]
@@ -35,7 +33,6 @@ class Calling:
     def __init__(
         self,
         handrail: Handrail,
-        store: SessionStore,
         session: str,
         *,
         state: AgentState,
@@ -43,15 +40,16 @@ class Calling:
         telemetry: Telemetry,
         play: Run | None = None,
     ) -> None:
-        self._handrail, self._store, self._session, self._state = handrail, store, session, state
+        self._handrail, self._session, self._state = handrail, session, state
         self.toolsets, self.telemetry = toolsets, telemetry
         self._play = play
         self._guard = LoopGuard()
 
-    def tools(self) -> list[JsonDict]:
-        """What the model is shown now."""
+    def tools(self, context_tokens: int) -> list[JsonDict]:
+        """What a model with so large a window is shown now."""
         enabled, disabled = self.toolsets
-        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai")
+        room = self._handrail.room_for_tools(context_tokens)
+        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
 
     def _names(self) -> frozenset[str]:
         """What the model may call: also from code, and what it has to search for."""
@@ -61,8 +59,10 @@ class Calling:
     def start_turn(self) -> None:
         self._guard = LoopGuard()
 
-    async def run(self, calls: Sequence[JsonDict], stop: CancelToken, listener: Listener) -> list[JsonDict]:
-        """The tool messages, in the calls' order."""
+    async def run(
+        self, calls: Sequence[JsonDict], stop: CancelToken, listener: Listener
+    ) -> tuple[list[JsonDict], list[StoredCall]]:
+        """The tool messages, in the calls' order, and what each call took."""
         told = _Told(self, calls, listener)
         answers = self._refused(calls)
         allowed = [call for call in calls if call["id"] not in answers]
@@ -70,7 +70,8 @@ class Calling:
             answers |= {message["tool_call_id"]: message for message in await self._run(allowed, stop, told)}
         for call_id, message in answers.items():
             told.done(call_id, message["content"])  # of what was refused, or given up: the others have been told
-        return [self._guarded(call["function"], answers[call["id"]], stop, listener) for call in calls]
+        guarded = [self._guarded(call["function"], answers[call["id"]], stop, listener) for call in calls]
+        return guarded, told.ended
 
     async def _run(self, calls: list[JsonDict], stop: CancelToken, told: _Told) -> list[JsonDict]:
         loop = asyncio.get_running_loop()
@@ -124,20 +125,16 @@ class Calling:
         listener(Notice(f"{function['name']} has failed {times} times with the same arguments"))
         return with_warning(result, times)
 
-    def note(self, call: StoredCall) -> None:
-        with contextlib.suppress(StoreError):  # the message that follows meets the same, and says so
-            self._store.add_call(self._session, call)
-
     def emoji(self, tool: str) -> str:
         return self._handrail.runtime.registry.get_emoji(tool)
 
 
 class _Told:
-    """The calls of one answer while they run: each start and end is told, and each end is written down."""
+    """The calls of one answer while they run: each start and end is told, and what each took is kept."""
 
     def __init__(self, calling: Calling, calls: Sequence[JsonDict], listener: Listener) -> None:
         self.listener = listener
-        self._calling = calling
+        self.ended: list[StoredCall] = []
         self._functions = {call["id"]: call["function"] for call in calls}
         start = calling.telemetry.tool
         self._spans = {call_id: start(each["name"], call_id) for call_id, each in self._functions.items()}
@@ -155,7 +152,7 @@ class _Told:
         seconds = time.time() - self._began
         kind = str(failure.get("error_type", "tool_failed")) if failure else ""
         arguments = arguments_of(function)
-        self._calling.note(StoredCall(function["name"], call_id, arguments, self._began, seconds, kind))
+        self.ended.append(StoredCall(function["name"], call_id, arguments, self._began, seconds, kind))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
         self.listener(ToolEnded(call_id, function["name"], outcome if isinstance(outcome, str) else "", kind, seconds))
 

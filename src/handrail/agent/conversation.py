@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ..errors import CallCancelled
-from ..store.sessions import SessionInfo, SessionStore, StoredModelCall
+from ..store.sessions import SessionInfo, SessionStore, StoredCall, StoredModelCall
 from ..tools.outcome import error_outcome
 from ..types import JsonDict
 
@@ -29,9 +29,11 @@ class Conversation:
     def __len__(self) -> int:
         return len(self.messages)
 
-    def add(self, messages: Iterable[JsonDict], *, asked: StoredModelCall | None = None) -> None:
+    def add(
+        self, messages: Iterable[JsonDict], *, asked: StoredModelCall | None = None, calls: Iterable[StoredCall] = ()
+    ) -> None:
         made = list(messages)
-        self._ids += self._store.append(self.info.id, made, asked=asked)
+        self._ids += self._store.append(self.info.id, made, asked=asked, calls=calls)
         for message in made:
             self._note(message)
 

@@ -101,7 +101,7 @@ class Loop:
             over = turn.over()
             if over is not None:
                 return turn.ended(over, f"the budget for {over.value} is used up")
-            tools = self.calling.tools()
+            tools = self.calling.tools(min(model.context_tokens for model in self.asking.models))
             message, answer = await self._answer(turn, tools, listener)
             if is_empty(message):
                 empty += 1
@@ -115,7 +115,8 @@ class Loop:
                 listener(Notice("the answer reached the longest that the model may write"))
             if not message.get("tool_calls"):
                 return turn.ended(End.ANSWERED)
-            self.conversation.add(await self.calling.run(message["tool_calls"], self._stop, listener))
+            results, calls = await self.calling.run(message["tool_calls"], self._stop, listener)
+            self.conversation.add(results, calls=calls)
             if self._stop.cancelled:
                 raise Interrupted
             self._tell_news(first=False)

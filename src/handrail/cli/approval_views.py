@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..store.approvals import StoredRequest
     from ..store.decisions import DecisionRecord
     from ..store.grants import StoredGrant
+    from ..tools.approval.simulation import Simulation
     from ..types import JsonDict
-    from .simulation import Simulation
 
 _SHORT_TEXT = 200
 

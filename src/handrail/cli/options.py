@@ -70,3 +70,13 @@ Yolo = Annotated[
         "--yolo", help="Ask nobody about dangerous actions. What can never run, and your deny list, still hold."
     ),
 ]
+Model = Annotated[
+    str | None, typer.Option("--model", "-m", metavar="NAME", help="The model to ask, instead of the configured one.")
+]
+Continue = Annotated[
+    bool, typer.Option("--continue", "-c", help="Go on with the session that was used last in this folder.")
+]
+Resume = Annotated[
+    str | None,
+    typer.Option("--resume", "-r", metavar="ID", help="Go on with this session; the beginning of its id is enough."),
+]

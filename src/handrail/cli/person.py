@@ -5,12 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .output import colours, notes_held, paint, visible
 
+if TYPE_CHECKING:
+    from ..tools.approval.approvers.terminal import Hold
+
 
 class TerminalPerson:
-    """Questions on stderr, answers from stdin. An empty line asks again; the end of input (Ctrl-D) is no answer."""
+    """Questions on stderr, answers from stdin. An empty line asks again; the end of input (Ctrl-D) is no answer.
+
+    `hold` keeps other lines away while a question stands there.
+    """
+
+    def __init__(self, hold: Hold = notes_held) -> None:
+        self._hold = hold
 
     def ask(self, question: str, choices: Sequence[str]) -> str | None:
         from ..tools.approval.approvers.terminal import turns
@@ -18,12 +28,14 @@ class TerminalPerson:
         turn = turns.take()  # one question at a time, whoever asks
         try:
             turn.result()
-            with notes_held():
+            with self._hold():
                 return self._asked(question, choices)
         finally:
             turns.leave(turn)
 
     def _asked(self, question: str, choices: Sequence[str]) -> str | None:
+        from ..tools.messages.person import chosen
+
         painted = colours(sys.stderr)
         sys.stderr.write(paint(f"? {visible(question)}", "bold", on=painted) + "\n")
         for number, choice in enumerate(choices, 1):
@@ -37,13 +49,7 @@ class TerminalPerson:
                 sys.stderr.write("\n")
                 return None
             if line.strip():
-                return _chosen(line.strip(), choices)
-
-
-def _chosen(answer: str, choices: Sequence[str]) -> str:
-    if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(choices):
-        return choices[int(answer) - 1]
-    return answer
+                return chosen(line, choices)
 
 
 def _read_line() -> str | None:

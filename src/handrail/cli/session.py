@@ -5,24 +5,32 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from .output import notes_held
+
 if TYPE_CHECKING:
     from ..model_tools import Handrail
+    from ..tools.approval.approvers.terminal import Hold
     from ..types import Progress
 
 
-def open_runtime(*, yolo: bool = False) -> Handrail:
-    """`yolo` asks nobody. Raises ConfigError when the configuration cannot be used."""
+def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
+    """`yolo` asks nobody, and allows; without `asks` nobody is asked either, and what would need it is denied.
+
+    `hold` keeps other lines away from a question. Raises ConfigError when the configuration cannot be used.
+    """
     from ..model_tools import default
     from .person import TerminalPerson
 
     log_as_notes()
     here = default()
-    # Someone is there who sees the question and can answer it.
-    here.runtime.person = TerminalPerson() if sys.stdin.isatty() and sys.stderr.isatty() else None
+    if not asks:
+        here.runtime.person = None
+    elif sys.stdin.isatty() and sys.stderr.isatty():  # someone is there who sees the question and can answer it
+        here.runtime.person = TerminalPerson(hold)
     if yolo:
         here.gate.settings.lift_asking()
-    else:
-        _ask_at_terminal(here)
+    elif asks:
+        _ask_at_terminal(here, hold)
     return here
 
 
@@ -33,14 +41,13 @@ def close_runtime() -> None:
         model_tools.reset()
 
 
-def _ask_at_terminal(here: Handrail) -> None:
+def _ask_at_terminal(here: Handrail, hold: Hold) -> None:
     from ..tools.approval.approvers import ChainApprover, TerminalApprover
     from ..tools.approval.approvers.terminal import is_there
-    from .output import notes_held
 
     if not is_there():
         return
-    at_terminal, otherwise = TerminalApprover(hold=notes_held), here.runtime.approver
+    at_terminal, otherwise = TerminalApprover(hold=hold), here.runtime.approver
     here.runtime.approver = at_terminal if otherwise is None else ChainApprover(at_terminal, otherwise)
 
 

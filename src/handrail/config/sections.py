@@ -29,6 +29,13 @@ class ToolsConfig:
     on_collision: Literal["refuse", "replace"] = option(
         "refuse", "What happens when a second toolset registers a tool's name: keep the first, or let the later win."
     )
+    max_context_share: float = option(
+        0.1,
+        "Share of the model's context that the definitions of tools may take, from 0 to 1. What is rarely used is left out "
+        "of a longer list, and found with tool_search.",
+        minimum=0,
+        maximum=1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

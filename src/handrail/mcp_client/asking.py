@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..async_bridge import run_async
 from ..errors import HandrailError
 from ..protocols import Answer, ApprovalRequest, Decision
 from ..safe_text import safe_error
@@ -117,6 +118,8 @@ def _filled(schema: JsonDict, message: str, context: ToolContext) -> JsonDict | 
     content: JsonDict = {}
     for name, field in fields.items():
         said = "" if context.person is None else context.person.ask(*_question(name, field, message))
+        if said is not None and not isinstance(said, str):
+            said = run_async(said)
         if said is None:
             return None
         if not said:

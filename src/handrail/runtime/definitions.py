@@ -7,11 +7,12 @@ import logging
 import marshal
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import mentions
+from .deferral import SEARCH_TOOL, SEARCH_TOOLSET, fitting, invitation
 from .schemas import Format, writer
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class _Selection(NamedTuple):
     checked: tuple[ToolEntry, ...]
     dynamic: tuple[ToolEntry, ...]
     others: frozenset[str]
+    searchers: tuple[ToolEntry, ...]  # what finds the tools that a list has no room for
 
 
 class Definitions:
@@ -43,6 +45,8 @@ class Definitions:
         self._selections: OrderedDict[tuple[Any, ...], _Selection] = OrderedDict()
         self._listings: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._lock = threading.Lock()
+        # How often each tool was used before now. A list that changes while it is used would cost the model its cache.
+        self.uses: Mapping[str, int] = {}
 
     def list(
         self,
@@ -51,8 +55,12 @@ class Definitions:
         *,
         quiet: bool = False,
         format: Format = "openai",  # noqa: A002  what it is
+        max_chars: int | None = None,
     ) -> list[JsonDict]:
-        """Raises UnknownToolset."""
+        """`max_chars`: if they would be longer than that, what is rarely used is left out, to be searched for.
+
+        Raises UnknownToolset.
+        """
         chosen = (self._registry.generation, None if enabled is None else tuple(enabled), tuple(disabled or ()))
         selection = self._selection(chosen)
         missing = self._registry.availability.unavailable(selection.checked)
@@ -60,37 +68,46 @@ class Definitions:
             _say(missing)
         listed = frozenset(entry.name for entry in selection.entries) - missing.keys() if selection.dynamic else None
         overrides = {e.name: e.fields_now(listed or frozenset()) for e in selection.dynamic if e.name not in missing}
-        key = (chosen, format, frozenset(missing), marshal.dumps(overrides) if overrides else b"")
+        key = (chosen, format, frozenset(missing), marshal.dumps(overrides) if overrides else b"", max_chars)
         with _no_collecting():
             frozen = self._listings.get(key)
             if frozen is not None:
                 return cast("list[JsonDict]", marshal.loads(frozen))  # our own bytes
             definitions = _build(selection, missing, overrides, format)
+            if max_chars is not None:
+                definitions = _shortened(selection, missing, definitions, format, (max_chars, self.uses))
             self._keep(self._listings, key, marshal.dumps(definitions))
             return definitions
 
     def names(self, enabled: Iterable[str] | None = None, disabled: Iterable[str] | None = None) -> frozenset[str]:
-        """The names of all that `list` gives, and of what it left out to be searched for. Raises UnknownToolset."""
+        """The names of all that was chosen, in the list or not: what a model may call. Raises UnknownToolset."""
         selection = self._selection(
             (self._registry.generation, None if enabled is None else tuple(enabled), tuple(disabled or ()))
         )
-        missing = self._registry.availability.unavailable(selection.checked)
-        return frozenset(entry.name for entry in selection.entries) - missing.keys()
+        return frozenset(entry.name for entry in (*selection.entries, *selection.searchers))
 
     def _selection(self, chosen: tuple[int, tuple[str, ...] | None, tuple[str, ...]]) -> _Selection:
         known = self._selections.get(chosen)
         if known is not None:
             return known
-        names = self._toolsets.select(chosen[1], chosen[2])
-        found = self._registry.get_entries(names)
+        chosen_names = self._toolsets.select(chosen[1], chosen[2])
+        searchers = self._searchers(chosen[2])
+        names = {*chosen_names, *(entry.name for entry in searchers)}
+        found = tuple([e for e in self._registry.get_entries(chosen_names) if e.toolset != SEARCH_TOOLSET])
         selection = _Selection(
             found,
             tuple([entry for entry in found if entry.check_fn is not None]),
             tuple([entry for entry in found if entry.dynamic_schema_overrides is not None]),
             frozenset(self._registry.get_names_ever_used().difference(names)),
+            searchers,
         )
         self._keep(self._selections, chosen, selection)
         return selection
+
+    def _searchers(self, disabled: tuple[str, ...]) -> tuple[ToolEntry, ...]:
+        """They are there whatever was chosen, unless somebody does not want them."""
+        names = self._toolsets.select([SEARCH_TOOLSET], disabled)
+        return self._registry.get_entries(names)
 
     def _keep(self, cache: OrderedDict[tuple[Any, ...], Any], key: tuple[Any, ...], value: Any) -> None:
         with self._lock:
@@ -144,6 +161,29 @@ def _build(
             texts = mentions.without(description, absent), mentions.without(parameters, absent)
             definitions[position] = definition(entry.name, *texts, entry.read_only)
     return definitions
+
+
+def _shortened(
+    selection: _Selection,
+    missing: dict[str, Unavailable],
+    definitions: list[JsonDict],
+    format: Format,  # noqa: A002
+    bounds: tuple[int, Mapping[str, int]],
+) -> list[JsonDict]:
+    """The list without what is rarely used, and with what finds that."""
+    entries = [entry for entry in selection.entries if entry.name not in missing]
+    kept = fitting(entries, definitions, max_chars=bounds[0], uses=bounds[1]) if selection.searchers else None
+    if kept is None:
+        return definitions
+    deferred = [entry for entry in entries if entry.name not in kept]
+    fields: dict[str, JsonDict] = {
+        entry.name: {"description": invitation(entry.description, deferred)}
+        for entry in selection.searchers
+        if entry.name == SEARCH_TOOL
+    }
+    searchers = _build(selection._replace(entries=selection.searchers), {}, fields, format)
+    listed = [each for each, entry in zip(definitions, entries, strict=True) if entry.name in kept]
+    return [*listed, *searchers]
 
 
 def _say(missing: dict[str, Unavailable]) -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..async_bridge import is_being_cancelled, is_cancellation, run_async
 from ..config import Config
-from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, UnknownTool
+from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError
 from ..plugins.manager import HookManager
 from ..safe_text import safe_error
 from ..tools.outcome import Outcome, error_outcome, failure_outcome, to_outcome, tool_error
-from ..tools.registry import ToolEntry, ToolRegistry
+from ..tools.registry import ToolEntry, ToolRegistry, unknown_tool
 from ..types import CancelToken, ProgressListener, ToolContext
 from .arguments import prepare
 from .results import fit
@@ -108,8 +108,9 @@ class Runtime:
         self.gate = gate
         self.environments = environments
         self.processes = processes
-        # What a model is given when nobody says what: by default everything that can be used.
-        self.given_by_default: Callable[[], frozenset[str]] = self._usable
+        # What a model is given when nobody says what: by default everything.
+        self.given_by_default: Callable[[], frozenset[str]] = lambda: frozenset(registry.get_all_tool_names())
+        self.uses: dict[str, int] = {}  # how often each tool was called, but for those of the short way
         self._max_argument_chars = self.config.calls.max_argument_chars
         self._plans: dict[str, Plan] = {}
 
@@ -181,9 +182,10 @@ class Runtime:
         prepared = Prepared(call)
         try:
             if call.enabled_tools is not None and call.name not in call.enabled_tools:
-                raise UnknownTool(f"{call.name} is not among the tools that you were given")
+                raise unknown_tool(call.name, call.enabled_tools)
             at_once = self.registry.known_at_once(call.name)
             prepared.entry = yield Step(lambda: self.registry.lookup(call.name), in_caller=at_once)
+            self.uses[call.name] = self.uses.get(call.name, 0) + 1
             prepared.arguments = prepare(prepared.entry.contract, call.arguments, max_chars=self._max_argument_chars)
             if prepared.entry.needs_agent and call.agent is None:
                 raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
@@ -326,9 +328,6 @@ class Runtime:
             processes=self.processes,
             tools=CallersTools(self, call),
         )
-
-    def _usable(self) -> frozenset[str]:
-        return frozenset(self.registry.check_tool_availability()[0])
 
     def _ask_gate(self, prepared: Prepared, entry: ToolEntry) -> Callable[[], Any]:
         context = self.context(prepared.call, prepared.call.cancel or CancelToken())

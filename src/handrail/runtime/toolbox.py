@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from ..tools.outcome import Outcome
     from ..tools.registry import ToolEntry
-    from ..types import CancelToken
+    from ..types import CancelToken, JsonDict
     from .dispatch import Call, Runtime
 
 
@@ -27,19 +27,29 @@ class CallersTools:
         return self._names
 
     def entries(self) -> Sequence[ToolEntry]:
-        return self._runtime.registry.get_entries(sorted(self.names()))
+        registry = self._runtime.registry
+        entries = registry.get_entries(sorted(self.names()))
+        missing = registry.availability.unavailable(entries)
+        return [entry for entry in entries if entry.name not in missing]
 
     def call(self, name: str, arguments: Any, *, cancel: CancelToken | None = None, number: int = 0) -> Outcome:
         outer = self._call
-        return self._runtime.handle(
-            name,
-            arguments,
-            outer.task_id,
-            outer.user_task,
-            outer.session_id,
-            tool_call_id=f"{outer.tool_call_id}.{number}" if number else outer.tool_call_id,
-            cancel=cancel or outer.cancel,
-            on_progress=outer.on_progress,
-            agent=outer.agent,
-            enabled_tools=self.names(),
-        )
+        call_id = f"{outer.tool_call_id}.{number}" if number else outer.tool_call_id
+        more = {**self._more(), "tool_call_id": call_id, "cancel": cancel or outer.cancel}
+        return self._runtime.handle(name, arguments, outer.task_id, outer.user_task, outer.session_id, **more)
+
+    async def acall(self, name: str, arguments: Any) -> Outcome:
+        outer = self._call
+        who = (outer.task_id, outer.user_task, outer.session_id)
+        return await self._runtime.ahandle(name, arguments, *who, **self._more())
+
+    def _more(self) -> JsonDict:
+        """Everything else of the outer call that holds for the inner one."""
+        outer = self._call
+        return {
+            "tool_call_id": outer.tool_call_id,
+            "cancel": outer.cancel,
+            "on_progress": outer.on_progress,
+            "agent": outer.agent,
+            "enabled_tools": self.names(),
+        }

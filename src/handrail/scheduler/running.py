@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..config import state_dir
 from ..errors import HandrailError, ToolFailed
 from ..store.jobs import Job, RunState
 from ..tools.outcome import error_of
@@ -43,7 +42,8 @@ class Runner:
     def __init__(self, here: Handrail, *, run_prompt: RunPrompt | None = None) -> None:
         self._here = here
         self._run_prompt = run_prompt or self._by_agent
-        self._never = () if here.config.schedule.jobs_may_schedule else (SCHEDULING,)
+        may_schedule = here.config.schedule.jobs_may_schedule
+        self._never = (*here.config.tools.disabled_toolsets, *(() if may_schedule else (SCHEDULING,)))
         here.runtime.approver = here.runtime.person = None
         here.gate.settings.leave_unattended()
 
@@ -88,38 +88,23 @@ class Runner:
         return self._run_prompt(job, self._toolsets(job), self._never, cancel)
 
     def _by_agent(self, job: Job, toolsets: tuple[str, ...], without: tuple[str, ...], cancel: CancelToken) -> str:
-        from ..agent.agent import Agent
-        from ..agent.budgets import Budgets
         from ..agent.events import End
-        from ..agent.models.resolve import build
-        from ..store.sessions import SessionStore
+        from ..agent.opening import open_agent
 
-        config = self._here.config
-        models = build(config.model, name=job.work.model or None)
-        store = SessionStore(state_dir() / "sessions.db")
-        try:
-            agent = Agent(
-                self._here,
-                models,
-                store=store,
-                toolsets=toolsets,
-                without=without,
-                budgets=Budgets(model_calls=config.model.max_model_calls),
-                platform="cron",
-                cwd=job.work.cwd or None,
-            )
-            if job.work.cwd:
-                self._here.environments.override(agent.session_id, {"cwd": job.work.cwd})
+        work = job.work
+        with open_agent(
+            self._here,
+            model=work.model or None,
+            toolsets=toolsets,
+            without=without,
+            platform="cron",
+            cwd=work.cwd or None,
+        ) as agent:
             forget = cancel.on_cancel(lambda: agent.interrupt(cancel.reason))
             try:
-                ended = agent.run(job.work.prompt)
+                ended = agent.run(work.prompt)
             finally:
                 forget()
-                agent.close()
-                self._here.environments.close(agent.session_id)
-                self._here.environments.clear_overrides(agent.session_id)
-        finally:
-            store.close()
         if ended.end is not End.ANSWERED and not cancel.cancelled:
             raise ToolFailed(ended.reason or f"the agent stopped: {ended.end.value}")
         return ended.answer
@@ -131,7 +116,7 @@ class Runner:
             return ended._replace(delivered=f"not sent to {target}: the tool {_SEND} is not there")
         text = ended.output if ended.state is RunState.OK else f"[{ended.state.value}] {ended.error}\n{ended.output}"
         cut = text[:_MAX_DELIVERED_CHARS] + ("…" if len(text) > _MAX_DELIVERED_CHARS else "")
-        message = f"{job.name}:\n{cut.strip() or '(nothing)'}"
-        outcome = self._here.runtime.handle(_SEND, {"target": target, "message": message}, f"cron-{job.id}")
+        message = {"target": target, "subject": job.name, "message": cut.strip() or "(nothing)"}
+        outcome = self._here.runtime.handle(_SEND, message, f"cron-{job.id}")
         failure = error_of(outcome)
         return ended._replace(delivered=f"not sent to {target}: {failure['error']}" if failure else f"sent to {target}")

@@ -168,10 +168,12 @@ class SessionStore:
         messages: Iterable[JsonDict],
         *,
         asked: StoredModelCall | None = None,
+        calls: Iterable[StoredCall] = (),
         instead_of: Iterable[int] = (),
         copies: int = 0,
     ) -> list[int]:
-        """Add messages, and what the model's call took that gave them. Returns their numbers. All of it is done or nothing.
+        """Add messages, and what the model's call, or the tools' calls, took that gave them. Returns their numbers. All of
+        it is done or nothing.
 
         `instead_of` takes others out of the conversation at the same moment; the last `copies` messages are some of those.
         """
@@ -194,6 +196,10 @@ class SessionStore:
                     "error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (session_id, *asked),
                 )
+            connection.executemany(
+                "INSERT INTO calls (session, call_id, tool, arguments, at, seconds, error_type) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(session_id, c.call_id, c.tool, json.dumps(c.arguments, ensure_ascii=False), *c[3:]) for c in calls],
+            )
             tokens_in, tokens_out, cost = (
                 (asked.input_tokens, asked.output_tokens, asked.cost) if asked else (0, 0, None)
             )
@@ -229,13 +235,6 @@ class SessionStore:
             _hide(connection, session_id, ids)
 
     # Calls
-
-    def add_call(self, session_id: str, call: StoredCall) -> None:
-        with self._database.transaction() as connection:
-            connection.execute(
-                "INSERT INTO calls (session, call_id, tool, arguments, at, seconds, error_type) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (session_id, call.call_id, call.tool, json.dumps(call.arguments, ensure_ascii=False), *call[3:]),
-            )
 
     def calls(self, session_id: str) -> list[StoredCall]:
         rows = self._database.rows(

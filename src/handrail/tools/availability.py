@@ -157,6 +157,11 @@ class Availability:
             answer.set_result(verdict)
 
 
+def first_lack(*reasons: Unavailable | None) -> Unavailable | None:
+    """The first thing that is missing, for checks of several. (`or` would pass it over: what is unavailable is falsy.)"""
+    return next((reason for reason in reasons if reason is not None), None)
+
+
 def _answer(check: CheckFn) -> object:
     try:
         verdict = check()

@@ -16,17 +16,19 @@ _SECONDS = 120.0
 _REF: JsonDict = {"type": "string", "description": "Which element, by its ref in the snapshot: e12."}
 
 
-async def _answer(context: ToolContext | None, work: Work) -> str:
+async def _answer(context: ToolContext | None, work: Work, *, start: bool = False) -> str:
     from .browser.door import use
     from .web.untrusted import NOTE
 
-    return tool_result({"note": NOTE, **(await use(context, work))})
+    return tool_result({"note": NOTE, **(await use(context, work, start=start))})
 
 
 async def browser_navigate(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from .browser import actions
 
-    return await _answer(context, lambda session: actions.navigate(session, args["url"]))
+    if context is not None:
+        context.progress(f"opening {args['url'][:200]}")
+    return await _answer(context, lambda session: actions.navigate(session, args["url"]), start=True)
 
 
 async def browser_snapshot(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:

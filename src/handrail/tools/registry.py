@@ -295,11 +295,7 @@ class ToolRegistry:
             self.late(str(name))
             entry = self._tools.get(str(name))
         if entry is None:
-            name = str(name)[:100]
-            near = nearest(name, self._tools)
-            if near is None:
-                raise UnknownTool(f"Unknown tool: {name}")
-            raise UnknownTool(f"Unknown tool: {name}; did you mean {near}?", did_you_mean=near)
+            raise unknown_tool(name, self._tools)
         if entry.check_fn is not None:
             why = self.availability.why_not(entry)
             if why is not None:
@@ -391,6 +387,15 @@ class ToolRegistry:
             return True
         log.error("%s collide; the first stays (override=True replaces it)", both)
         return False
+
+
+def unknown_tool(name: object, known: Iterable[str]) -> UnknownTool:
+    """The error for a name that is not among those."""
+    name = str(name)[:100]
+    near = nearest(name, known)
+    if near is None:
+        return UnknownTool(f"Unknown tool: {name}")
+    return UnknownTool(f"Unknown tool: {name}; did you mean {near}?", did_you_mean=near)
 
 
 def _check_agent(entry: ToolEntry, context: Mapping[str, Any]) -> None:

@@ -52,6 +52,8 @@ def _check() -> object:
 def _fields() -> JsonDict:
     """The names that can be written to, for the model."""
     targets = sorted(load_config().messages.targets.items())
+    if not targets:
+        return {}
     named = ", ".join(f"{name} ({settings.get('kind')})" for name, settings in targets)
     return {"description": f"Send a message. Targets: {named}."}
 

@@ -47,6 +47,7 @@ async def _read(url: str, fetcher: Fetcher, extractor: Extractor, most: int) -> 
     """One page, or why it could not be read: the others are given all the same."""
     from ..errors import ToolError
     from ..safe_text import safe_error
+    from .web.untrusted import clean
 
     told: JsonDict = {"url": url}
     try:
@@ -55,19 +56,19 @@ async def _read(url: str, fetcher: Fetcher, extractor: Extractor, most: int) -> 
             told["final_url"] = page.url
         if page.status >= 400:
             told |= {"error": f"the server answered {page.status}", "error_type": "tool_failed"}
-        extract = await extractor.read(page)
+        title, text = (clean(part) for part in await extractor.read(page))
     except ToolError as error:
         return {"error": safe_error(str(error)), "error_type": error.error_type, **told}
-    if extract.title:
-        told["title"] = extract.title
-    told["content"] = extract.text[:most]
+    if title:
+        told["title"] = title
+    told["content"] = text[:most]
     more = [
-        f"{len(extract.text) - most} more characters" if len(extract.text) > most else "",
+        f"{len(text) - most} more characters" if len(text) > most else "",
         "the page is longer than what is read of one" if page.is_cut else "",
-        "" if extract.text else "it has no text without its scripts; a browser may show more",
+        "" if text else "it has no text without its scripts; a browser may show more",
     ]
     if any(more):
-        told["more"] = "; ".join(text for text in more if text)
+        told["more"] = "; ".join(part for part in more if part)
     return told
 
 

@@ -7,13 +7,13 @@ from ..types import JsonDict, ToolContext, Unavailable
 from .registry import registry, tool_result
 
 _HITS = 8
-_SNIPPET_CHARS = 600
+_FIELD_CHARS = 600
 
 
 async def web_search(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from .web.search import search
     from .web.settings import config_of
-    from .web.untrusted import NOTE
+    from .web.untrusted import NOTE, clean
 
     query = args["query"].strip()
     if not query:
@@ -24,8 +24,7 @@ async def web_search(args: JsonDict, *, context: ToolContext | None = None, **_:
         raise ToolUnavailable(f"web_search is unavailable: {found}", reason=found.reason, fix=found.fix)
     backend, hits = found
     shown = [
-        {name: value for name, value in hit._replace(snippet=hit.snippet[:_SNIPPET_CHARS])._asdict().items() if value}
-        for hit in hits[:limit]
+        {name: clean(value)[:_FIELD_CHARS] for name, value in hit._asdict().items() if value} for hit in hits[:limit]
     ]
     if not shown:
         return tool_result(results=[], backend=backend, hint="nothing was found; try fewer or other words")

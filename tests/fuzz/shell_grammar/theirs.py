@@ -28,7 +28,10 @@ def shfmt(source: str) -> Tree | None:
     ran = subprocess.run([_SHFMT, "-ln", "bash", "--to-json"], input=_bytes(source), capture_output=True)
     if ran.returncode:
         return None
-    return _script(json.loads(ran.stdout).get("Stmts", ()))
+    try:
+        return _script(json.loads(ran.stdout).get("Stmts", ()))
+    except KeyError as missing:  # an assignment without a name, which shfmt makes of some broken words
+        raise NotComparable from missing
 
 
 def bash(source: str) -> Tree | None:
@@ -202,7 +205,7 @@ def _part(part: Any, mode: str) -> list[Tree]:
         return _literal(part.get("Value", ""), mode)
     if kind == "SglQuoted":
         value = part.get("Value", "")
-        return [("quoted", decode_escapes(value) if part.get("Dollar") else value)]
+        return [("quoted", decode_escapes(value, dollar=True) if part.get("Dollar") else value)]
     if kind == "DblQuoted":
         return [("double", merged([inner for item in part.get("Parts") or () for inner in _part(item, "double")]))]
     if kind == "ParamExp":

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from handrail.tools.approval.shell.lexical import RESERVED
 
 from .ours import Tree, ours
 from .theirs import NotComparable, bash, shfmt
+
+# `<< -x` is printed as `<<-x`, which is another operator.
+_DASHED_DELIMITER = re.compile(r"<<(?:(?:[ \t]|\\\n)+['\"\\]?|['\"\\])-")
+
+
+# The words of `let` are not kept as words, so without the `;` before it there is nothing to compare.
+_UNLIKE_ITSELF = re.compile(r"\blet\b")
 
 
 class Outcome(enum.StrEnum):
@@ -42,7 +50,7 @@ def compare(text: str) -> Outcome:
     if _as_printed(mine) == _as_printed(real):
         return Outcome.SHFMT_REFUSES if other is None else Outcome.SAME if mine == other else Outcome.SHFMT_DIFFERS
     # After a here-document bash prints no `;`: what can be compared then is the words.
-    if _misprinted(mine):
+    if _misprinted(mine) or _DASHED_DELIMITER.search(text) or ("<<" in text and _UNLIKE_ITSELF.search(text)):
         return Outcome.BASH_DIFFERS if mine == other else Outcome.UNPRINTABLE
     same_words = "<<" in text and list(_words(mine)) == list(_words(real))
     return Outcome.BASH_DIFFERS if mine == other or same_words else Outcome.DIFFERENT
@@ -66,12 +74,32 @@ def _words(tree: Tree) -> Iterator[Tree]:
             yield from _words(part)
 
 
+def _joined(parts: Iterable[Tree]) -> Iterator[Tree]:
+    """Texts that follow one another, as one."""
+    text = ""
+    for part in parts:
+        if part[0] == "text":
+            text += part[1]
+            continue
+        if text:
+            yield ("text", text)
+        text = ""
+        yield part
+    if text:
+        yield ("text", text)
+
+
 def _as_printed(tree: Tree) -> Tree:
     """What stays the same when bash prints what it has read."""
     if not isinstance(tree, tuple):
         return tree
     tree = tuple(map(_as_printed, tree))
     kind = tree[0] if tree else None
+    if kind == "text" and len(tree) == 2:  # blanks in an index that is part of a word
+        return (kind, " ".join(re.split(r"[ \t\n]+", re.sub(r"[ \t]*;", ";", tree[1]))))
+    if kind == "$" and len(tree) > 2 and isinstance(tree[2], tuple):  # quotes of the kind $'..' are gone from an index
+        tree = (*tree[:2], tuple(("text", part[1]) if part[0] == "quoted" else part for part in tree[2]), *tree[3:])
+        tree = (*tree[:2], tuple(_joined(tree[2])), *tree[3:])
     if kind == "redirect" and tree[1] == "":
         tree = (kind, "0" if tree[2][0] == "<" else "1" if tree[2][0] == ">" else "", *tree[2:])
     if kind == "redirect" and tree[2] == "<>" and tree[1] in "01":  # printed as if the default were 1

@@ -102,6 +102,9 @@ def test_a_traceback_names_the_scripts_lines_and_nothing_of_ours(script: Script)
         ("import threading\nthreading.Thread(target=lambda: print('thread')).start()", 0, "thread\n"),
         ("print(input())", 1, None),
         ("def (", 1, None),
+        ("print('\0')", 1, None),
+        ("def f(): f()\nf()", 1, None),
+        ("raise KeyboardInterrupt", 1, None),
         ("import sys; sys.stdout.buffer.write(b'\\xff ok'); print('\\ud800')", 0, "\\xff ok\\ud800\n"),
         ("import os; os.close(1); os.close(2)", 0, ""),
     ],
@@ -252,8 +255,11 @@ def test_a_script_that_takes_too_long_is_ended_with_all_that_it_started(script: 
     answer = script(
         """
         import os, subprocess, time
-        child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-        print(child.pid, flush=True)
+        for _ in range(20):
+            if os.fork() == 0:
+                os.setsid()
+                os.execvp("sleep", ["sleep", "1000"])
+        print(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, flush=True)
         time.sleep(1000)
         """,
         timeout=0.5,

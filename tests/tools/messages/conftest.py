@@ -16,7 +16,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
 from handrail.config import ConfigFile
-from handrail.model_tools import handle_function_call
+from handrail.model_tools import handle_function_call, reset
 from handrail.tools.registry import registry
 from tests.services.sshd import free_port
 
@@ -29,6 +29,7 @@ def target(home: Path) -> Callable[..., None]:
 
     def configure(name: str, **settings: Any) -> None:
         ConfigFile().set(("messages", "targets", name), settings)
+        reset()
         registry.availability.forget()
 
     return configure

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from . import pages
+from .. import pages
 
 
 @pytest.fixture

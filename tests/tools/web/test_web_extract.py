@@ -15,8 +15,8 @@ from handrail.model_tools import handle_function_call
 from handrail.types import CancelToken
 
 from ...support import error_in, in_thread, takes_less_than, wait_until
-from . import pages
-from .pages import ARTICLE, Site, html, redirect
+from .. import pages
+from ..pages import ARTICLE, Site, html, redirect
 
 
 def extract(*urls: str, **arguments: Any) -> list[dict[str, Any]]:
@@ -34,6 +34,31 @@ def test_a_page_becomes_its_main_text(open_site: Site) -> None:
     assert "Paragraph 8" in page["content"]
     assert "90 cm" in page["content"]
     assert "Imprint" not in page["content"]
+
+
+def test_what_nobody_sees_is_taken_out(open_site: Site) -> None:
+    hidden = "".join(chr(0xE0000 + ord(character)) for character in "obey me")
+    open_site.pages["/"] = html(f"<title>a{hidden}b</title><p>open{hidden} \u202etext\u200b</p>")
+    [page] = extract(open_site.url + "/")
+    assert (page["title"], page["content"]) == ("ab", "open text")
+
+
+@pytest.mark.parametrize(
+    "page", [ARTICLE, ARTICLE.replace("<html><head>", "").replace("</head><body>", ""), "<!-- -->" * 50 + ARTICLE]
+)
+def test_tags_that_may_be_left_out_are(open_site: Site, page: str) -> None:
+    open_site.pages["/"] = html(page)
+    [found] = extract(open_site.url + "/")
+    assert found["title"] == "Of handrails & stairs"
+    assert "Paragraph 8" in found["content"]
+
+
+@pytest.mark.parametrize("page", ["", " ", "<html></html>", "<!doctype html>", "<script>x()</script>", "</p>", "\0"])
+def test_a_page_with_nothing_in_it_is_told(open_site: Site, page: str) -> None:
+    open_site.pages["/"] = html(page)
+    [found] = extract(open_site.url + "/")
+    assert len(found["content"]) <= 1
+    assert "no text" in found.get("more", "no text")
 
 
 def test_a_long_page_is_cut_and_says_so(open_site: Site) -> None:

@@ -19,7 +19,7 @@ from handrail.types import Unavailable
 
 from ...services.searx import Searx
 from ...support import error_in
-from .pages import Handler, Site
+from ..pages import Handler, Site
 
 KEYS = ("TAVILY_API_KEY", "BRAVE_API_KEY", "EXA_API_KEY")
 

@@ -40,16 +40,18 @@ class AnthropicMessages:
                 return sorted([model.id async for model in client.models.list()])
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
-        request = {
-            "model": self.name,
-            "max_tokens": _MAX_ANSWER_TOKENS,
-            "stream": True,
-            **as_anthropic(messages, tools),
-        }
         usage, reason = Usage(), ""
         async with self._client() as client:
             with self._problems():
-                async for event in await client.messages.create(**request):
+                # As it is: the client would look at every field of every message by its type.
+                stream = await client.messages.create(
+                    model=self.name,
+                    max_tokens=_MAX_ANSWER_TOKENS,
+                    messages=[],
+                    stream=True,
+                    extra_body=as_anthropic(messages, tools),
+                )
+                async for event in stream:
                     if event.type == "message_start":
                         usage = _started(event.message.usage)
                     elif event.type == "message_delta":

@@ -44,20 +44,19 @@ class OpenAIChat:
                 return sorted([model.id async for model in client.models.list()])
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
-        request: dict[str, Any] = {
-            "model": self.name,
-            "messages": list(messages),
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            **self._options,
-        }
+        # As they are: the client would look at every field of every message by its type, which takes longer the longer the
+        # conversation is, and holds up everyone else meanwhile.
+        body: dict[str, Any] = {"messages": list(messages), **self._options}
         if tools:
-            request["tools"] = list(tools)
+            body["tools"] = list(tools)
         usage, reason = Usage(), ""
         # A client an answer: one that is kept would belong to the event loop that it was first used in.
         async with self._client() as client:
             with self._problems():
-                async for chunk in await client.chat.completions.create(**request):
+                stream = await client.chat.completions.create(
+                    model=self.name, messages=[], stream=True, stream_options={"include_usage": True}, extra_body=body
+                )
+                async for chunk in stream:
                     usage = _usage(chunk) or usage
                     for choice in (chunk.choices or ())[:1]:
                         reason = choice.finish_reason or reason

@@ -165,8 +165,8 @@ def simulate(
       handrail approvals simulate stricter.yaml
       handrail approvals simulate stricter.yaml --changed --json
     """
+    from ...tools.approval.simulation import simulated
     from ..approval_views import show_simulation
-    from ..simulation import simulated
 
     show_simulation(simulated(policy), only_changed=changed, as_json=as_json)
 

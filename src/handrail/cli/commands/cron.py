@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -58,9 +59,8 @@ def run(
     check_may_schedule()
     here = open_runtime()
     try:
-        with as_scheduler(), closing(open_jobs(here.config)) as jobs:
+        with as_scheduler(), closing(open_jobs(here.config)) as jobs, _stopped_by_signals() as stop:
             scheduler = Scheduler(jobs, Runner(here), here.config.schedule, on_event=_noted)
-            stop = _stop_on_signals()
             if once:
                 scheduler.run_once(stop)
             else:
@@ -248,13 +248,18 @@ def _noted(line: str) -> None:
     note(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
 
 
-def _stop_on_signals() -> CancelToken:
+@contextmanager
+def _stopped_by_signals() -> Iterator[CancelToken]:
     """Told to end, the scheduler ends what runs first."""
     import signal
 
     from ...types import CancelToken
 
     stop = CancelToken()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.cancel("the scheduler was stopped"))
-    return stop
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stop.cancel("the scheduler was stopped")) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

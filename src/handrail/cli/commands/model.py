@@ -120,9 +120,9 @@ def _of_provider(config: Config) -> list[dict[str, object]]:
     """Nothing when nothing is configured: a provider that nobody chose is no fault."""
     import os
 
-    from ...agent.models.keys import key_of
     from ...agent.models.resolve import connect, provider_of
     from ...async_bridge import run_async
+    from ...config.keys import key_of
 
     choice = provider_of(config.model)
     if not (choice.name or choice.base_url or key_of(choice.key_variable, os.environ)):

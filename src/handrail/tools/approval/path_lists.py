@@ -55,8 +55,15 @@ CREDENTIALS = tuple(
         "~/.gem/credentials ~/.terraformrc ~/.terraform.d/credentials* "
         "~/.mozilla/firefox/*/logins.json ~/.mozilla/firefox/*/key4.db ~/.mozilla/firefox/*/cookies.sqlite "
         "~/.thunderbird/*/logins.json "
-        "~/.config/google-chrome/*/Login?Data ~/.config/chromium/*/Login?Data "
-        "~/.config/google-chrome/*/Cookies ~/.config/BraveSoftware/*/Login?Data "
+        "~/.config/*/*/Login?Data ~/.config/*/*/Cookies ~/.config/*/*/*/Login?Data ~/.config/*/*/*/Cookies "
+        "/etc/wpa_supplicant/*.conf /etc/mysql/debian.cnf /etc/postfix/sasl_passwd* /etc/exim4/passwd.client "
+        "/etc/gitlab/gitlab-secrets.json /var/lib/jenkins/secrets/* /etc/openvpn/*.key /etc/ipsec.secrets "
+        "/var/lib/tor/*/*secret* /etc/cups/ssl/*.key "
+        "~/.msmtprc ~/.fetchmailrc ~/.purple/accounts.xml ~/.config/filezilla/*.xml ~/.composer/auth.json "
+        "~/.config/composer/auth.json ~/.config/stripe/config.toml ~/.config/ngrok/ngrok.yml ~/.config/netlify/config.json "
+        "~/.local/share/com.vercel.cli/auth.json ~/.config/github-copilot/* ~/.claude/.credentials.json ~/.codex/auth.json "
+        "~/.gemini/oauth_creds.json ~/.pulumi/credentials.json ~/.config/scw/config.yaml ~/.config/linode-cli "
+        "~/.vultr-cli.yaml ~/.wakatime.cfg ~/.config/op/config ~/.config/rbw/* ~/.local/share/kwalletd/* "
         "~/Library/Keychains ~/Library/Keychains/* ~/.local/share/keyrings ~/.local/share/keyrings/* "
         "~/.config/op/* ~/.config/Bitwarden*/* "
         "~/.config/doctl/config.yaml ~/.config/hcloud/cli.toml ~/.config/heroku/* ~/.fly/config.yml "
@@ -119,7 +126,7 @@ DATA_NAMES = tuple(
     ).split()
 )
 BLOCK_DEVICE = re.compile(
-    r"/dev/(?:[shv]d[a-zX*?\[{]|xvd|nvme|mmcblk|dm-|md\d|md/|loop|r?disk\d|disk/|mapper/|vg\w*/|sr\d|"
+    r"/dev/(?:fd\d|[shv]d[a-zX*?\[{]|xvd|nvme|mmcblk|dm-|md\d|md/|loop|r?disk\d|disk/|mapper/|vg\w*/|sr\d|"
     r"nbd|zd|zvol/|bcache|drbd|pmem|mtd|"
     r"mem$|kmem|port$|ada\d|da\d|root$|[*?]|s[*?]|sg\d|cciss/|rbd|\ue000)"
 )

@@ -78,10 +78,10 @@ class Settings:
         """Whether this process is itself something that an agent runs: then nobody here can say yes."""
         return is_inside()
 
-    def lift_asking(self) -> None:
-        """Ask nobody from now on: `--yolo`."""
+    def lift_asking(self, lifted: bool = True) -> None:
+        """Ask nobody from now on: `--yolo`. Or ask again."""
         with self._lock:
-            self._yolo = True
+            self._yolo = lifted
             self._read = self._read_anew(self._look(), self._read.config)
 
     def leave_unattended(self) -> None:

@@ -31,6 +31,7 @@ async def seen(session: Session, **more: Any) -> JsonDict:
     await session.downloads.wait()
     facts: JsonDict = {**more}
     if session.dialog is None and session.tabs:
+        await _stay_public(session)
         text = await session.act(snapshot.take(session))
         if text is not None:
             facts |= {"url": session.page.url, "title": await _title(session)}
@@ -39,11 +40,22 @@ async def seen(session: Session, **more: Any) -> JsonDict:
     return {**facts, **session.news()}
 
 
+async def _stay_public(session: Session) -> None:
+    """A browser on another machine follows redirects unasked; where one led to a private page, nothing of it is told."""
+    url = session.page.url
+    if not session.config.cdp_url or not url.startswith(("http:", "https:")):
+        return
+    try:
+        target = session.guard.check_url(url)
+        await session.guard.addresses(target.host, target.port)
+    except Denied:
+        await session.page.goto("about:blank")
+        raise
+
+
 async def navigate(session: Session, url: str) -> JsonDict:
     target = session.guard.check_url(url)
     await session.guard.addresses(target.host, target.port)  # an answer now, instead of an error page
-    if session.dialog is not None:  # whoever goes elsewhere has no answer to it
-        await session.answer(accept=False, text=None)
     page = await session.fresh_page()
     session.new_page_begins()
     session.last_snapshot = ""

@@ -10,15 +10,16 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
-from ...errors import CallCancelled, ToolFailed
+from ...errors import CallCancelled, ToolError, ToolFailed
 from ...types import JsonDict
 from .downloads import incoming
 from .proxy import GuardProxy
-from .session import Session
+from .session import NO_PAGE, Session
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Playwright
+    from playwright.async_api import Browser, BrowserContext, Playwright, ProxySettings, Route
 
     from ...config import Config
 
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CLOSE_SECONDS = 10.0
+_STEP_SECONDS = 5.0
 _LEAST_LOOK_SECONDS = 1.0
 _ARGUMENTS = (
     "--disable-gpu",
@@ -49,9 +51,17 @@ class Browsers:
         self._lock = threading.Lock()
         self._room: _Room | None = None
 
-    async def use(self, task_id: str, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do something with the task's session, in the browser's own loop. Cancelling the caller cancels the work."""
-        return await asyncio.wrap_future(self._opened().submit(task_id, work))
+    async def use(self, task_id: str, work: Callable[[Session], Awaitable[T]], *, start: bool = False) -> T:
+        """Do something with the task's session, in the browser's own loop. Cancelling the caller cancels the work.
+
+        `start`: open a session, and start the browser, where there is none.
+        """
+        room = self._room
+        if start:
+            room = self._opened()
+        elif room is None or room.is_over or task_id not in room.tasks:
+            raise ToolFailed(NO_PAGE)
+        return await asyncio.wrap_future(room.submit(task_id, work))
 
     def close_task(self, task_id: str) -> None:
         """Close the task's pages, if it has any."""
@@ -94,6 +104,11 @@ class _Room:
     def is_over(self) -> bool:
         return self._over.is_set() or not self.thread.is_alive()
 
+    @property
+    def tasks(self) -> list[str]:
+        """Those that have a session."""
+        return list(self._sessions)
+
     def submit(self, task_id: str, work: Callable[[Session], Awaitable[T]]) -> concurrent.futures.Future[T]:
         return asyncio.run_coroutine_threadsafe(self._with_session(task_id, work), self._loop)
 
@@ -129,11 +144,7 @@ class _Room:
                     await self._over.wait()
             except TimeoutError:
                 await self._end_idle(idle)
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                await self._shut()
-        except TimeoutError:
-            log.warning("the browser did not end in time; it ends with its driver")
+        await self._shut()
 
     async def _with_session(self, task_id: str, work: Callable[[Session], Awaitable[T]]) -> T:
         session = await self._session(task_id)
@@ -161,26 +172,28 @@ class _Room:
             self._sessions.clear()
             await self._start()
         assert self._browser is not None
-        # A browser of somebody else's: its own windows stay alone.
-        context = await self._browser.new_context(accept_downloads=True, service_workers="block")
-        if self._config.browser.cdp_url:
+        proxy: ProxySettings | None = None
+        is_far = self._config.browser.cdp_url and not _is_here(self._config.browser.cdp_url)
+        if self._config.browser.cdp_url and not is_far:
+            proxy = {"server": await self.proxy.address(), "bypass": "<-loopback>"}
+        # Somebody else's browser has windows of its own: they stay alone.
+        context = await self._browser.new_context(accept_downloads=True, service_workers="block", proxy=proxy)
+        if is_far:
             await context.route("**/*", self._judge)
         return context
 
-    async def _judge(self, route: object) -> None:
-        """For a browser that cannot be sent through the proxy."""
-        from ...errors import ToolError
-
-        request = route.request  # type: ignore[attr-defined]
+    async def _judge(self, route: Route) -> None:
+        """For a browser on another machine, which cannot be sent through the proxy."""
+        url = route.request.url
         try:
-            if request.url.startswith(("http:", "https:")):
-                target = self.guard.check_url(request.url)
+            if url.startswith(("http:", "https:")):
+                target = self.guard.check_url(url)
                 await self.guard.addresses(target.host, target.port)
         except ToolError as error:
-            self.proxy.refusals.append((target_host(request.url), error))
-            await route.abort("blockedbyclient")  # type: ignore[attr-defined]
+            self.proxy.refusals.append((target_host(url), error))
+            await route.abort("blockedbyclient")
             return
-        await route.continue_()  # type: ignore[attr-defined]
+        await route.continue_()
 
     async def _start(self) -> None:
         from playwright.async_api import Error, async_playwright
@@ -200,7 +213,7 @@ class _Room:
                 headless=config.headless,
                 chromium_sandbox=config.sandbox == "auto" and os.geteuid() != 0,
                 args=list(_ARGUMENTS),
-                proxy={"server": await self.proxy.start(), "bypass": "<-loopback>"},
+                proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
                 env=_environment(),
                 timeout=config.timeout * 1000,
@@ -225,18 +238,24 @@ class _Room:
             self._over.set()  # the next use starts another
 
     async def _shut(self) -> None:
-        for task_id in list(self._sessions):
-            await self._end_session(task_id)
-        if self._browser is not None:
-            await self._browser.close()
-        await self.proxy.close()
-        if self._playwright is not None:
-            await self._playwright.stop()
+        """Each step has its time: a page that hangs must not keep the browser from ending, nor that its driver."""
+        steps: list[Callable[[], Awaitable[object]]] = [session.close for session in self._sessions.values()]
+        steps += [one.close for one in (self._browser, self.proxy) if one is not None]
+        steps += [self._playwright.stop] if self._playwright is not None else []
+        for step in steps:
+            try:
+                async with asyncio.timeout(_STEP_SECONDS):
+                    await step()
+            except Exception as error:  # noqa: BLE001  whatever is wrong with it, the next step is the stronger one
+                log.warning("the browser does not end as it should: %s: %s", type(error).__name__, error)
+
+
+def _is_here(cdp_url: str) -> bool:
+    """Whether the browser runs on this machine, where it can reach the proxy."""
+    return target_host(cdp_url) in ("localhost", "127.0.0.1", "::1")
 
 
 def target_host(url: str) -> str:
-    from urllib.parse import urlsplit
-
     return urlsplit(url).hostname or ""
 
 

@@ -22,8 +22,8 @@ class Shot(NamedTuple):
     title: str
 
 
-async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T]]) -> T:
-    """Do something with the session of the call's task."""
+async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T]], *, start: bool = False) -> T:
+    """Do something with the session of the call's task; `start` opens one where there is none."""
     if context is None or context.environments is None:
         raise ToolFailed("this runtime keeps no tasks, so no browser either")
     from ..environments.task_settings import DEFAULT_TASK
@@ -31,7 +31,7 @@ async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T
 
     environments = context.environments
     browsers = environments.companion(Browsers, lambda: Browsers(environments.config))
-    return await browsers.use(context.task_id or DEFAULT_TASK, work)
+    return await browsers.use(context.task_id or DEFAULT_TASK, work, start=start)
 
 
 async def screenshot(context: ToolContext | None, *, full_page: bool = False) -> Shot:

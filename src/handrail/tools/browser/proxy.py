@@ -32,9 +32,10 @@ class GuardProxy:
         self._connections: set[asyncio.Task[None]] = set()
         self.refusals: deque[tuple[str, ToolError]] = deque(maxlen=50)
 
-    async def start(self) -> str:
-        """Its address."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_HEAD_BYTES)
+    async def address(self) -> str:
+        """Where it listens, from now on."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_HEAD_BYTES)
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def close(self) -> None:

@@ -22,13 +22,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NO_PAGE = "no page is open; browser_navigate opens one"
 _MOST_TABS = 12
 _MOST_MESSAGES = 200
 _MESSAGE_CHARS = 1_000
 # More than that, and they are dismissed unread: nobody asks a person so often.
 _MOST_DIALOGS = 5
+# In the page itself: a dialog that is never shown costs nothing.
+_FEW_DIALOGS = f"""(() => {{
+  let shown = 0;
+  for (const [name, nothing] of [['alert', undefined], ['confirm', false], ['prompt', null]]) {{
+    const real = window[name];
+    window[name] = (...given) => ++shown > {_MOST_DIALOGS} ? nothing : real.apply(window, given);
+  }}
+}})()"""
 _SETTLE_SECONDS = 1.5
+_ALIVE_SECONDS = 2.0
 _TICK_SECONDS = 0.02
+_NEVER_ENDING = ("eventsource", "websocket", "media", "ping")
 
 
 class Session:
@@ -48,12 +59,14 @@ class Session:
         self._dialog_opened = asyncio.Event()
         self._dialogs_seen = self._dialogs_dismissed = 0
         self._held: asyncio.Task[Any] | None = None
-        self._requests: set[Request] = set()
+        self._apart_tasks: set[asyncio.Future[Any]] = set()
+        self._requests: dict[Request, float] = {}
         context.set_default_timeout(self.config.timeout * 1000)
         context.on("page", self._on_page)
         context.on("close", self._on_close)
 
     async def open(self) -> None:
+        await self.context.add_init_script(_FEW_DIALOGS)
         await self.context.new_page()
 
     async def close(self) -> None:
@@ -77,7 +90,7 @@ class Session:
         """The tab that the tools act on."""
         if self._page is None or self._page.is_closed():
             if not self.tabs:
-                raise ToolFailed("no page is open; browser_navigate opens one")
+                raise ToolFailed(NO_PAGE)
             self._page = self.tabs[-1]
         return self._page
 
@@ -89,8 +102,17 @@ class Session:
         await self._page.bring_to_front()
 
     async def fresh_page(self) -> Page:
-        """The current tab, or a new one when none is open."""
-        return self.page if self.tabs else await self.context.new_page()
+        """The current tab, or a new one when none is open, or when what is in it hangs or asks something."""
+        if not self.tabs:
+            return await self.context.new_page()
+        page = self.page
+        if self.dialog is None and await _answers(page):
+            return page
+        self.dialog, self._held = None, None
+        self._dialog_opened.clear()
+        new = await self.context.new_page()
+        self._apart(page.close())
+        return new
 
     # Acting
 
@@ -101,7 +123,7 @@ class Session:
         opened = asyncio.ensure_future(self._dialog_opened.wait())
         try:
             # The work has a limit of its own; this is for a page that keeps even that from being held.
-            await asyncio.wait({task, opened}, timeout=self.config.timeout + 5, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, opened}, timeout=self.config.timeout + 3, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
             if not opened.done():
@@ -127,12 +149,14 @@ class Session:
         """Wait until the page has what it asked the server for, but not long."""
         end = time.monotonic() + _SETTLE_SECONDS
         # Requests come and go in between, so no single event says that the last one is done.
-        while self._requests and self.dialog is None and time.monotonic() < end:  # noqa: ASYNC110
+        while self.is_waiting_for_server and self.dialog is None and time.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(_TICK_SECONDS)
 
     @property
     def is_waiting_for_server(self) -> bool:
-        return bool(self._requests)
+        """Not for what never ends, such as a line that is kept open for news."""
+        now = time.monotonic()
+        return any(now - began < _SETTLE_SECONDS for began in self._requests.values())
 
     def new_page_begins(self) -> None:
         """What was counted for the page before counts no longer."""
@@ -194,29 +218,36 @@ class Session:
     def _on_page(self, page: Page) -> None:
         if len(self.tabs) > _MOST_TABS:
             self.notices.append(f"a new tab was closed at once: {_MOST_TABS} are open")
-            _apart(page.close())
+            self._apart(page.close())
             return
         page.on("dialog", self._on_dialog)
         page.on("console", self._on_console)
         page.on("pageerror", lambda error: self._note("error", str(error)))
         page.on("download", self.downloads.take)
         page.on("crash", lambda _: self.notices.append("the page crashed; open it again"))
-        page.on("request", self._requests.add)
-        page.on("requestfinished", self._requests.discard)
-        page.on("requestfailed", self._requests.discard)
+        page.on("request", self._on_request)
+        page.on("requestfinished", self._on_request_over)
+        page.on("requestfailed", self._on_request_over)
         self._page = page
+
+    def _on_request(self, request: Request) -> None:
+        if request.resource_type not in _NEVER_ENDING:
+            self._requests[request] = time.monotonic()
+
+    def _on_request_over(self, request: Request) -> None:
+        self._requests.pop(request, None)
 
     def _on_close(self, _: object) -> None:
         self.is_gone = True
 
     def _on_dialog(self, dialog: Dialog) -> None:
         if dialog.type == "beforeunload":
-            _apart(dialog.accept())
+            self._apart(dialog.accept())
             return
         self._dialogs_seen += 1
         if self.dialog is not None or self._dialogs_seen > _MOST_DIALOGS:
             self._dialogs_dismissed += 1
-            _apart(dialog.dismiss())
+            self._apart(dialog.dismiss())
             return
         self.dialog = dialog
         self._dialog_opened.set()
@@ -224,21 +255,29 @@ class Session:
     def _on_console(self, message: ConsoleMessage) -> None:
         self._note(message.type, message.text)
 
+    def _apart(self, work: Awaitable[Any]) -> None:
+        """Have it done, whatever becomes of it: the page may be gone meanwhile."""
+        task = asyncio.ensure_future(work)
+        self._apart_tasks.add(task)
+
+        def over(done: asyncio.Future[Any]) -> None:
+            self._apart_tasks.discard(done)
+            if not done.cancelled():
+                done.exception()
+
+        task.add_done_callback(over)
+
     def _note(self, kind: str, text: str) -> None:
         self.console.append({"type": kind, "text": text[:_MESSAGE_CHARS]})
 
 
-_apart_tasks: set[asyncio.Future[Any]] = set()
+async def _answers(page: Page) -> bool:
+    """Whether the page does anything any more. Where it hangs, it would not even go elsewhere."""
+    from playwright.async_api import Error
 
-
-def _apart(work: Awaitable[Any]) -> None:
-    """Have it done, whatever becomes of it: the page may be gone meanwhile."""
-    task = asyncio.ensure_future(work)
-    _apart_tasks.add(task)
-
-    def over(done: asyncio.Future[Any]) -> None:
-        _apart_tasks.discard(done)
-        if not done.cancelled():
-            done.exception()
-
-    task.add_done_callback(over)
+    try:
+        async with asyncio.timeout(_ALIVE_SECONDS):
+            await page.evaluate("1")
+    except (TimeoutError, Error):
+        return False
+    return True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ..web.untrusted import clean
+
 if TYPE_CHECKING:
     from .session import Session
 
@@ -26,7 +28,7 @@ async def take(session: Session, *, full: bool = False) -> str:
         if session.dialog is not None:
             return ""
         text = await session.page.aria_snapshot(mode="ai")
-    return shortened(text, full=full)
+    return shortened(clean(text), full=full)
 
 
 def shortened(text: str, *, full: bool) -> str:

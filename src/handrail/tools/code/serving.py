@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import deque
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +41,12 @@ class Ended(NamedTuple):
     calls: int
 
 
+class _Call(NamedTuple):
+    line: int
+    number: int
+    data: bytes
+
+
 class Serving:
     """One script. `allowed` are the tools that it may call."""
 
@@ -52,9 +59,11 @@ class Serving:
         self._allowed, self._limits = allowed, limits
         self._stop = CancelToken()
         self._calls = 0
-        self._under_way: set[Future[None]] = set()
         self._clock = _Clock(limits.seconds)
-        self._places = threading.Semaphore(_CALLS_AT_ONCE)
+        self._lock = threading.Lock()
+        self._waiting: deque[_Call] = deque()
+        self._workers: set[Future[None]] = set()
+        self._at_work = 0
 
     def run(self) -> Ended:
         """Until the script has ended, its time is over, or the call is cancelled. It may still run then."""
@@ -72,7 +81,9 @@ class Serving:
         finally:
             forget()
             self._stop.cancel("the script has ended")
-            wait(self._under_way, _LAST_CALLS_SECONDS)
+            with self._lock:
+                self._waiting.clear()
+            wait(self._workers, _LAST_CALLS_SECONDS)
         cancelled = self._context.cancel.cancelled
         return Ended(exit_code, exit_code is None and self._clock.is_over() and not cancelled, cancelled, self._calls)
 
@@ -84,18 +95,26 @@ class Serving:
         elif kind == b"C":
             self._calls += 1
             self._clock.pause()
-            call = pool.submit(self._answer, number, self._calls, data)
-            self._under_way.add(call)
-            call.add_done_callback(self._done)
+            with self._lock:
+                self._waiting.append(_Call(number, self._calls, data))
+                if self._at_work == _CALLS_AT_ONCE:
+                    return
+                self._at_work += 1
+            self._workers.add(worker := pool.submit(self._work))
+            worker.add_done_callback(self._workers.discard)
 
-    def _done(self, call: Future[None]) -> None:
-        self._clock.go_on()
-        self._under_way.discard(call)
-
-    def _answer(self, line: int, number: int, data: bytes) -> None:
-        with self._places:
-            outcome = self._outcome(number, data)
-        self._channel.send(b"R", line, (outcome if isinstance(outcome, str) else to_json(outcome)).encode())
+    def _work(self) -> None:
+        """Make the calls that wait, until none is left."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._at_work -= 1
+                    return
+                call = self._waiting.popleft()
+            outcome = self._outcome(call.number, call.data)
+            self._clock.go_on()
+            text = outcome if isinstance(outcome, str) else to_json(outcome)
+            self._channel.send(b"R", call.line, text.encode("utf-8", "replace"))
 
     def _outcome(self, number: int, data: bytes) -> Any:
         try:

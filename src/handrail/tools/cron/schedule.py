@@ -37,15 +37,15 @@ class Schedule(NamedTuple):
     zone: str
     expression: str = ""
     seconds: float = 0
-    at: float = 0
+    at: float | None = None
 
     @property
     def once(self) -> bool:
-        return bool(self.at)
+        return self.at is not None
 
     def next_after(self, after: float, *, since: float) -> float | None:
         """The first time after `after`; intervals are counted from `since`. None: never again."""
-        if self.at:
+        if self.at is not None:
             return self.at if self.at > after else None
         if self.seconds:
             passed = max(0, math.floor((after - since) / self.seconds))
@@ -67,9 +67,9 @@ def read_schedule(text: str, zone: str, *, now: float) -> Schedule:
         return Schedule(wanted, zone, seconds=seconds)
     later = re.fullmatch(rf"in {_AMOUNT}", wanted, re.IGNORECASE)
     if later:
-        return _once(now + min(_seconds(later), _LONGEST_SECONDS), zone, place)
+        return _once(math.ceil(now + min(_seconds(later), _LONGEST_SECONDS)), zone, place)
     if re.match(r"\d{4}-\d\d-\d\d", wanted):
-        return _once(_moment(wanted, place), zone, place)
+        return _at(wanted, zone, place)
     return _cron(wanted, zone, now)
 
 
@@ -120,11 +120,11 @@ def _seconds(amount: re.Match[str]) -> float:
     return int(amount[1]) * _UNITS[amount[2].lower()]
 
 
-def _moment(text: str, place: tzinfo) -> float:
+def _at(text: str, zone: str, place: tzinfo) -> Schedule:
     """A time of the zone's clocks, or with an offset of its own. One that the clocks skip is moved by what they skip."""
     try:
         found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=place)).timestamp()
+        return _once((found if found.tzinfo else found.replace(tzinfo=place)).timestamp(), zone, place)
     except (ValueError, OverflowError):
         raise InvalidArguments(f"{text!r} is no time; one looks like 2026-12-24T18:00") from None
 

@@ -6,12 +6,12 @@ import asyncio
 import posixpath
 from typing import TYPE_CHECKING
 
-from ...config import load_config
 from ...errors import ConfigError, InvalidArguments, ToolFailed
 from ...workers import pool
 from ..files.task import files_of, text_argument
 from ..files.whole import read_whole
 from ..outcome import tool_result
+from ..web.settings import config_of
 from .base import Attachment, Message
 from .targets import target_of
 
@@ -24,7 +24,7 @@ MAX_TEXT_CHARS = 100_000
 
 async def send(args: JsonDict, context: ToolContext | None) -> str:
     """The answer of the tool: where the message went, and what the service says of it."""
-    settings = load_config().messages
+    settings = config_of(context).messages
     name, text = text_argument(args, "target"), text_argument(args, "message")
     try:
         target = target_of(name, settings.targets)

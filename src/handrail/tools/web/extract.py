@@ -6,7 +6,7 @@ import asyncio
 import codecs
 import logging
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import CallTimeout, ToolFailed
 from ...workers import pool
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .fetch import Page
 
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
-_TITLE = re.compile(r"<title[^>]{0,200}>(.{0,500}?)</title", re.IGNORECASE | re.DOTALL)
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _TEXT_TYPES = ("application/json", "application/xml", "application/javascript", "application/yaml", "application/toml")
@@ -27,6 +26,8 @@ _DOCUMENTS = {
 }
 # Larger pages are mostly data, and their text is found in time that grows faster than they do.
 _LONGEST_HTML_CHARS = 3_000_000
+_TITLE_CHARS = 300
+_SHORT_CHARS = 200
 _AT_ONCE = 4
 _SECONDS = 30
 
@@ -123,17 +124,25 @@ def _from_html(html: str, url: str) -> Extract:
     # What is odd about a stranger's page is told in the result, not to whoever reads our log.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     html = html[:_LONGEST_HTML_CHARS]
-    title = _TITLE.search(html)
+    tree = _tree(html)
+    if tree is None:
+        return Extract("", "")
+    title = " ".join((tree.findtext(".//title") or "").split())[:_TITLE_CHARS]
     text = trafilatura.extract(
-        html, url=url, output_format="markdown", include_links=True, include_tables=True, include_comments=False
+        tree, url=url, output_format="markdown", include_links=True, include_tables=True, include_comments=False
     )
-    if not text or len(text) < 200:  # a list of links, an app's shell, a very short page: then all of its text
-        whole = trafilatura.html2txt(html)
-        text = whole if len(whole) > len(text or "") else text
-    return Extract(_unescaped(title.group(1)) if title else "", _BLANK_LINES.sub("\n\n", text or "").strip())
+    if not text or len(text) < _SHORT_CHARS:  # a list of links, an app's shell, a very short page: then all of its text
+        whole = trafilatura.html2txt(_tree(html))
+        text = whole if len(whole) > 2 * len(text or "") else text
+    return Extract(title, _BLANK_LINES.sub("\n\n", text or "").strip())
 
 
-def _unescaped(title: str) -> str:
-    from html import unescape
+def _tree(html: str) -> Any:
+    """As a browser would read it: most of the tags around a page may be left out. None for a page with nothing in it."""
+    from lxml import etree  # type: ignore[import-untyped]
+    from lxml.html import HTMLParser, document_fromstring  # type: ignore[import-untyped]
 
-    return " ".join(unescape(title).split())
+    try:
+        return document_fromstring(html.encode("utf-8", "replace"), parser=HTMLParser(encoding="utf-8"))
+    except (etree.ParserError, etree.XMLSyntaxError):
+        return None

@@ -52,17 +52,30 @@ def _what(request: ApprovalRequest) -> str:
     return f"{who}{visible(request.tool)} {_VERBS[request.kind]}{where}{on}:"
 
 
+_COVERED = {
+    Decision.ONCE: "this, and nothing else",
+    Decision.TASK: "the same kind in this task, for a while and a number of times",
+    Decision.SESSION: "the same kind until this session ends",
+    Decision.ALWAYS: "the same kind in every session; written to config.yaml",
+    Decision.DENY: "no; the model is told",
+}
+
+
+def covered_by(request: ApprovalRequest, decision: Decision) -> str:
+    """What an answer means, and what else it would allow."""
+    kinds = _kinds(request)
+    lasts = decision not in (Decision.ONCE, Decision.DENY)
+    return f"{_COVERED[decision]}: {visible(kinds)}" if lasts and kinds else _COVERED[decision]
+
+
+def _kinds(request: ApprovalRequest) -> str:
+    return "; ".join(dict.fromkeys(concern.covers for concern in request.concerns if concern.covers))
+
+
 def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[str]:
-    covered = "; ".join(dict.fromkeys(concern.covers for concern in request.concerns if concern.covers))
-    said = {
-        Decision.ONCE: "this, and nothing else",
-        Decision.TASK: "the same kind in this task, for a while and a number of times",
-        Decision.SESSION: "the same kind until this session ends",
-        Decision.ALWAYS: "the same kind in every session; written to config.yaml",
-        Decision.DENY: "no; the model is told",
-    }
+    covered = _kinds(request)
     for decision in request.offers:
-        yield f"  {_paint(f'{decision.value:8}', 'key', on=painted)} {said[decision]}"
+        yield f"  {_paint(f'{decision.value:8}', 'key', on=painted)} {_COVERED[decision]}"
     if covered and len(request.offers) > 2:
         yield from _wrapped(f"The same kind is: {visible(covered)}", width, indent="           ")
     left = max(0, round(request.expires_at - time.time()))

@@ -46,18 +46,20 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
 
 
 def _inside(tokens: Sequence[Token], place: int, *, parenthesised: bool) -> Iterator[Token]:
-    """The tokens of one argument list; brackets of lists inside it do not count."""
-    depth = 0
+    """The tokens of one argument list; brackets of lists inside it do not count, objects (`{..}`) are left out."""
+    depth = objects = 0
     for token in itertools.islice(tokens, place, place + _MOST_TOKENS + 100):
         if token.kind == "sign" and token.text in "([{":
             depth += token.text != "["
+            objects += token.text == "{"
         elif token.kind == "sign" and token.text in ")]}":
             if token.text != "]" and depth == 0:
                 return
             depth -= token.text != "]"
+            objects -= token.text == "}"
         elif token.text == ";" or (token.kind == "end" and depth == 0 and not parenthesised):
             return
-        else:
+        elif not objects:
             yield token
 
 

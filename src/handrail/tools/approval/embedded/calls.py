@@ -19,7 +19,7 @@ _NETWORK = re.compile(
 )
 _SHELL_PATH = re.compile(
     r"/bin/(?:ba|z|da|k|a)?sh|\bsh -i|cmd\.exe|\bbash -i|powershell|"
-    r"(?:exec|spawn|system|popen)\w*\W+['\"](?:ba|z|da)?sh\b|`(?:ba|z|da)?sh\b"
+    r"(?:exec|spawn|system|popen|proc_open)\w*\W+['\"](?:ba|z|da)?sh\b|`(?:ba|z|da)?sh\b"
 )
 _LOOPS = re.compile(r"\b(?:while|loop|for|redo|until|forever|setInterval)\b")
 _FETCHES = re.compile(
@@ -30,11 +30,12 @@ _PRIVATE = re.compile(
     r"process\.env\b(?!\.)|\bENV\.(?:to_h|to_a|inspect|map)|%ENV|\$_ENV|getenv\(\s*\)|/\.ssh/|/\.aws/|/etc/(?:shadow|passwd)|\.env['\"]|id_rsa"
 )
 _SENDS = re.compile(
-    r"(?i)\b(?:fetch|axios|https?\.request|Net::HTTP|curl_exec|LWP|HTTP::Tiny|post|request|sendBeacon|https?['\"]?\)?\.get)\b"
+    r"(?i)\b(?:fetch|axios|https?\.request|Net::HTTP|curl_exec|LWP|HTTP::Tiny|post|request|sendBeacon|https?['\"]?\)?\.get)\b|file_get_contents\(\s*['\"]https?:"
 )
 _MAPS_UNLINK = re.compile(
-    r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
+    r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|\bunlink\s*(?:$|[;}]|if\b|unless\b|for\b)|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
 )
+_EVALUATES_LATER = re.compile(r"\b(?:then|map|forEach|on)\s*\((?:\s*['\"]\w+['\"]\s*,)?\s*(?:eval|Function)\s*\)")
 _LISTS = re.compile(
     r"\b(?:glob|readdir\w*|entries|children|opendir|scandir|list\.files|forEach|each|map|walk)\b|Dir\[|<\*"
 )
@@ -87,6 +88,8 @@ def judge(host: Host, text: str) -> None:
         host.find("proc.fork_bomb")
     if _PRIVATE.search(text) and _SENDS.search(text):
         host.find("exfil.send")
+    if _EVALUATES_LATER.search(text) and _FETCHES.search(text):
+        host.find("rce.download_to_shell")
     if _MAPS_UNLINK.search(text):
         host.find("code.delete")
     for place, token in enumerate(found):

@@ -161,7 +161,7 @@ class _Reader:
             self.host.find("exfil.send")
 
     def _sends(self, node: ast.Call, name: str) -> bool:
-        carries = bool(node.keywords) or len(node.args) > 1 or _PRIVATE.search(ast.dump(node)) is not None
+        carries = bool(node.keywords) or len(node.args) > 1 or _PRIVATE.search(ast.unparse(node)) is not None
         return carries and not name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
 
     def _method(self, name: str, node: ast.Call, args: list[Any]) -> None:
@@ -169,6 +169,8 @@ class _Reader:
             self.host.run(*name.split(".")[1:2], *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
             return
         last = name.rpartition(".")[2]
+        if last in ("send", "sendall", "sendto") and "socket" in self.modules and _PRIVATE.search(ast.unparse(node)):
+            self.host.find("exfil.send")
         base = fold(node.func.value, self.constants) if isinstance(node.func, ast.Attribute) else None
         if last in _METHODS_DELETE:
             if isinstance(base, str):

@@ -10,7 +10,7 @@ from . import targets
 from .command import Command
 
 _WIPED = frozenset(("root", "home-root", "system-root"))
-_PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device"))
+_PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device", *_WIPED))
 _FAR = frozenset(("home", "system", "outside", "root", "unknown"))
 # Tests of find that choose only some of the files.
 _NARROWING = frozenset(
@@ -21,7 +21,7 @@ _NARROWING = frozenset(
 )
 _MODE = re.compile(rf"0?[0-7]{{1,5}}|[-ugoa,+=rwxXst]*[+=-][rwxXstugo,+=-]*|{UNKNOWN}")
 _OPTION_CLUSTER = re.compile(r"-[RvcfhHLPn]+")
-_DELETES_ALL = re.compile(r"(?:1,\$|/\^?(?:\.\*)?\$?/)?\s*d;?")
+_DELETES_ALL = re.compile(r"(?:1,\$|/\.\*/)?\s*d;?")
 _WINDOWS_ROOT = re.compile(r"(?i)[a-z]:(?:[\\/]\*?|[\\/](?:users|windows|program ?files|winnt)(?:[\\/].*)?)?\*?")
 
 

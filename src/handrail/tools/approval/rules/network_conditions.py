@@ -17,15 +17,15 @@ _KNOWN_INDEX = re.compile(
     r"|https?://(?:localhost|127\.0\.0\.1)(?:[:/]|$)"
 )
 _INDEX_OPTION = re.compile(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
-_NAMES_FILE = re.compile(r"[./]\w")
+_STORE_COMMAND = re.compile(
+    r"(?im)(?:^|\\n)\s*(?:flushall|flushdb|flush_all|shutdown|config set|debug segfault|slaveof|kill)\b"
+)
 _METHODS = ("-X", "--request", "--method")
 _DELETING_URL = re.compile(
     r"(?i)_delete_by_query|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|"
     r"$)|/_shutdown|/actuator/(?:shutdown|restart)|query=\W*(?:drop|truncate|delete)\b"
 )
-_SECRET_WORDS = re.compile(
-    r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN .*(?:KEY|PRIVATE)"
-)
+_SECRET_WORDS = re.compile(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN ")
 _LOGIN_OPTIONS = frozenset(
     "-H --header -u --user -U --proxy-user --oauth2-bearer -b --cookie --pass -a --auth --password --http-password "
     "--ftp-password --proxy-password -K --config".split()
@@ -95,7 +95,6 @@ def downloaded(command: Command, _: str) -> bool:
     return any(
         (content := command.file(operand)) is not None and Taint.NETWORK in content.taints
         for operand in command.operands
-        if _NAMES_FILE.search(operand)
     )
 
 
@@ -168,12 +167,12 @@ def sends_secret(command: Command, _: str) -> bool:
         return any(arg in ("gist", "s_client") for arg in command.args)
     if any(Taint.CREDENTIAL in arg.taints for arg in command.args) and name not in ("ssh", "git"):
         return not _credential_is_header(command)
-    if (
-        name in _SCRIPTED
-        and command.stdin is not None
-        and _secret_paths(command, [Arg(word) for word in command.stdin.text.split()])
-    ):
-        return True
+    if name in _SCRIPTED:
+        scripts = [arg for arg in command.args if " " in arg] + (
+            [command.stdin.text] if command.stdin is not None else []
+        )
+        if any(_secret_paths(command, [Arg(word.rstrip(";")) for word in script.split()]) for script in scripts):
+            return True
     if name in _ONLY_BY_STDIN:
         return (
             name in ("gh", "glab")
@@ -206,6 +205,11 @@ def in_broad_directory(command: Command, _: str) -> bool:
     return not command.has(("-d", "--directory")) and not command.classes(command.cwd).isdisjoint(
         ("root", "home-root", "system-root")
     )
+
+
+def says_to_store(command: Command, _: str) -> bool:
+    """Words that empty or stop a store are sent to it over a bare connection."""
+    return command.stdin is not None and _STORE_COMMAND.search(command.stdin.text) is not None
 
 
 def names_secret(command: Command, _: str) -> bool:
@@ -242,6 +246,9 @@ def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
         if piece.startswith(("http:", "https:", "-")) or len(piece) > 400 or piece.endswith(".pub"):
             continue
         kinds = command.classes(piece)
+        made = command.file(piece)
+        if made is not None and Taint.CREDENTIAL in made.taints:
+            return True
         if (
             not kinds.isdisjoint(_SECRET_CLASSES)
             or piece in ("/etc/passwd", "/etc/group")
@@ -292,6 +299,7 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "sends-secret": sends_secret,
     "sends-private": sends_private,
     "names-secret": names_secret,
+    "says-to-store": says_to_store,
     "in-broad-directory": in_broad_directory,
     "mounts-host": mounts_host,
     "host-namespace": host_namespace,

@@ -111,7 +111,7 @@ _VALUES = {
     "git": "!C c git-dir work-tree namespace exec-path super-prefix config-env",
     "glab": "R F X f repo field method group",
     "gpasswd": "a d A M Q add delete administrators members root",
-    "gpg": "u r o homedir default-key recipient local-user output passphrase passphrase-file keyring "
+    "gpg": "=u r o homedir default-key recipient local-user output passphrase passphrase-file keyring "
     "keyserver pinentry-mode",
     "grep": "!e f m A B C d D regexp file max-count after-context before-context context include exclude "
     "exclude-dir exclude-from",

@@ -86,7 +86,7 @@ class SimpleParser(DocumentParser):
                 rest = self.word()
                 whole: list[Part] = [Literal(name + "["), *parts, Literal("]"), *(rest.parts if rest else ())]
                 return Word(whole, start, self.position)
-            index, operator = Word(parts, end, self.position - 1), match.group()
+            index, operator = Word(parts, end, self.position - 1), match.group().replace("\\\n", "")
             self.position = match.end()
         elements = None
         value: Word | None = None

@@ -193,8 +193,10 @@ class CompoundParser(SimpleParser):
         level, start = 0, self.position
         while self.position < self.size:
             char = self.text[self.position]
-            if (char in " \t\n" and not level) or (char == ")" and not level):
+            if not level and (char in " \t\n)" or self.at("&&")):
                 break
+            if not level and char in "&;":
+                raise self.fail(f"unexpected {char!r} in a pattern")
             level += (char == "(") - (char == ")")
             match = lexical.LITERAL.match(self.text, self.position)
             if match:

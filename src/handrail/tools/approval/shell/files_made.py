@@ -77,7 +77,7 @@ def _copied(walk: Running, call: Call) -> None:
     if len(call.args) < 2:
         return
     source, target = call.args[-2:]
-    content = walk.known_file(source)
+    content = call.stdin if source == "/dev/stdin" else walk.known_file(source)
     if content is None and _PROGRAM_FOLDER.match(source):
         content = OtherName(source)
     if content is not None:

@@ -84,6 +84,7 @@ TEXT_OPTIONS = {
     "restic": "--password-command",
     "rg": "--pre --hostname-bin",
     "rsync": "-e --rsh --rsync-path",
+    "openvpn": "--up --down --route-up --tls-verify",
     "scp": "-S",
     "script": "-c --command",
     "sftp": "-S -D",

@@ -25,8 +25,8 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 AFTER_DOLLAR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!\-]")
 IN_BRACES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!\-]")
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
-EQUALS = re.compile(r"\+?=")
-REDIRECT = re.compile(r"(\d+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)|(&>>|&>)")
+EQUALS = re.compile(r"(?:\\\n)*\+?(?:\\\n)*=")
+REDIRECT = re.compile(r"(\d+|\{[A-Za-z_][A-Za-z0-9_]*(?:\[[\w@*]+\])?\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)|(&>>|&>)")
 PARAMETER_OPERATOR = re.compile(r":[-=?+]|[-=?+]|##|#|%%|%|//|/|\^\^|\^|,,|,|@|:")
 EMPTY_PARENTHESES = re.compile(r"\([ \t]*\)")
 # What a backslash and newline would cut in two: a name, a reserved word, an operator, the start of an expansion.
@@ -35,14 +35,22 @@ CUT_TOKEN = re.compile(r"[^ \t\n'\"\\`#]*\\\n")
 _ESCAPE = re.compile(
     r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|c(.)|(.))", re.S
 )
+_BRACED_HEX = re.compile(r"\\(?:x\{([0-9a-fA-F]*)\}?|.)", re.S)
 _SIMPLE_ESCAPES = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 
 
-def decode_escapes(text: str) -> str:
-    """`$'..'` as bash reads it: cut at the first NUL."""
+def decode_escapes(text: str, *, dollar: bool = False) -> str:
+    """Escapes as `echo -e` and `printf` read them; with `dollar` as `$'..'` does. What follows a NUL is cut off."""
     if "\\" not in text:
         return text
+    if dollar and "\\x{" in text:
+        text = _BRACED_HEX.sub(_braced, text)
     return _ESCAPE.sub(_decoded, text).split("\0", 1)[0]
+
+
+def _braced(match: re.Match[str]) -> str:
+    r"""`\x{72}`: any number of digits, of which the last two count. Written as octal, so that it is decoded once."""
+    return match.group() if match[1] is None else f"\\{int(match[1] or '0', 16) & 255:03o}"
 
 
 def _decoded(match: re.Match[str]) -> str:

@@ -135,7 +135,7 @@ def _transformed(text: str, letter: str) -> str:
     if letter == "u":
         return text[:1].upper() + text[1:]
     if letter == "E":
-        return decode_escapes(text)
+        return decode_escapes(text, dollar=True)
     if letter in ("Q", "K", "k"):
         return shell_quoted(text)
     raise NotComputed

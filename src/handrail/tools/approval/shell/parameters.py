@@ -69,7 +69,7 @@ class ParameterParser(WordParser):
             else:
                 self.special(parts)
 
-    def index(self) -> list[Part]:
+    def index(self, *, in_braces: bool = False) -> list[Part]:
         parts: list[Part] = []
         level = 0
         while True:
@@ -84,6 +84,8 @@ class ParameterParser(WordParser):
             level += (char == "[") - (char == "]")
             match = lexical.IN_INDEX.match(self.text, self.position)
             if match:
+                if in_braces and "}" in match.group():  # to bash it ends the expansion, and commands may follow
+                    raise self.fail("bad substitution")
                 parts.append(Literal(match.group()))
                 self.position = match.end()
             elif char in "[]" or not self.special(parts):
@@ -103,7 +105,7 @@ class ParameterParser(WordParser):
         self.position = match.end()
         if self.at("["):
             start = self.position = self.position + 1
-            index = Word(self.index(), start, self.position - 1)
+            index = Word(self.index(in_braces=True), start, self.position - 1)
         part = Parameter(name, index, "length" if length else "", None, None, indirect)
         if indirect and _PREFIX_END.match(self.text, self.position):
             part.operator = "prefix"

@@ -172,8 +172,10 @@ def _git(walk: Running, call: Call) -> Value | None:
 
     start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
     rest = call.args[start:]
+    if rest and rest[0] == "clone":
+        options += skip_options(rest[1:], "cbou", "branch origin config depth template")[1]
     for option, value in options:
-        if option != "-c" or value is None:
+        if option not in ("-c", "--config") or value is None:
             continue
         key, _, text = value.partition("=")
         key = key.lower()
@@ -272,6 +274,9 @@ def _make(walk: Running, call: Call) -> Value | None:
     if {"-n", "--dry-run", "--just-print", "--recon"} & set(args):
         return None
     _, options = skip_options(call.args, "fCIjloW", "file makefile directory eval")
+    for arg in call.args:
+        if arg.startswith("SHELL="):
+            _run_option(walk, arg[6:], arg)
     for option, value in options:
         if value is None:
             continue

@@ -192,7 +192,7 @@ class Running(CompoundWalk):
             cwd=self.cwd,
             project=self.judgement.project,
             stdin=call.stdin,
-            files=self.known_file,
+            files=self.written_file,
             argv0=str(call.program),
         )
         matches = self.judgement.book.findings(line)

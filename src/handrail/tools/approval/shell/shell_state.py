@@ -203,11 +203,16 @@ class ShellState:
         """What a file holds, if the command itself has made it."""
         if not self.state.files:
             return None
+        found = self.written_file(path)
+        return found if found is not None or not self.state.has_trees else self._in_tree(self.path(path))
+
+    def written_file(self, path: str) -> Value | None:
+        """What a file holds that the command has named as it wrote it, not only a directory above it."""
         files = self.state.files
+        if not files:
+            return None
         found = files.get(path)
-        if found is None:
-            found = files.get(path := self.path(path))
-        return found if found is not None or not self.state.has_trees else self._in_tree(path)
+        return found if found is not None else files.get(self.path(path))
 
     def _in_tree(self, path: str) -> Value | None:
         """What a file holds below a directory of which that is known as a whole."""

@@ -52,6 +52,8 @@ def _awk_program(walk: Running, text: Arg) -> None:
     for match in re.finditer(r"(?<!\|)\|(?![|&])&?\s*(?!\s*getline)([^;}\n|]+)", code):
         if re.search(r"\bprintf?\b[^;{}\n]*$", code[max(0, match.start() - _LOOK_BACK) : match.start()]):
             _awk_run(walk, text, match[1], strings, unknown())
+    for match in re.finditer(r"\bgetline\b[^;}\n<|]*<\s*\ue001(\d+)\ue001", code):
+        walk.read_file(text.like(strings[int(match[1])]))
     for match in re.finditer(r"\bprintf?\b[^;}\n>]*>>?\s*\ue001(\d+)\ue001", code):
         walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
 

@@ -161,7 +161,7 @@ class WordParser(Scanner):
     def backquote(self, *, in_double: bool) -> Substitution:
         text, start = self.text, self.position + 1
         pieces, kept, length, last, place = [], [(0, start)], 0, start, start
-        escapable = '`\\$"' if in_double else "`\\$"
+        escapable = '`\\$\n"' if in_double else "`\\$\n"
         stop = re.compile(r"[`\\]")
         while True:
             found = stop.search(text, place)
@@ -170,10 +170,11 @@ class WordParser(Scanner):
             place = found.start()
             if text[place] == "`":
                 break
-            if text[place + 1 : place + 2] in tuple(escapable):
+            following = text[place + 1 : place + 2]
+            if following in tuple(escapable):
                 pieces.append(text[last:place])
                 length += place - last
-                last = place + 1
+                last = place + 1 + (following == "\n")  # gone, even inside single quotes and comments
                 kept.append((length, last))
             place += 2
         pieces.append(text[last:place])
@@ -248,7 +249,7 @@ class WordParser(Scanner):
                 break
             place += 2
         self.position = place + 1
-        return Quoted(lexical.decode_escapes(self.text[start:place]))
+        return Quoted(lexical.decode_escapes(self.text[start:place], dollar=True))
 
 
 def merged(parts: list[Part]) -> list[Part]:

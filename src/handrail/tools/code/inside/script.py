@@ -29,8 +29,13 @@ def become_script(hello: Packet, control: socket.socket, output: int) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # by lines, also where PYTHONUNBUFFERED says otherwise: half a line is no news
+        stream.reconfigure(  # type: ignore[union-attr]
+            encoding="utf-8", errors="backslashreplace", line_buffering=True, write_through=False
+        )
     sys.modules["handrail_tools"] = tools_module(hello["tools"], Caller(control, hello["max_call_bytes"]))
     script = sys.modules["__main__"] = ModuleType("__main__")
     sys.argv = [_FILE]

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import tempfile
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ....errors import ToolFailed
 from ....types import Unavailable
 from ....workers import pool
+from ...availability import first_lack
+from ...web.settings import missing
 from ..base import Message, absent, secret
 
 
@@ -25,9 +26,7 @@ class Target:
     takes_files = True
 
     def check(self) -> Unavailable | None:
-        if find_spec("apprise") is None:
-            return Unavailable("the package apprise is not installed", "pip install 'handrail[apprise]'")
-        return absent(self.url_variable)
+        return first_lack(missing("apprise", "apprise"), absent(self.url_variable))
 
     async def send(self, message: Message) -> dict[str, Any]:
         return await asyncio.wrap_future(pool.submit(self._notify, message))

@@ -11,7 +11,9 @@ from urllib.parse import quote
 
 from ....errors import ToolFailed
 from ....types import Unavailable
-from ...wire import Reply, ask, missing
+from ...availability import first_lack
+from ...http import Reply, ask
+from ...web.settings import missing
 from ..base import Attachment, Message, absent, secret, split
 
 # The whole event may have 64 KiB, in UTF-8 and as JSON.
@@ -31,7 +33,7 @@ class Target:
     takes_files = True
 
     def check(self) -> Unavailable | None:
-        return missing("messages") or absent(self.token_variable)
+        return first_lack(missing("messages", "httpx"), absent(self.token_variable))
 
     async def send(self, message: Message) -> dict[str, Any]:
         room = await self._open_room()

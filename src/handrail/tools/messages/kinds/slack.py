@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....types import Unavailable
-from ...wire import ask, missing
+from ...availability import first_lack
+from ...http import ask
+from ...web.settings import missing
 from ..base import Message, absent, secret, split
 
 # Slack cuts a longer text.
@@ -22,7 +24,7 @@ class Target:
     takes_files = False
 
     def check(self) -> Unavailable | None:
-        return missing("messages") or absent(self.url_variable)
+        return first_lack(missing("messages", "httpx"), absent(self.url_variable))
 
     async def send(self, message: Message) -> dict[str, Any]:
         parts = split(_escaped(message.whole), _MAX_CHARS)

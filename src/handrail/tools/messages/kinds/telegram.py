@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....types import Unavailable
-from ...wire import ask, missing
+from ...availability import first_lack
+from ...http import ask
+from ...web.settings import missing
 from ..base import Message, absent, secret, split
 
 _MAX_CHARS = 4096
@@ -23,7 +25,7 @@ class Target:
     takes_files = True
 
     def check(self) -> Unavailable | None:
-        return missing("messages") or absent(self.token_variable)
+        return first_lack(missing("messages", "httpx"), absent(self.token_variable))
 
     async def send(self, message: Message) -> dict[str, Any]:
         # Without a parse mode: what an agent writes is text, not markup that may fail or mislead.

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ....config.keys import key_of
 from ....errors import ConfigError
 from ....types import Unavailable
-from ...wire import ask, missing
+from ...availability import first_lack
+from ...http import ask
+from ...web.settings import missing
 from ..base import Message, absent, secret
 
 
@@ -38,8 +39,8 @@ class Target:
             raise ConfigError("give url or url_variable")
 
     def check(self) -> Unavailable | None:
-        needed = [name for name in (self.url_variable, self.secret_variable) if name and not key_of(name)]
-        return missing("messages") or (absent(needed[0]) if needed else None)
+        named = [name for name in (self.url_variable, self.secret_variable) if name]
+        return first_lack(missing("messages", "httpx"), *map(absent, named))
 
     async def send(self, message: Message) -> dict[str, Any]:
         message_id = uuid.uuid4().hex

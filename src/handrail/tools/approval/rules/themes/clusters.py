@@ -51,6 +51,9 @@ RULES = (
         effect=_REMOTE,
         uses=(
             "helm uninstall|delete|del|un|rollback",
+            "helm upgrade --force|--reset-values|--force-replace",
+            "docker kube down",
+            "kubectl run --privileged",
             "helm plugin|repo uninstall|remove|rm",
             "helmfile ... destroy|delete",
             "helmsman --destroy",

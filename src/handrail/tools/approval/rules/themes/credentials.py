@@ -17,6 +17,8 @@ RULES = (
             "pypykatz|swipe|kerbrute|responder",
             "ssh-keygen -y",
             "printenv {names-secret}",
+            "gdb {text:*dump*memory*|*generate-core*|*gcore*}",
+            "gh|glab auth status -t|--show-token",
             "git credential fill",
             "git credential-* get",
             "gcore|procdump|generate-core-file +",

@@ -50,6 +50,7 @@ RULES = (
             "mongosh {mongo}",
             "memcached-tool|memcflush|memrm|memcrm {memcached}",
             "netcat {any:flush_all}",
+            "netcat|telnet {says-to-store}",
             "couchbase-cli bucket-delete|bucket-flush|rebalance|server-remove|failover|user-manage|reset-*|"
             "node-reset|collection-manage|group-manage|*-delete",
             "cbq|n1ql|cbq-shell -s|--script {text:*drop*|*delete*|*flush*}",
@@ -133,6 +134,9 @@ RULES = (
             "db-migrate db:drop",
             "mix {first:ecto.drop|ecto.reset|ecto.rollback|ash.reset|ash_postgres.drop}",
             "rails|rake|bin/rails|bin/rake {framework-db}",
+            "rails runner|r {text:*delete_all*|*destroy_all*|*drop_table*|*truncate*|*connection.execute*}",
+            "python|manage.py|django-admin shell -c=*.delete()*|--command=*.delete()*",
+            "php|artisan tinker {text:*truncate()*|*delete()*|*drop*}",
             "php|artisan|sail|spark|craft|please|yii|cake|oil|think {framework-db}",
             "python|django-admin|manage.py|flask|aerich|litestar|inv|invoke {framework-db}",
             "npx|bunx|pnpx|pnpm|yarn|npm|bundle|poetry|uv|pipenv|make|dotnet {framework-db}",

@@ -36,7 +36,7 @@ RULES = (
         "fs.rm.repository",
         ASK,
         "deletes a repository's history",
-        uses=("rm -r|-R|--recursive @vcs", "srm|rimraf|trash|trash-put @vcs", "mv @vcs"),
+        uses=("rm @vcs", "srm|rimraf|trash|trash-put @vcs", "mv @vcs"),
         match=("rm -rf .git", "rm -r sub/.git/", "mv .git /tmp/x"),
         spare=("rm -r .github", "mv a b"),
     ),

@@ -70,6 +70,9 @@ RULES = (
             "debugfs -w",
             "flash_erase|flash_eraseall|nandwrite|mtd_debug|ubiformat +",
             "mmc erase|bootpart|ffu",
+            "fdformat|ufiformat +",
+            "mformat {drive}",
+            "xorriso|xorrisofs|cdrecord|wodim|growisofs|dvd+rw-format {any:-blank|blank=*|-format|-force}",
         ),
         match=(
             "wipefs -a /dev/sda",

@@ -209,7 +209,9 @@ RULES = (
             "jj bookmark|branch|workspace|tag delete|forget|d|f",
             "sl|sapling purge|goto|hide|uncommit|revert -C|--clean|--all",
             "sl hide|purge|undo|strip",
-            "bzr revert|uncommit|clean-tree|push --overwrite|--force",
+            "bzr|brz revert|uncommit|clean-tree|push --overwrite|--force",
+            "bzr|brz uncommit|clean-tree",
+            "svn propdel|pd|propset|ps --revprop|-r|-R|--recursive",
             "fossil clean|revert|purge|shun|rm|undo|scrub|close",
             "p4 obliterate|revert|delete|clean|client|user|branch|label|depot|protect|shelve|unshelve|triggers|"
             "admin -d|-f|-y",

@@ -12,6 +12,7 @@ RULES = (
         uses=(
             "history -c|-d|--delete|--clear",
             "history clear",
+            "history -w +",
             "history {first:clear|delete|clear-session}",
             "fc -W|-p|-P",
             "set {any:+o} {any:history}",

@@ -14,6 +14,8 @@ RULES = (
             "handrail approvals revoke|approve|answer|grant|allow|deny|respond|clear|import|export",
             "handrail config set|unset|edit|reset|import|add|remove",
             "handrail plugins|mcp|skills trust",
+            "handrail serve|pair",
+            "python|uvx|pipx handrail serve|pair",
             "handrail {any:--yolo}",
             "python|uvx|pipx handrail approvals !{any:list|log|simulate|show}",
             "python|uvx|pipx handrail config set|unset|edit|reset|add|remove",
@@ -25,6 +27,8 @@ RULES = (
             "handrail config set approval.mode off",
             "handrail run --yolo x",
             "handrail skills trust x",
+            "handrail serve token new me --role operate",
+            "python -m handrail serve",
             "python -m handrail approvals grant x",
         ),
         spare=(

@@ -18,6 +18,8 @@ RULES = (
             "switch-root|cancel|log-level|add-wants|"
             "add-requires|default|condstop",
             "systemctl daemon-reload",
+            "dbus-send|busctl|gdbus|qdbus {bus:stopunit|restartunit|killunit|disableunitfiles|maskunitfiles|"
+            "tryrestartunit|reloadorrestartunit|startunit|enableunitfiles}",
             "networkctl down|delete|reconfigure|renew|up|forcerenew",
             "portablectl attach|detach|remove",
             "resolvectl reset-statistics|reset-server-features",

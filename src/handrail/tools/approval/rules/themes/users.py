@@ -35,7 +35,7 @@ RULES = (
             "adcli join|delete-user|delete-computer|create-user|reset-computer",
             "ipa ... user-del|user-add|user-mod|user-disable|group-del|group-add-member|passwd|host-del|*-del",
             "ldapdelete|ldapmodify|ldapadd|ldappasswd|ldapmodrdn !-n",
-            "kadmin|kadmin.local {any:delprinc|addprinc|cpw|delete_principal|change_password}",
+            "kadmin|kadmin.local {text:*delprinc*|*addprinc*|*cpw*|*delete_principal*|*change_password*|*modprinc*}",
             "kdb5_util destroy|load",
             "net user|localgroup|group|accounts /add|/delete|/active:*|/domain",
             "net user +2",

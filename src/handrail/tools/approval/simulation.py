@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..config import load_config, state_dir
-from ..errors import ConfigError
-from ..protocols import Action, ActionKind
-from ..store.history import ActionHistory
-from ..tools.approval.gate import HISTORY_NAME
-from ..tools.approval.judging import Judge, builtin_assess
-from ..tools.approval.own import Own, own_folders
-from ..tools.approval.policy import By, Policy, read_policy
+from ...config import load_config, state_dir
+from ...errors import ConfigError
+from ...protocols import Action, ActionKind
+from ...store.history import ActionHistory
+from .gate import HISTORY_NAME
+from .judging import Judge, builtin_assess
+from .own import Own, own_folders
+from .policy import By, Policy, read_policy
 
 if TYPE_CHECKING:
-    from ..types import JsonDict
+    from ...types import JsonDict
 
 
 _NOBODY_ASKED = frozenset(by.value for by in By)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CallTimeout, ToolFailed
 from ..safe_text import safe_error
-from ..types import Unavailable
 
 if TYPE_CHECKING:
     import httpx
@@ -46,13 +44,6 @@ class Reply(NamedTuple):
             advice = "; redirects are not followed: the address has to be the final one"
         said = _said(self)
         return ToolFailed(f"{what} answers {self.status}{': ' + said if said else ''}{advice}", status=self.status)
-
-
-def missing(extra: str) -> Unavailable | None:
-    """Why nothing can be asked by HTTP; None when it can."""
-    if find_spec("httpx") is not None:
-        return None
-    return Unavailable("the package httpx is not installed", f"pip install 'handrail[{extra}]'")
 
 
 async def ask(

@@ -1,0 +1,66 @@
+"""Slash commands about what may happen without asking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...errors import InvalidArguments
+from ...protocols import Answer, Decision
+
+if TYPE_CHECKING:
+    from .chat import Chat
+
+
+def approve(chat: Chat, rest: str) -> None:
+    """Without an id: what waits, and what is allowed. With one: answer it."""
+    words = rest.split()
+    if not words:
+        _show(chat)
+        return
+    from ..approval_answers import chosen, come_too_late
+
+    store = chat.here.gate.store
+    stored = store.get(words[0])
+    decision = chosen(stored, words[1] if len(words) > 1 else "")
+    if decision is None:
+        return
+    before = store.answer(stored.request.id, Answer(decision, "cli"))
+    said = "denied" if decision is Decision.DENY else f"allowed, {decision.value}"
+    chat.say(come_too_late(before) if before else f"{stored.request.id}: {said}")
+
+
+def choices(chat: Chat) -> Iterable[str]:
+    return [stored.request.id for stored in chat.here.gate.store.pending()]
+
+
+def _show(chat: Chat) -> None:
+    from ..approval_views import show_request
+
+    gate = chat.here.gate
+    waiting = gate.store.pending()
+    for stored in waiting:
+        show_request(stored)
+    if not waiting:
+        chat.say("Nothing waits for an answer.")
+    mine = {f"task:{chat.agent.session_id}", f"session:{chat.agent.session_id}"}
+    for grant in gate.store.grants.of(sorted(mine)):
+        chat.say(f"allowed in this session: {grant.key} (handrail approvals revoke {grant.id})", "dim")
+    for key in gate.settings.config.command_allowlist:
+        chat.say(f"allowed always: {key}", "dim")
+
+
+def yolo(chat: Chat, rest: str) -> None:
+    wanted = {"": not chat.yolo, "on": True, "off": False}.get(rest.lower())
+    if wanted is None:
+        raise InvalidArguments("/yolo on, or /yolo off")
+    chat.here.gate.settings.lift_asking(wanted)
+    chat.yolo = wanted
+    if wanted:
+        chat.say("Nobody is asked from now on. What can never run, and your deny list, still hold.", "yellow")
+    else:
+        chat.say("You are asked again.")
+
+
+def yolo_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
+    return ("on", "off")

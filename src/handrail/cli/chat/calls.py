@@ -1,0 +1,118 @@
+"""How a call looks: while it runs with its last lines, and afterwards with what it changed or why it failed."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rich.padding import Padding
+from rich.text import Text
+
+from ...tools.outcome import error_of
+from ..call_text import duration, main_argument, shortened
+from ..output import visible
+from ..render import parsed
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ...agent.events import ToolEnded, ToolProgress, ToolStarted
+    from ...tools.registry import ToolRegistry
+    from ...types import JsonDict
+
+_NEWS_LINES = 3
+_OUTPUT_LINES = 6
+_DIFF_LINES = 40
+_REASON_CHARS = 300
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Call:
+    """One call, from when it was asked for until it has ended."""
+
+    def __init__(self, started: ToolStarted, registry: ToolRegistry, *, width: int) -> None:
+        self.since = time.monotonic()
+        room = max(20, width - len(started.tool) - 24)
+        about = main_argument(registry, started.tool, started.arguments, max_chars=room)
+        self._name = Text.assemble(f"{started.emoji} ", (visible(started.tool), "bold"), f" {about}" if about else "")
+        self._news: deque[str] = deque(maxlen=_NEWS_LINES)
+        self._share: float | None = None
+
+    def tell(self, news: ToolProgress) -> None:
+        self._share = news.fraction
+        if news.message:
+            self._news.append(visible(news.message))
+
+    def running(self, now: float) -> Iterator[Text]:
+        """The lines that stand below meanwhile."""
+        share = f" · {self._share:.0%}" if self._share is not None else ""
+        yield Text.assemble((f"{spin(now)} ", "cyan"), self._name, (f" · {seconds(now - self.since)}{share}", "dim"))
+        for line in self._news:
+            yield Text(f"    {line}", "dim")
+
+    def ended(self, event: ToolEnded) -> Iterator[RenderableType]:
+        """What stays: one line, and below it what a person would look for."""
+        mark = ("✗ ", "red") if event.error_type else ("✓ ", "green")
+        yield Text.assemble(mark, self._name, (f" ({duration(event.seconds * 1000)})", "dim"))
+        failure = error_of(event.result) if event.result else None
+        details = []
+        if failure is not None:
+            # What follows the first sentence is advice for the model.
+            reason = " ".join(str(failure["error"]).split()).partition(". ")[0]
+            details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
+        result = parsed(event.result) if event.result else None
+        if isinstance(result, dict):
+            details += _details(result)
+        yield from (Padding(line, (0, 0, 0, 4)) for line in details)
+
+
+def spin(now: float) -> str:
+    return SPINNER[int(now * 10) % len(SPINNER)]
+
+
+def seconds(elapsed: float) -> str:
+    return f"{elapsed:.0f} s" if elapsed < 60 else f"{elapsed // 60:.0f}:{elapsed % 60:02.0f} min"
+
+
+def _details(result: JsonDict) -> Iterator[Text]:
+    """What a result shows of itself depends on what it holds, not on whose it is."""
+    if isinstance(result.get("diff"), str):
+        yield from diff_lines(result["diff"])
+    elif isinstance(result.get("output"), str):
+        yield from _last_lines(result["output"])
+    elif isinstance(result.get("todos"), list):
+        yield from (_todo(item) for item in result["todos"] if isinstance(item, dict))
+    elif isinstance(result.get("results"), list):
+        yield from (_child(item) for item in result["results"] if isinstance(item, dict) and "summary" in item)
+
+
+def diff_lines(diff: str) -> Iterator[Text]:
+    lines = [line for line in visible(diff).splitlines() if not line.startswith(("--- ", "+++ "))]
+    for line in lines[:_DIFF_LINES]:
+        yield Text(line, _DIFF_STYLES.get(line[:1], "dim"))
+    if len(lines) > _DIFF_LINES:
+        yield Text(f"… {len(lines) - _DIFF_LINES} more lines", "dim")
+
+
+def _last_lines(output: str) -> Iterator[Text]:
+    lines = [line for line in visible(output).splitlines() if line.strip()]
+    if len(lines) > _OUTPUT_LINES:
+        above = len(lines) - _OUTPUT_LINES + 1
+        yield Text(f"… {above} lines above", "dim")
+        lines = lines[above:]
+    for line in lines:
+        yield Text(line, "dim", no_wrap=True, overflow="ellipsis")
+
+
+def _todo(item: JsonDict) -> Text:
+    mark = _TODO_MARKS.get(str(item.get("status")), "☐")
+    return Text(f"{mark} {visible(str(item.get('content', '')))}", "dim")
+
+
+def _child(item: dict[str, Any]) -> Text:
+    said = " ".join(str(item["summary"]).split())
+    return Text(f"{item.get('status', '')}: {visible(shortened(said, _REASON_CHARS))}", "dim")

@@ -1,0 +1,161 @@
+"""The chat: read what the person says, do it, until they leave. Its state is what slash commands look at and change."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...agent.opening import open_agent
+from ...errors import HandrailError
+from ..output import visible
+from . import turn
+from .own_command import run_own
+from .turn import Leave
+from .view import View
+
+if TYPE_CHECKING:
+    from ...agent.agent import Agent
+    from ...model_tools import Handrail
+    from ...store.sessions import SessionStore
+    from .input import Input
+    from .screen import Screen
+
+T = TypeVar("T")
+
+
+class Chat:
+    """One person, one screen, and one agent at a time. `options` go to `open_agent` whenever an agent is made."""
+
+    def __init__(self, here: Handrail, screen: Screen, store: SessionStore, **options: Any) -> None:
+        self.here, self.screen, self.store = here, screen, store
+        self._options = options
+        self.view = View(screen, here.runtime.registry)
+        self.agent: Agent
+        self.yolo = False
+        self.notes: list[str] = []  # for the agent, with the next message
+        self.draft = ""  # what stands at the next prompt already
+
+    # What there is to do
+
+    def open(self, resume: str | None = None) -> None:
+        """Go on with a session, or begin one. The one before is closed; it is gone if nothing was said in it."""
+        agent = open_agent(self.here, store=self.store, resume=resume, **self._options)
+        self.close()
+        self.agent = agent
+
+    def close(self) -> None:
+        agent: Agent | None = getattr(self, "agent", None)
+        if agent is None:
+            return
+        agent.close()
+        if not len(agent.loop.conversation):
+            self.store.delete(agent.session_id)
+
+    def talk(self, first: str = "") -> None:
+        """Until the person leaves: raises Leave."""
+        if first:
+            self.screen.write(f"› {visible(first)}\n")
+            self._do(first)
+        interrupts = 0
+        while True:
+            try:
+                line = self._read()
+            except EOFError:
+                raise Leave from None
+            except KeyboardInterrupt:
+                interrupts = interrupts + 1 if self._input.is_empty else 0
+                if interrupts > 1:
+                    raise Leave(130) from None
+                if interrupts:
+                    self.say("Ctrl-C again, Ctrl-D or /quit leaves.", "dim")
+                continue
+            interrupts = 0
+            if line.strip():
+                self._do(line)
+
+    def ask(self, text: str) -> None:
+        """One turn of the agent."""
+        notes, self.notes = self.notes, []
+        self.view.begin(f"{self.agent.models[0].name} is thinking · Ctrl-C stops it")
+        try:
+            self.wait_for(
+                lambda: self.agent.run("\n\n".join([text, *notes]), self.view.listen),
+                stop=self._stop,
+            )
+        finally:
+            self.view.end()
+
+    def _stop(self) -> None:
+        self.view.stopping()
+        self.agent.interrupt()
+
+    def wait_for(self, work: Callable[[], T], *, stop: Callable[[], object]) -> T:
+        """Something that takes a while, with the screen alive. Ctrl-C stops it, and a second one leaves."""
+        return turn.run(work, stop=stop, draw=self.view.draw)
+
+    def say(self, text: str, style: str = "") -> None:
+        from rich.text import Text
+
+        self.screen.print(Text(visible(text), style))
+
+    # How it is done
+
+    def _do(self, line: str) -> None:
+        from .slash import command_of
+
+        try:
+            if line.startswith("!"):
+                self._run_own(line[1:])
+            elif (found := command_of(line)) is not None:
+                command, rest = found
+                command.run(self, rest)
+            else:
+                self.ask(line)
+        except HandrailError as error:
+            self.say(str(error), "red")
+
+    def _run_own(self, command: str) -> None:
+        is_private = command.startswith("!")
+        command = command.lstrip("!").strip()
+        if not command:
+            self.say("!command runs a command of yours where the agent's run; !!command without telling the agent.")
+            return
+        ran = run_own(self.here, self.screen, command, task_id=self.agent.session_id)
+        if not is_private:
+            self.notes.append(self.here.environments.masker(ran.for_agent(command)))
+
+    def _read(self) -> str:
+        draft, self.draft = self.draft, ""
+        return self._input.read("yolo › " if self.yolo else "› ", text=draft)
+
+    @cached_property
+    def _input(self) -> Input:
+        from ...config.paths import state_dir
+        from .input import Input
+        from .slash import COMMANDS
+
+        return Input(
+            history=state_dir() / "chat_history",
+            choices={command.name: (command.about, partial(command.choices, self)) for command in COMMANDS},
+            toolbar=self._toolbar,
+            coloured=self.screen.coloured,
+        )
+
+    def _toolbar(self) -> str:
+        where = self.agent.cwd.replace(os.path.expanduser("~"), "~", 1)
+        return f" {self.agent.models[0].name} · {where} · Alt-Enter: new line · /help"
+
+
+def log_to(screen: Screen) -> None:
+    """Warnings of the runtime, where the person looks."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            from rich.text import Text
+
+            screen.print(Text(visible(record.getMessage()), "yellow"))
+
+    logging.root.addHandler(Lines(logging.WARNING))

@@ -1,0 +1,114 @@
+"""What the person types: a line or several, with history and completion.
+
+Enter sends; Alt-Enter, Ctrl-J or a backslash at the end of the line begin another one; what is pasted stays together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Always, Condition
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import ColorDepth
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# What can come after a command's name.
+Choices = Callable[[], Iterable[str]]
+
+
+class Input:
+    """Reads one message after the other. `choices` are the slash commands, each with what may follow it."""
+
+    def __init__(
+        self,
+        *,
+        history: Path,
+        choices: Mapping[str, tuple[str, Choices]],
+        toolbar: Callable[[], str],
+        coloured: bool,
+    ) -> None:
+        _make_private(history)
+        self._session: PromptSession[str] = PromptSession(
+            history=FileHistory(str(history)),
+            completer=_Words(choices),
+            complete_while_typing=Condition(lambda: get_app().current_buffer.text.startswith("/")),
+            multiline=True,
+            key_bindings=_keys(),
+            prompt_continuation="  ",
+            bottom_toolbar=toolbar,
+            color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
+            reserve_space_for_menu=5,
+        )
+        for window in self._session.layout.find_all_windows():
+            window.dont_extend_height = Always()  # the toolbar stands below the text, not at the screen's end
+
+    def read(self, prompt: str, *, text: str = "") -> str:
+        """A message; `text` is what stands there already. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
+        return self._session.prompt(prompt, default=text)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing had been typed when reading ended."""
+        return not self._session.default_buffer.text
+
+
+class _Words(Completer):
+    """Slash commands and what follows them; paths after `!`, and for words that look like one."""
+
+    def __init__(self, choices: Mapping[str, tuple[str, Choices]]) -> None:
+        self._choices = choices
+        self._paths = PathCompleter(expanduser=True)
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        line = document.current_line_before_cursor
+        name, space, rest = line.partition(" ")
+        if line.startswith("/") and not space and document.cursor_position_row == 0:
+            for command, (about, _) in self._choices.items():
+                if command.startswith(name[1:]):
+                    yield Completion(f"/{command}", start_position=-len(name), display_meta=about)
+        elif name[1:] in self._choices and line.startswith("/"):
+            word = rest.rpartition(" ")[2]
+            for each in self._choices[name[1:]][1]():
+                if each.startswith(word):
+                    yield Completion(each, start_position=-len(word))
+        else:
+            word = document.get_word_before_cursor(WORD=True).lstrip("!")
+            if line.startswith("!") or "/" in word:
+                yield from self._paths.get_completions(Document(word, len(word)), complete_event)
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state and buffer.complete_state.current_completion:
+            buffer.complete_state = None  # Enter takes what was chosen, and sends nothing yet
+        elif buffer.document.current_line_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.newline(copy_margin=False)
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    @keys.add("c-j")
+    def another_line(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+    return keys
+
+
+def _make_private(history: Path) -> None:
+    history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(history, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))

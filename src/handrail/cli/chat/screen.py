@@ -1,0 +1,165 @@
+"""The terminal: what was said scrolls up, and below it stand a few lines that change while something runs.
+
+Those lines are taken away before anything else is written, also when the window was made narrower and the terminal has wrapped
+them anew. A terminal that cannot move its cursor has none of them; one that went away takes everything in silence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+import termios
+import threading
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, TextIO
+
+from ..output import colours, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+_WIDEST = 120
+_PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
+_AROUND = re.compile(r"\A(?:(?:\x1b\[[0-9;]*m)*\n)+|\n(?:(?:\x1b\[[0-9;]*m)*\n)*\Z")
+
+
+class Screen:
+    """Safe under threads. Renders with rich, in colours only where they are wanted."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stdout
+        self.coloured = colours(self._stream)
+        self.moves = self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self._lock = threading.RLock()
+        self._below: list[Text] = []  # as they stand there now
+        self._kept: list[str] | None = None
+        self._gone = False
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows, as they are now."""
+        columns, rows = shutil.get_terminal_size()
+        return max(20, columns), max(5, rows)
+
+    @property
+    def width(self) -> int:
+        """How wide text is set. The last column stays free: some terminals wrap when it is used."""
+        return min(self.size[0], _WIDEST) - 1
+
+    def print(self, *parts: RenderableType) -> None:
+        """Write something that stays."""
+        self.write("".join(map(self.rendered, parts)))
+
+    def markdown(self, text: str) -> None:
+        """The same for what a model wrote, as Markdown; as it is where nothing can be drawn."""
+        text = visible(text)
+        if not self.moves:
+            self.write(text + "\n")
+            return
+        from rich.markdown import Markdown
+
+        self.print(Markdown(text, code_theme="ansi_dark", hyperlinks=False))
+
+    def write(self, text: str) -> None:
+        """The same for text that is ready, with its line ends."""
+        with self._lock:
+            if self._kept is not None:
+                self._kept.append(text)
+                return
+            below = self._below
+            self._put(self._without_below() + text + self._with_below(below))
+
+    def below(self, lines: Sequence[Text]) -> None:
+        """Put these lines in place of those that stand below. Each is cut at the edge."""
+        with self._lock:
+            if self.moves and self._kept is None:
+                self._put(self._without_below() + self._with_below(lines))
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Leave the terminal to somebody who asks a question: what is written meanwhile comes afterwards."""
+        with self._lock:
+            self.below(())
+            self._kept = []
+        try:
+            with echo(True):
+                yield
+        finally:
+            with self._lock:
+                kept, self._kept = self._kept, None
+                self.write("".join(kept))
+
+    def rendered(self, part: RenderableType) -> str:
+        """With its line ends; without the spaces with which rich fills up lines, and empty lines around it."""
+        with self._lock, self._console.capture() as capture:
+            self._console.width = self.width
+            self._console.print(part)
+        return _AROUND.sub("", _PADDING.sub(r"\1", capture.get())) + "\n"
+
+    @cached_property
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        return Console(
+            force_terminal=self.coloured,
+            color_system="auto" if self.coloured else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+        )
+
+    def _without_below(self) -> str:
+        """Go back to where the lines below began, and clear from there."""
+        if not self._below:
+            return ""
+        columns = self.size[0]
+        rows = sum(max(1, -(-line.cell_len // columns)) for line in self._below)
+        self._below = []
+        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
+
+    def _with_below(self, lines: Sequence[Text]) -> str:
+        columns, rows = self.size
+        shown = list(lines)[-(rows - 2) :]
+        for line in shown:
+            line.truncate(columns - 2, overflow="ellipsis")
+        self._below = shown
+        return "\n".join(self.rendered(line).rstrip("\n") for line in shown)
+
+    def _put(self, text: str) -> None:
+        if self._gone or not text:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:  # the terminal was closed
+            self._gone = True
+
+
+@contextlib.contextmanager
+def echo(wanted: bool) -> Iterator[None]:
+    """Whether the terminal shows what is typed. What is typed unseen is there for whoever reads next."""
+    try:
+        before = termios.tcgetattr(0)
+    except (termios.error, OSError):
+        yield
+        return
+    _set(before, wanted)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error, OSError):
+            termios.tcsetattr(0, termios.TCSANOW, before)
+
+
+def _set(before: list[object], wanted: bool) -> None:
+    changed = list(before)
+    assert isinstance(changed[3], int)
+    changed[3] = changed[3] | termios.ECHO if wanted else changed[3] & ~termios.ECHO
+    with contextlib.suppress(termios.error, OSError):
+        termios.tcsetattr(0, termios.TCSANOW, changed)  # type: ignore[arg-type]

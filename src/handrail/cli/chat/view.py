@@ -1,0 +1,143 @@
+"""What an agent tells, on the screen: answers as they are written, calls as they run, what the person should know."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from ...agent.events import (
+    End,
+    Event,
+    MessageEnded,
+    Notice,
+    ReasoningDelta,
+    TextDelta,
+    ToolEnded,
+    ToolProgress,
+    ToolStarted,
+    TurnEnded,
+)
+from ..output import visible
+from .answer import Answer
+from .calls import Call, seconds, spin
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from ...tools.registry import ToolRegistry
+    from .screen import Screen
+
+_ROWS_FOR_THE_REST = 8
+
+
+class View:
+    """Hears of a turn by `listen`, in the agent's thread; `draw` is called now and then in another."""
+
+    def __init__(self, screen: Screen, registry: ToolRegistry) -> None:
+        self.screen, self._registry = screen, registry
+        self._lock = threading.RLock()
+        self._calls: dict[str, Call] = {}
+        self._count = 0
+        self._answer = Answer(self._set)
+        self._since = 0.0
+        self._status = ""
+
+    def begin(self, status: str) -> None:
+        """A turn begins."""
+        with self._lock:
+            self._since, self._status, self._count = time.monotonic(), status, 0
+            self._calls.clear()
+
+    def listen(self, event: Event) -> None:
+        with self._lock:
+            self._heard(event)
+
+    def stopping(self) -> None:
+        with self._lock:
+            self._status = "stopping; Ctrl-C again leaves"
+
+    def draw(self) -> None:
+        """The lines below, as things stand."""
+        from rich.text import Text
+
+        with self._lock:
+            now = time.monotonic()
+            columns, rows = self.screen.size
+            tail = self._answer.tail(min(columns - 2, self.screen.width), max(3, rows - _ROWS_FOR_THE_REST))
+            lines = [Text(line) for line in tail]
+            lines += [line for call in self._calls.values() for line in call.running(now)]
+            if not self._calls:
+                lines.append(
+                    Text.assemble((f"{spin(now)} ", "cyan"), (f"{self._status} · {seconds(now - self._since)}", "dim"))
+                )
+            self.screen.below(lines)
+
+    def end(self) -> None:
+        """Nothing stands below any more. What was written so far stays."""
+        with self._lock:
+            self._answer.finish()
+            self.screen.below(())
+
+    def _heard(self, event: Event) -> None:
+        match event:
+            case TextDelta(text):
+                self._answer.add(text)
+            case ReasoningDelta():
+                pass
+            case ToolStarted():
+                self._answer.finish()
+                self._calls[event.call_id] = Call(event, self._registry, width=self.screen.width)
+            case ToolProgress():
+                call = self._calls.get(event.call_id)
+                if call is not None:
+                    call.tell(event)
+            case ToolEnded():
+                self._ended(event)
+            case Notice(text):
+                self._answer.finish()
+                self._say(text, "yellow")
+            case MessageEnded():
+                self._answer.finish()
+            case TurnEnded():
+                self.end()
+                self._turn_ended(event)
+
+    def _ended(self, event: ToolEnded) -> None:
+        call = self._calls.pop(event.call_id, None)
+        if call is not None:
+            self._count += 1
+            self.draw()  # without it
+            self.screen.print(*call.ended(event))
+
+    def _set(self, part: str) -> None:
+        """A part of the answer that is complete."""
+        self.screen.markdown(part)
+        self.screen.write("\n")
+
+    def _turn_ended(self, event: TurnEnded) -> None:
+        match event.end:
+            case End.ANSWERED:
+                pass
+            case End.INTERRUPTED:
+                self._say(f"Stopped: {event.reason}. What was done stays done.", "yellow")
+            case End.FAILED:
+                self._say(event.reason, "red")
+            case _:
+                self._say(f"Stopped: {event.reason}. Say so if it is to go on.", "yellow")
+        usage = event.usage
+        parts = [f"{self._count} call{'s' * (self._count != 1)}"] if self._count else []
+        parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+        if usage.cost is not None:
+            parts.append(f"${usage.cost:.4f}")
+        parts.append(seconds(time.monotonic() - self._since))
+        self._say(" · ".join(parts), "dim")
+
+    def _say(self, text: str, style: str) -> None:
+        self.screen.print(_styled(text, style))
+
+
+def _styled(text: str, style: str) -> Text:
+    from rich.text import Text
+
+    return Text(visible(text), style)

@@ -1,0 +1,140 @@
+"""`handrail ask`: one question to an agent, for scripts."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import exits, options
+
+if TYPE_CHECKING:
+    from ...agent.events import TurnEnded
+    from ..ask_report import Reporter
+    from ..supervise import Ending
+
+_MOST_CONTEXT_CHARS = 400_000
+_PATIENCE_SECONDS = 2.0
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("ask")(ask)
+
+
+def ask(
+    question: Annotated[str, typer.Argument(metavar="[QUESTION]", help="What to do; - or none: stdin says it.")] = "-",
+    model: options.Model = None,
+    goes_on: options.Continue = False,
+    resume: options.Resume = None,
+    toolset: options.Toolsets = None,
+    disable: options.Disabled = None,
+    timeout: options.Timeout = None,
+    max_calls: Annotated[
+        int | None, typer.Option("--max-calls", metavar="N", min=1, help="How often the model may be asked.")
+    ] = None,
+    yolo: options.Yolo = False,
+    as_json: options.Json = False,
+    events: Annotated[bool, typer.Option("--events", help="Print every event as it happens, a JSON object a line.")] = (
+        False
+    ),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False,
+) -> None:
+    """Have an agent do one thing, and print its answer.
+
+    The answer goes to stdout, what it does meanwhile to stderr. With a question, what comes on stdin is given to the
+    agent as material. Nobody is asked anything: what would need a yes is denied, unless config.yaml allows it
+    (`approvals.allow`, an earlier "always"), or --yolo. With `approvals.headless: queue` it waits for `handrail
+    approvals answer` instead.
+
+    \b
+    Examples:
+      handrail ask "which tests cover billing?"
+      git diff | handrail ask "write a commit message for this"
+      handrail ask --continue "and now fix it"
+      handrail ask --json "how many TODOs are there?" | jq -r .answer
+      handrail ask --events "run the tests" | jq -r 'select(.event == "tool_ended") | .tool'
+
+    Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
+    time is over, 130 interrupted.
+    """
+    from ...agent.budgets import Budgets
+    from ...agent.opening import LAST, open_agent
+    from ..ask_report import Reporter
+    from ..output import result_stream
+    from ..session import open_runtime
+
+    text = _text(question)
+    here = open_runtime(yolo=yolo, asks=False)
+    with (
+        result_stream() as stdout,
+        open_agent(
+            here,
+            model=model,
+            resume=LAST if goes_on else resume,
+            toolsets=toolset,
+            without=disable,
+            budgets=Budgets(model_calls=max_calls or here.config.model.max_model_calls),
+            platform="ask",
+        ) as agent,
+    ):
+        reporter = Reporter(agent, stdout, events=events, quiet=quiet)
+        ended, ending = _turn(reporter, text, timeout)
+        reporter.answer(ended, as_json=as_json)
+    raise typer.Exit(_code(ended, ending, reporter))
+
+
+def _turn(reporter: Reporter, text: str, timeout: float | None) -> tuple[TurnEnded, Ending]:
+    """How the turn ended, and what ended the wait for it."""
+    from ...agent.events import End, TurnEnded, Usage
+    from ...types import CancelToken
+    from ..supervise import supervise
+
+    agent = reporter.agent
+
+    def work(cancel: CancelToken) -> TurnEnded:
+        cancel.on_cancel(lambda: agent.interrupt(cancel.reason))
+        return agent.run(text, reporter.listen)
+
+    ended, ending = supervise(work, timeout=timeout)
+    return ended or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was left"), ending
+
+
+def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> exits.ExitCode:
+    from ...agent.events import End
+    from ..supervise import Ending
+
+    if ending is Ending.TIMED_OUT or ended.end is End.TIME:
+        return exits.ExitCode.TIMEOUT
+    if ending is Ending.INTERRUPTED:
+        return exits.ExitCode.INTERRUPTED
+    if ended.end is not End.ANSWERED:
+        return exits.ExitCode.FAILED
+    return exits.ExitCode.DENIED if reporter.denied else exits.ExitCode.OK
+
+
+def _text(question: str) -> str:
+    """The question, and what came on stdin."""
+    material = "" if sys.stdin.isatty() else _material()
+    if question == "-":
+        question, material = material, ""
+    if not question.strip():
+        raise typer.BadParameter("say what is to be done, as an argument or on stdin")
+    return f"{question}\n\n<material>\n{material}\n</material>" if material.strip() else question
+
+
+def _material() -> str:
+    import select
+
+    from ..output import say
+
+    with contextlib.suppress(OSError, ValueError):  # no descriptor: nobody has to be waited for
+        if not select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0]:
+            say("waiting for material on stdin; `< /dev/null` gives none")
+    material = sys.stdin.read(_MOST_CONTEXT_CHARS + 1)
+    if len(material) > _MOST_CONTEXT_CHARS:
+        raise typer.BadParameter(
+            f"stdin has more than {_MOST_CONTEXT_CHARS:,} characters; put it into a file and name that in the question"
+        )
+    return material

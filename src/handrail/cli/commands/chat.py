@@ -1,0 +1,109 @@
+"""`handrail chat`: talk with an agent that works in this folder."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import exits, options
+
+if TYPE_CHECKING:
+    from ..chat.chat import Chat
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("chat")(chat)
+
+
+def chat(
+    message: Annotated[str, typer.Argument(metavar="[MESSAGE]", help="What to say first.")] = "",
+    model: options.Model = None,
+    goes_on: options.Continue = False,
+    resume: options.Resume = None,
+    toolset: options.Toolsets = None,
+    disable: options.Disabled = None,
+    yolo: options.Yolo = False,
+    or_demo: Annotated[
+        bool, typer.Option("--or-demo", help="Where no model is configured, or no terminal is there: show the demo.")
+    ] = False,
+) -> None:
+    """Talk with an agent that works in this folder, with the tools of this runtime.
+
+    Enter sends, Alt-Enter begins another line. Ctrl-C stops what runs; a second one leaves. What is dangerous asks
+    first. `!command` runs a command of your own where the agent's run. /help shows the rest.
+
+    The model comes from HANDRAIL_MODEL or config.yaml, its key from OPENAI_API_KEY. Needs `pip install
+    'handrail[agent]'`.
+
+    \b
+    Examples:
+      handrail chat
+      handrail chat "what is this project?"
+      handrail chat --continue
+      handrail chat --resume 20261116-0912 --model gpt-5-mini
+
+    Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
+    """
+    from ...agent.opening import LAST
+    from ..chat.turn import Leave, leave_when_told
+    from ..output import emit, say
+
+    if or_demo and (reason := _not_possible()):
+        from ..demo.play import play
+
+        play(step=False)
+        emit(f"\n{reason}")
+        return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        say("this needs a terminal for input and output; a program uses `handrail ask`")
+        raise typer.Exit(exits.ExitCode.USAGE)
+    with_agent = {"model": model, "toolsets": toolset, "without": disable}
+    made = _made(yolo, with_agent)
+    code = 0
+    try:
+        leave_when_told()
+        made.open(LAST if goes_on else resume)
+        from ..chat.about_sessions import greet
+
+        greet(made)
+        made.talk(message)
+    except Leave as left:
+        code = left.code
+        if len(made.agent.loop.conversation):
+            made.say(f"Go on with: handrail chat --resume {made.agent.session_id}", "dim")
+    finally:
+        made.close()
+        made.store.close()
+    raise typer.Exit(code)
+
+
+def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
+    from ...agent.opening import open_store
+    from ...errors import ModelError
+    from ..chat.chat import Chat, log_to
+    from ..chat.screen import Screen
+    from ..session import open_runtime
+
+    try:
+        import prompt_toolkit  # noqa: F401  better said now than at the first prompt
+    except ImportError:
+        raise ModelError("the chat needs more packages; pip install 'handrail[agent]'") from None
+    screen = Screen()
+    log_to(screen)
+    made = Chat(open_runtime(yolo=yolo, hold=screen.held), screen, open_store(), **with_agent)
+    made.yolo = yolo
+    return made
+
+
+def _not_possible() -> str:
+    """Why there is only the demo, and what would change that; empty when there can be a chat."""
+    from ...agent.models.resolve import HOW_TO, find
+    from ...config import load_config
+
+    if find(load_config().model) is None:
+        return f"To talk with a model instead: {HOW_TO}."
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return "A model is configured: at a terminal this opens `handrail chat`."
+    return ""

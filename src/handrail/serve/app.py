@@ -1,0 +1,118 @@
+"""The whole server as one ASGI application: every request is checked, let in, read, handled, noted, and answered as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from .endpoint import Asked, Endpoint, HttpError, as_response, refusal
+from .guard import SECURITY_HEADERS, Guard, read_body
+from .keys import Audited
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from .served import Served
+
+log = logging.getLogger(__name__)
+
+_NOTED_CHARS = 300
+
+
+def build(served: Served, guard: Guard) -> Starlette:
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    from .http import endpoints
+    from .static import console
+
+    routes: list[Any] = []
+    for endpoint in endpoints():
+        handler = _handler(served, guard, endpoint)
+        routes.append(Route(endpoint.path, handler, methods=[endpoint.method], name=endpoint.name))
+    routes += console()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with served.running():
+            yield
+
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _unknown, 405: _unknown, 500: _broken})
+    app.state.guard = guard
+    app.add_middleware(_Headers)
+    app.add_middleware(_OurHost, guard=guard)
+    return app
+
+
+def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
+    async def handle(request: Request) -> Response:
+        who = None
+        try:
+            who = guard.admit(request, endpoint.role)
+            query = endpoint.read_query(request.query_params)
+            body = endpoint.read_body(await read_body(request)) if endpoint.body is not None else None
+            asked = Asked(served, who, request.path_params, query, body, request)
+            response = as_response(await endpoint.handler(asked), endpoint.status)
+        except Exception as error:
+            response = refusal(error)
+            if response.status_code >= 500 and not isinstance(error, HttpError):
+                log.exception("%s %s", request.method, endpoint.path)
+        if who is not None and request.method != "GET" and endpoint.role is not None:
+            address = request.client.host if request.client else ""
+            action = f"{request.method} {request.url.path}"[:_NOTED_CHARS]
+            served.keys.note(Audited(time.time(), who.name, who.role.word, address, action, "", response.status_code))
+        return response
+
+    handle.__doc__ = endpoint.handler.__doc__
+    return handle
+
+
+async def _unknown(request: Request, error: Any) -> Response:
+    return refusal(HttpError(error.status_code, "not_found", f"there is no {request.method} {request.url.path[:200]}"))
+
+
+async def _broken(_: Request, error: Exception) -> Response:
+    return refusal(error)
+
+
+class _OurHost:
+    """Nothing is answered to who calls us by another's name, or from another's page."""
+
+    def __init__(self, app: Any, guard: Guard) -> None:
+        self._app, self._guard = app, guard
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            from starlette.requests import Request
+
+            try:
+                self._guard.check_origin(Request(scope))
+            except HttpError as error:
+                await refusal(error)(scope, receive, send)
+                return
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self._app(scope, receive, send)
+
+
+class _Headers:
+    """What every answer says to a browser."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._headers = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                present = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in self._headers if each[0] not in present)]
+            await send(message)
+
+        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)

@@ -1,0 +1,145 @@
+"""One thing that can be asked for over HTTP: who may, with what, and what comes back. The OpenAPI page is made from these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import HandrailError, ToolError
+from .roles import Role, Who
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from ..types import JsonDict
+    from .served import Served
+
+
+class HttpError(Exception):
+    """An answer that says what is wrong. `kind` is for programs and never changes its meaning."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
+class Asked(NamedTuple):
+    """A request that was let in and understood."""
+
+    served: Served
+    who: Who
+    path: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Any
+    request: Request
+
+
+Answer = Any  # a value for JSON, or a Response
+Handler = Callable[[Asked], Awaitable[Answer]]
+
+
+class Endpoint:
+    """`query` and `body` are JSON Schemas; a query's values come as text and are read as its schema says."""
+
+    def __init__(  # noqa: PLR0913  one keyword a thing that can be said of it
+        self,
+        method: str,
+        path: str,
+        handler: Handler,
+        *,
+        role: Role | None = Role.WATCH,
+        answer: JsonDict | None = None,
+        query: Mapping[str, JsonDict] | None = None,
+        body: JsonDict | None = None,
+        media: str = "application/json",
+        status: int = 200,
+    ) -> None:
+        self.method, self.path, self.handler, self.role = method, path, handler, role
+        self.query, self.body, self.media, self.status = dict(query or {}), body, media, status
+        self.answer = answer or {"type": "object"}
+
+    @property
+    def name(self) -> str:
+        return self.handler.__name__
+
+    @property
+    def summary(self) -> str:
+        return (self.handler.__doc__ or "").strip().partition("\n")[0]
+
+    @cached_property
+    def _body_check(self) -> jsonschema_rs.Draft202012Validator:
+        import jsonschema_rs
+
+        return jsonschema_rs.Draft202012Validator(self.body or {})
+
+    def read_body(self, data: bytes) -> Any:
+        """Raises HttpError."""
+        if self.body is None:
+            return None
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            raise HttpError(400, "invalid_json", "the body is not JSON") from None
+        problem = next(iter(self._body_check.iter_errors(value)), None)
+        if problem is not None:
+            where = "/".join(map(str, problem.instance_path))
+            raise HttpError(422, "invalid_body", f"{where or 'the body'}: {problem.message}")
+        return value
+
+    def read_query(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Raises HttpError."""
+        import jsonschema_rs
+
+        unknown = sorted(set(given) - set(self.query))
+        if unknown:
+            raise HttpError(
+                422, "invalid_query", f"unknown: {', '.join(unknown)}; known: {', '.join(self.query) or 'none'}"
+            )
+        read = {name: schema["default"] for name, schema in self.query.items() if "default" in schema}
+        for name, text in given.items():
+            schema = self.query[name]
+            value: Any = text
+            if schema["type"] == "integer":
+                if not text.isascii() or not text.removeprefix("-").isdigit():
+                    raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} is no whole number")
+                value = int(text[:30])
+            elif schema["type"] == "boolean":
+                value = {"true": True, "false": False, "1": True, "0": False}.get(text, text)
+            if not jsonschema_rs.is_valid(schema, value):
+                raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} is not what was expected")
+            read[name] = value
+        missing = [name for name, schema in self.query.items() if schema.get("x-required") and name not in read]
+        if missing:
+            raise HttpError(422, "invalid_query", f"missing: {', '.join(missing)}")
+        return read
+
+
+def as_response(value: Answer, status: int = 200) -> Response:
+    from starlette.responses import Response
+
+    if isinstance(value, Response):
+        return value
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    # Lone halves of surrogate pairs come from file names and programs, and are no UTF-8.
+    return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
+
+
+def refusal(error: Exception) -> Response:
+    """What went wrong, in the one form that every answer of ours has."""
+    status, kind = 500, "internal"
+    if isinstance(error, HttpError):
+        status, kind = error.status, error.kind
+    elif isinstance(error, ToolError):
+        status, kind = 422, error.error_type
+    elif isinstance(error, LookupError) and isinstance(error, HandrailError):
+        status, kind = 404, "not_found"
+    elif isinstance(error, HandrailError):
+        status, kind = 422, "refused"
+    message = (
+        str(error) if status < 500 or isinstance(error, HttpError) else "something went wrong; the server's log has it"
+    )
+    return as_response({"error": message, "error_type": kind}, status)

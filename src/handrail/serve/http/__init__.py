@@ -1,0 +1,26 @@
+"""What can be asked for over HTTP: one module a resource, each with its `ENDPOINTS`."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from ..endpoint import Endpoint
+
+RESOURCES = (
+    "about",
+    "login",
+    "tools",
+    "calls",
+    "approvals",
+    "processes",
+    "sessions",
+    "policy",
+    "events",
+    "completions",
+)
+
+
+@cache
+def endpoints() -> tuple[Endpoint, ...]:
+    return tuple(endpoint for name in RESOURCES for endpoint in import_module(f"{__name__}.{name}").ENDPOINTS)

@@ -1,0 +1,98 @@
+"""The server itself: whether it lives, what it can do, how it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from ... import __version__
+from ...types import JsonDict
+from ..endpoint import Asked, Endpoint
+from ..roles import Role
+from .shapes import ANYTHING, NUMBER, TEXT, count, loose, many, record
+
+
+async def health(_: Asked) -> JsonDict:
+    """Whether the server lives."""
+    return {"status": "ok", "version": __version__}
+
+
+async def me(asked: Asked) -> JsonDict:
+    """Who you are here, and what you may do."""
+    return {"name": asked.who.name, "role": asked.who.role.word}
+
+
+async def openapi(_: Asked) -> JsonDict:
+    """This API, described."""
+    from ..openapi import document
+
+    return document()
+
+
+async def stats(asked: Asked) -> JsonDict:
+    """How many calls a minute, how long each tool takes, what models cost: of this server since it started."""
+    served = asked.served
+    spent = await asyncio.to_thread(
+        served.sessions.rows,
+        "SELECT CAST(updated / 86400 AS INTEGER) * 86400 AS day, sum(input_tokens) AS input_tokens, "
+        "sum(output_tokens) AS output_tokens, sum(cost) AS cost FROM sessions GROUP BY day ORDER BY day DESC LIMIT 60",
+    )
+    return {
+        "since": served.started,
+        "minutes": served.live.minutes(),
+        "tools": served.live.tools(),
+        "days": [dict(row) for row in reversed(spent)],
+        "waiting": len(served.approvals.pending()),
+    }
+
+
+async def metrics(asked: Asked) -> object:
+    """The same for a monitoring system, in the text form that Prometheus reads."""
+    from starlette.responses import PlainTextResponse
+
+    served = asked.served
+    lines = [
+        "# TYPE handrail_uptime_seconds gauge",
+        f"handrail_uptime_seconds {time.time() - served.started:.0f}",
+        "# TYPE handrail_approvals_waiting gauge",
+        f"handrail_approvals_waiting {len(served.approvals.pending())}",
+        "# TYPE handrail_calls_running gauge",
+        f"handrail_calls_running {len(served.live.running())}",
+        "# TYPE handrail_calls_total counter",
+    ]
+    tools = served.live.tools()
+    lines += [f'handrail_calls_total{{tool="{_label(each["tool"])}"}} {each["calls"]}' for each in tools]
+    lines.append("# TYPE handrail_call_errors_total counter")
+    lines += [f'handrail_call_errors_total{{tool="{_label(each["tool"])}"}} {each["errors"]}' for each in tools]
+    lines.append("# TYPE handrail_call_seconds_total counter")
+    lines += [f'handrail_call_seconds_total{{tool="{_label(each["tool"])}"}} {each["total"]:.6f}' for each in tools]
+    return PlainTextResponse("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+async def audit(asked: Asked) -> JsonDict:
+    """Who did what over HTTP, the newest last."""
+    found = await asyncio.to_thread(asked.served.keys.audited, asked.query["limit"])
+    return {"audit": [each._asdict() for each in found]}
+
+
+_STATS = loose(since=NUMBER, minutes=many(ANYTHING), tools=many(ANYTHING), days=many(ANYTHING), waiting=NUMBER)
+
+ENDPOINTS = (
+    Endpoint("GET", "/health", health, role=None, answer=record(status=TEXT, version=TEXT)),
+    Endpoint("GET", "/v1/me", me, answer=record(name=TEXT, role=TEXT)),
+    Endpoint("GET", "/openapi.json", openapi, role=None),
+    Endpoint("GET", "/v1/stats", stats, answer=_STATS),
+    Endpoint("GET", "/metrics", metrics, media="text/plain"),
+    Endpoint(
+        "GET",
+        "/v1/audit",
+        audit,
+        role=Role.OPERATE,
+        query={"limit": count(100, 10_000)},
+        answer=record(audit=many(ANYTHING)),
+    ),
+)

@@ -1,0 +1,94 @@
+"""Questions that wait for a person, and their answers: each is answered once, whoever is first."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ...config import config_path, load_config
+from ...protocols import Answer, Decision
+from ...types import JsonDict
+from ..endpoint import Asked, Endpoint, HttpError
+from ..roles import Role
+from ..views import grant_view, request_view
+from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
+
+
+async def waiting(asked: Asked) -> JsonDict:
+    """What waits for an answer, and what is allowed for longer than once."""
+    return await asyncio.to_thread(_waiting, asked)
+
+
+def _waiting(asked: Asked) -> JsonDict:
+    store = asked.served.approvals
+    return {
+        "waiting": [request_view(stored) for stored in store.pending()],
+        "grants": [grant_view(grant) for grant in store.grants.all()],
+        "always": list(load_config().command_allowlist),
+    }
+
+
+async def one(asked: Asked) -> JsonDict:
+    """One question, and what became of it."""
+    return request_view(await asyncio.to_thread(asked.served.approvals.get, asked.path["id"]))
+
+
+async def answer(asked: Asked) -> JsonDict:
+    """Answer a question. The first answer holds: `holds` is false for one that came too late, and the question says why."""
+    store, body = asked.served.approvals, asked.body
+    stored = await asyncio.to_thread(store.get, asked.path["id"])
+    decision = Decision(body["decision"])
+    if decision not in stored.request.offers:
+        offered = ", ".join(each.value for each in stored.request.offers)
+        raise HttpError(422, "not_offered", f"this question offers {offered}, and not {decision.value}")
+    given = Answer(decision, f"web:{asked.who.name}", body.get("why", ""))
+    before = await asyncio.to_thread(store.answer, stored.request.id, given)
+    now = before if before is not None else await asyncio.to_thread(store.get, stored.request.id)
+    return {"holds": before is None, "request": request_view(now)}
+
+
+async def decisions(asked: Asked) -> JsonDict:
+    """Who decided what, by which rule; the newest last."""
+    found = await asyncio.to_thread(asked.served.approvals.decisions.latest, asked.query["limit"])
+    return {"decisions": [{**each._asdict(), "keys": list(each.keys)} for each in found]}
+
+
+async def revoke(asked: Asked) -> JsonDict:
+    """Take back what was allowed for longer than once: by a grant's number, or by the kind that is always allowed."""
+    from ...tools.approval.settings import remove_from_allowlist
+
+    name = asked.path["id"]
+    grants = asked.served.approvals.grants
+    taken = (
+        await asyncio.to_thread(grants.revoke, int(name))
+        if name.isascii() and name.isdigit() and len(name) < 16
+        else None
+    )
+    if taken is None and not await asyncio.to_thread(remove_from_allowlist, config_path(), name):
+        raise HttpError(404, "not_found", f"nothing is allowed as {name[:100]!r}")
+    asked.served.bus.publish("grants.changed")
+    return {"revoked": taken.key if taken else name}
+
+
+_ANSWER = record(
+    ("decision",), decision={"type": "string", "enum": [each.value for each in Decision]}, why=bounded(1000)
+)
+_REQUEST = loose(id=TEXT, state=TEXT, tool=TEXT, pieces=many(ANYTHING), offers=many(ANYTHING))
+
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/v1/approvals", waiting, answer=record(waiting=many(_REQUEST), grants=many(ANYTHING), always=many(TEXT))
+    ),
+    Endpoint(
+        "GET", "/v1/decisions", decisions, query={"limit": count(100, 10_000)}, answer=record(decisions=many(ANYTHING))
+    ),
+    Endpoint("GET", "/v1/approvals/{id}", one, answer=_REQUEST),
+    Endpoint(
+        "POST",
+        "/v1/approvals/{id}",
+        answer,
+        role=Role.APPROVE,
+        body=_ANSWER,
+        answer=record(holds=FLAG, request=_REQUEST),
+    ),
+    Endpoint("DELETE", "/v1/grants/{id:path}", revoke, role=Role.APPROVE, answer=record(revoked=TEXT)),
+)

@@ -1,0 +1,141 @@
+"""The API that OpenAI's clients speak: the agent answers, with its tools, which run here."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from ...agent.events import End, TextDelta, ToolEnded, ToolStarted, TurnEnded
+from ...types import JsonDict
+from ..endpoint import Asked, Endpoint, HttpError
+from ..roles import Role
+from .shapes import ANYTHING, FLAG, TEXT, bounded, loose, many, maybe
+
+if TYPE_CHECKING:
+    from ...agent.agent import Agent
+
+MODEL = "handrail"
+SESSION_HEADER = "x-handrail-session"
+_REASONS = {End.ANSWERED: "stop", End.TOKENS: "length", End.TURNS: "length", End.TIME: "length", End.COST: "length"}
+
+
+async def models(asked: Asked) -> JsonDict:
+    """The one model of this server: its agent."""
+    return {
+        "object": "list",
+        "data": [{"id": MODEL, "object": "model", "created": int(asked.served.started), "owned_by": MODEL}],
+    }
+
+
+async def complete(asked: Asked) -> Any:
+    """A chat completion by the agent. The last message is what it is told; `x-handrail-session` goes on with a session.
+
+    Without that header every request is a conversation of its own, and the messages before the last are told as its history.
+    """
+    from starlette.responses import StreamingResponse
+
+    body = asked.body
+    text = _told(body["messages"], has_session=SESSION_HEADER in asked.request.headers)
+    agent = await asked.served.turns.agent(asked.request.headers.get(SESSION_HEADER), platform="api")
+    if asked.served.turns.is_running(agent.session_id):
+        raise HttpError(409, "busy", "the session is in the middle of a turn")
+    name = f"chatcmpl-{uuid.uuid4().hex}"
+    if body.get("stream"):
+        headers = {SESSION_HEADER: agent.session_id}
+        return StreamingResponse(_chunks(asked, agent, text, name), media_type="text/event-stream", headers=headers)
+    ended = None
+    async for event in asked.served.turns.run(agent, text):
+        ended = event if isinstance(event, TurnEnded) else ended
+    assert ended is not None
+    if ended.end is End.FAILED:
+        raise HttpError(502, "model_failed", ended.reason)
+    choice = {"index": 0, "message": {"role": "assistant", "content": ended.answer}, "finish_reason": _reason(ended)}
+    return _answered(agent, {**_head(name, "chat.completion"), "choices": [choice], "usage": _usage(ended)})
+
+
+def _answered(agent: Agent, answer: JsonDict) -> Any:
+    from ..endpoint import as_response
+
+    response = as_response(answer)
+    response.headers[SESSION_HEADER] = agent.session_id
+    return response
+
+
+async def _chunks(asked: Asked, agent: Agent, text: str, name: str) -> AsyncIterator[bytes]:
+    def chunk(delta: JsonDict, reason: str | None = None, **more: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        told = {**_head(name, "chat.completion.chunk"), "choices": [choice], **more}
+        return f"data: {json.dumps(told, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+
+    yield chunk({"role": "assistant", "content": ""})
+    async for event in asked.served.turns.run(agent, text):
+        if isinstance(event, TextDelta):
+            yield chunk({"content": event.text})
+        elif isinstance(event, ToolStarted | ToolEnded):
+            # A comment: clients that do not know it pass it over.
+            yield f": {type(event).__name__} {event.tool}\n\n".encode()
+        elif isinstance(event, TurnEnded):
+            if event.end is End.FAILED:
+                error = {"message": event.reason, "type": "model_failed"}
+                yield f"data: {json.dumps({'error': error})}\n\n".encode()
+            else:
+                yield chunk({}, _reason(event), usage=_usage(event))
+    yield b"data: [DONE]\n\n"
+
+
+def _told(messages: list[JsonDict], *, has_session: bool) -> str:
+    said = [(str(each["role"]), _text(each.get("content"))) for each in messages]
+    if said[-1][0] != "user":
+        raise HttpError(422, "invalid_body", "the last message must be the user's: tools run on the server")
+    if has_session or len(said) == 1:
+        return said[-1][1]
+    before = "\n\n".join(f"[{role}]\n{text}" for role, text in said[:-1] if text)
+    return f"What was said before:\n\n{before}\n\nNow:\n\n{said[-1][1]}"
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return "" if content is None else str(content)
+
+
+def _head(name: str, kind: str) -> JsonDict:
+    return {"id": name, "object": kind, "created": int(time.time()), "model": MODEL}
+
+
+def _usage(ended: TurnEnded) -> JsonDict:
+    used = ended.usage
+    total = used.input_tokens + used.output_tokens
+    return {"prompt_tokens": used.input_tokens, "completion_tokens": used.output_tokens, "total_tokens": total}
+
+
+def _reason(ended: TurnEnded) -> str:
+    return _REASONS.get(ended.end, "stop")
+
+
+_CONTENT = {"anyOf": [bounded(1_000_000), many(ANYTHING), {"type": "null"}]}
+_MESSAGE = {"type": "object", "properties": {"role": TEXT, "content": _CONTENT}, "required": ["role"]}
+_BODY = {
+    "type": "object",
+    "properties": {
+        "messages": {"type": "array", "items": _MESSAGE, "minItems": 1, "maxItems": 10_000},
+        "model": maybe(TEXT),
+        "stream": maybe(FLAG),
+    },
+    "required": ["messages"],
+}
+
+ENDPOINTS = (
+    Endpoint("GET", "/v1/models", models, answer=loose(object=TEXT, data=many(ANYTHING))),
+    Endpoint(
+        "POST",
+        "/v1/chat/completions",
+        complete,
+        role=Role.OPERATE,
+        body=_BODY,
+        answer=loose(id=TEXT, choices=many(ANYTHING)),
+    ),
+)

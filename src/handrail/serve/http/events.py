@@ -1,0 +1,39 @@
+"""What happens, as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from ..endpoint import Asked, Endpoint
+from ..sse import frame, streamed
+
+if TYPE_CHECKING:
+    from ..bus import Bus
+
+
+async def events(asked: Asked) -> Any:
+    """Calls, questions, agents and processes as they go, from now or after the event `after` (or the header Last-Event-ID).
+
+    An event `missed` says that some are forgotten: look at the whole again.
+    """
+    given = asked.request.headers.get("last-event-id", "")
+    after = asked.query.get("after", int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None)
+    return streamed(_frames(asked.served.bus, after))
+
+
+async def _frames(bus: Bus, after: int | None) -> AsyncIterator[bytes]:
+    yield frame("hello", {"last": bus.last_id if after is None else after}, bus.last_id if after is None else after)
+    async for found in bus.follow(after):
+        yield b"".join(frame(each.kind, {"at": each.at, **each.data}, each.id) for each in found)
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/events",
+        events,
+        query={"after": {"type": "integer", "minimum": 0, "maximum": 2**60}},
+        media="text/event-stream",
+    ),
+)

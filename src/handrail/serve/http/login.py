@@ -1,0 +1,112 @@
+"""How a browser comes in: with a token that is typed once, or by a link that works once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ...types import JsonDict
+from ..endpoint import Asked, Endpoint, HttpError, as_response
+from ..guard import COOKIE
+from ..keys import LOGIN_SECONDS
+from ..roles import Role, Who
+from .shapes import NUMBER, TEXT, bounded, many, maybe, record
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+_ROLES = {"type": "string", "enum": [role.word for role in Role]}
+
+
+async def log_in(asked: Asked) -> Response:
+    """Let this browser in with a token."""
+    guard = asked.request.app.state.guard
+    who = guard.by_typed_token(asked.request, asked.body["token"])
+    return await _let_in(asked, who, as_response({"name": who.name, "role": who.role.word}))
+
+
+async def follow_link(asked: Asked) -> Response:
+    """Let this browser in by a link that works once, and show the console."""
+    from starlette.responses import RedirectResponse
+
+    who = asked.served.keys.use_link(asked.query["code"])
+    if who is None:
+        raise HttpError(401, "unauthorized", "this link was used, or is too old; ask for another")
+    return await _let_in(asked, who, RedirectResponse("/", 303))
+
+
+async def _let_in(asked: Asked, who: Who, response: Response) -> Response:
+    value = await asyncio.to_thread(asked.served.keys.log_in, who)
+    secure = asked.request.url.scheme == "https"
+    response.set_cookie(COOKIE, value, max_age=LOGIN_SECONDS, httponly=True, samesite="strict", secure=secure, path="/")
+    return response
+
+
+async def log_out(asked: Asked) -> Response:
+    """Forget this browser."""
+    value = asked.request.cookies.get(COOKIE, "")
+    if value:
+        await asyncio.to_thread(asked.served.keys.log_out, value)
+    response = as_response({"ok": True})
+    response.delete_cookie(COOKIE, path="/")
+    return response
+
+
+async def new_link(asked: Asked) -> JsonDict:
+    """A link that lets one other browser in, once, with the role that you name."""
+    role = Role.named(asked.body["role"])
+    code = asked.served.keys.new_link(Who(f"link by {asked.who.name}", role))
+    base = str(asked.request.base_url).rstrip("/")
+    return {"url": f"{base}/login?code={code}"}
+
+
+async def tokens(asked: Asked) -> JsonDict:
+    """The tokens there are; not what they are."""
+    found = await asyncio.to_thread(asked.served.keys.tokens)
+    return {"tokens": [{**each._asdict(), "role": each.role.word} for each in found]}
+
+
+async def new_token(asked: Asked) -> JsonDict:
+    """Make a token. It is shown here, and never again."""
+    body = asked.body
+    token = await asyncio.to_thread(asked.served.keys.new_token, body["name"], Role.named(body["role"]))
+    return {"token": token}
+
+
+async def revoke_token(asked: Asked) -> JsonDict:
+    """Take a token back, and every browser that came in by it."""
+    if not await asyncio.to_thread(asked.served.keys.revoke, asked.path["name"]):
+        raise HttpError(404, "not_found", f"no token is called {asked.path['name']!r}")
+    return {"ok": True}
+
+
+_NAME = bounded(100, minLength=1)
+_OK = record(ok={"type": "boolean"})
+_TOKEN = record(name=TEXT, role=_ROLES, created=NUMBER, used=maybe(NUMBER))
+
+ENDPOINTS = (
+    Endpoint(
+        "POST", "/v1/login", log_in, role=None, body=record(token=bounded(1000)), answer=record(name=TEXT, role=_ROLES)
+    ),
+    Endpoint(
+        "GET",
+        "/login",
+        follow_link,
+        role=None,
+        query={"code": bounded(200, **{"x-required": True})},
+        media="text/html",
+        status=303,
+    ),
+    Endpoint("POST", "/v1/logout", log_out, answer=_OK),
+    Endpoint("POST", "/v1/links", new_link, role=Role.OPERATE, body=record(role=_ROLES), answer=record(url=TEXT)),
+    Endpoint("GET", "/v1/tokens", tokens, role=Role.OPERATE, answer=record(tokens=many(_TOKEN))),
+    Endpoint(
+        "POST",
+        "/v1/tokens",
+        new_token,
+        role=Role.OPERATE,
+        body=record(name=_NAME, role=_ROLES),
+        answer=record(token=TEXT),
+    ),
+    Endpoint("DELETE", "/v1/tokens/{name}", revoke_token, role=Role.OPERATE, answer=_OK),
+)

@@ -1,0 +1,146 @@
+"""Background processes: what runs, what it printed, and its terminal to look at or to type into."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from ...tools.processes.interact import send, typed
+from ...types import JsonDict
+from ..endpoint import Asked, Endpoint, HttpError
+from ..roles import Role
+from ..sse import frame, streamed
+from ..views import process_view
+from .shapes import FLAG, TEXT, WHOLE, bounded, count, loose, many, record
+
+if TYPE_CHECKING:
+    from ...tools.processes.tracked import TrackedProcess
+
+_LOOK_SECONDS = 0.05
+_PIECE_BYTES = 64 * 1024
+
+
+async def processes(asked: Asked) -> JsonDict:
+    """All background processes."""
+    table = asked.served.here.processes
+    return {"processes": await asyncio.to_thread(lambda: [process_view(each) for each in table.list()])}
+
+
+async def process(asked: Asked) -> JsonDict:
+    """One of them."""
+    return await asyncio.to_thread(lambda: process_view(_of(asked)))
+
+
+async def process_log(asked: Asked) -> JsonDict:
+    """What it printed, from an offset on; secrets are masked."""
+    offset, limit = asked.query["offset"], asked.query["limit"]
+
+    def read() -> JsonDict:
+        tracked = _of(asked)
+        piece = tracked.read(offset, limit)
+        return {
+            "text": tracked.mask(piece.data.decode("utf-8", "replace")),
+            "offset": piece.offset,
+            "next": piece.offset + len(piece.data),
+            "end": piece.end,
+        }
+
+    return await asyncio.to_thread(read)
+
+
+async def attach(asked: Asked) -> Any:
+    """Its output as it comes: events `output` with base64 of the raw bytes, for a terminal to draw, and at last `ended`."""
+    tracked = await asyncio.to_thread(_of, asked)
+    return streamed(_output(tracked, asked.query["offset"]))
+
+
+async def _output(tracked: TrackedProcess, offset: int) -> AsyncIterator[bytes]:
+    place = offset
+    while True:
+        status = await asyncio.to_thread(tracked.status)
+        piece = await asyncio.to_thread(tracked.read, place, _PIECE_BYTES)
+        if piece.data:
+            place = piece.offset + len(piece.data)
+            shown = tracked.mask(piece.data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            yield frame("output", {"data": base64.b64encode(shown).decode(), "next": place})
+        elif status.ended_at is not None:
+            yield frame("ended", {"state": status.state.value, "exit_code": status.exit_code, "reason": status.reason})
+            return
+        else:
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def write(asked: Asked) -> JsonDict:
+    """Type into it: a text, then keys by their names (`ENTER`, `C-c`, `UP`); `raw` is sent as it is."""
+    body = asked.body
+
+    def type_it() -> None:
+        tracked = _of(asked)
+        if "raw" in body:
+            tracked.use(lambda running: running.write(body["raw"].encode()))
+        else:
+            send(tracked, typed(tracked, body.get("text", ""), body.get("keys", []), enter=body.get("enter", False)))
+
+    await asyncio.to_thread(type_it)
+    return {"ok": True}
+
+
+async def resize(asked: Asked) -> JsonDict:
+    """Tell its terminal how large it is."""
+
+    def change() -> None:
+        tracked = _of(asked)
+        if not tracked.record.has_pty:
+            raise HttpError(422, "no_terminal", "this process has no terminal")
+        tracked.resize(asked.body["rows"], asked.body["columns"])
+
+    await asyncio.to_thread(change)
+    return {"ok": True}
+
+
+async def kill(asked: Asked) -> JsonDict:
+    """End it, with all that it started."""
+
+    def end() -> JsonDict:
+        tracked = _of(asked)
+        tracked.kill()
+        return process_view(tracked)
+
+    return await asyncio.to_thread(end)
+
+
+def _of(asked: Asked) -> TrackedProcess:
+    from ...tools.environments.errors import NoSuchProcess
+
+    try:
+        return asked.served.here.processes.get(asked.path["id"])
+    except NoSuchProcess as error:
+        raise HttpError(404, "not_found", str(error)) from None
+
+
+_PROCESS = loose(id=TEXT, command=TEXT, state=TEXT)
+_OFFSET = {"type": "integer", "minimum": 0, "maximum": 2**40, "default": 0}
+_KEYS = {"type": "array", "maxItems": 100, "items": bounded(20)}
+_INPUT = record((), text=bounded(100_000), keys=_KEYS, enter=FLAG, raw=bounded(100_000))
+_SIZE = record(
+    rows={"type": "integer", "minimum": 2, "maximum": 500}, columns={"type": "integer", "minimum": 2, "maximum": 500}
+)
+_OK = record(ok=FLAG)
+
+ENDPOINTS = (
+    Endpoint("GET", "/v1/processes", processes, answer=record(processes=many(_PROCESS))),
+    Endpoint("GET", "/v1/processes/{id}", process, answer=_PROCESS),
+    Endpoint(
+        "GET",
+        "/v1/processes/{id}/log",
+        process_log,
+        query={"offset": _OFFSET, "limit": count(100_000, 1_000_000)},
+        answer=record(text=TEXT, offset=WHOLE, next=WHOLE, end=WHOLE),
+    ),
+    Endpoint("GET", "/v1/processes/{id}/output", attach, query={"offset": _OFFSET}, media="text/event-stream"),
+    Endpoint("POST", "/v1/processes/{id}/input", write, role=Role.OPERATE, body=_INPUT, answer=_OK),
+    Endpoint("POST", "/v1/processes/{id}/size", resize, role=Role.OPERATE, body=_SIZE, answer=_OK),
+    Endpoint("DELETE", "/v1/processes/{id}", kill, role=Role.OPERATE, answer=_PROCESS),
+)

@@ -1,0 +1,106 @@
+"""Conversations: find them, read them, go on with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from ...types import JsonDict
+from ..endpoint import Asked, Endpoint, HttpError
+from ..roles import Role
+from ..sse import frame, streamed
+from ..turns import SessionBusy, event_view
+from ..views import session_view
+from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
+
+
+async def sessions(asked: Asked) -> JsonDict:
+    """The latest conversations; with `query` the messages that fit best, of all of them."""
+    store, query, limit = asked.served.sessions, asked.query["query"], asked.query["limit"]
+
+    def find() -> JsonDict:
+        from ...store.search import search
+
+        if query.strip():
+            return {"sessions": [], "hits": [each._asdict() for each in search(store, query, limit=limit)]}
+        turns = asked.served.turns
+        listed = [{**session_view(each), "is_running": turns.is_running(each.id)} for each in store.recent(limit=limit)]
+        return {"sessions": listed, "hits": []}
+
+    return await asyncio.to_thread(find)
+
+
+async def session(asked: Asked) -> JsonDict:
+    """One conversation: its messages, the calls in it, what the models took, and what was decided."""
+    store = asked.served.sessions
+
+    def read() -> JsonDict:
+        info = store.get(asked.path["id"])
+        decided = asked.served.approvals.decisions.of_session(info.id)
+        return {
+            "session": session_view(info),
+            "messages": [
+                {"id": each.id, "at": each.at, **each.message} for each in store.messages(info.id, hidden=True)
+            ],
+            "calls": [each._asdict() for each in store.calls(info.id)],
+            "model_calls": [each._asdict() for each in store.model_calls(info.id)],
+            "children": [session_view(each) for each in store.children(info.id)],
+            "decisions": [{**each._asdict(), "keys": list(each.keys)} for each in decided],
+            "is_running": asked.served.turns.is_running(info.id),
+        }
+
+    return await asyncio.to_thread(read)
+
+
+async def begin(asked: Asked) -> Any:
+    """Begin a conversation with an agent: its answer as events, the last one is `TurnEnded`."""
+    return await _turn(asked, None)
+
+
+async def go_on(asked: Asked) -> Any:
+    """Say something in a conversation."""
+    return await _turn(asked, asked.path["id"])
+
+
+async def _turn(asked: Asked, session_id: str | None) -> Any:
+    body, turns = asked.body, asked.served.turns
+    agent = await turns.agent(session_id, model=body.get("model"), toolsets=body.get("toolsets"))
+    if turns.is_running(agent.session_id):
+        raise HttpError(409, "busy", "the session is in the middle of a turn; stop it, or wait")
+    return streamed(_told(asked, agent, body["text"]))
+
+
+async def _told(asked: Asked, agent: Any, text: str) -> AsyncIterator[bytes]:
+    yield frame("session", {"id": agent.session_id})
+    try:
+        async for event in asked.served.turns.run(agent, text):
+            view = event_view(event)
+            yield frame(view.pop("kind"), view)
+    except SessionBusy as error:
+        yield frame("error", {"error": str(error), "error_type": "busy"})
+
+
+async def stop(asked: Asked) -> JsonDict:
+    """Interrupt the turn that runs."""
+    info = await asyncio.to_thread(asked.served.sessions.get, asked.path["id"])
+    return {"stopped": asked.served.turns.stop(info.id)}
+
+
+_SAID = record(("text",), text=bounded(1_000_000, minLength=1), model=bounded(200), toolsets=many(bounded(100)))
+_SESSION = loose(id=TEXT, title=TEXT)
+_WHOLE = loose(session=_SESSION, messages=many(ANYTHING), calls=many(ANYTHING))
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/sessions",
+        sessions,
+        query={"query": bounded(1000, default=""), "limit": count(50, 1000)},
+        answer=record(sessions=many(_SESSION), hits=many(ANYTHING)),
+    ),
+    Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_SAID, media="text/event-stream"),
+    Endpoint("GET", "/v1/sessions/{id}", session, answer=_WHOLE),
+    Endpoint("POST", "/v1/sessions/{id}/turns", go_on, role=Role.OPERATE, body=_SAID, media="text/event-stream"),
+    Endpoint("POST", "/v1/sessions/{id}/stop", stop, role=Role.OPERATE, answer=record(stopped=FLAG)),
+)

@@ -1,0 +1,75 @@
+"""The API described for programs: made from the endpoints themselves, so that it says what is true."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from .http import endpoints
+
+if TYPE_CHECKING:
+    from ..types import JsonDict
+    from .endpoint import Endpoint
+
+_ERROR: JsonDict = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},
+    "required": ["error", "error_type"],
+}
+_PROBLEM = {
+    "description": "What is wrong.",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+}
+_REFUSALS = (400, 401, 403, 404, 408, 409, 413, 421, 422, 429, 502)
+
+
+@cache
+def document() -> JsonDict:
+    paths: dict[str, JsonDict] = {}
+    for endpoint in endpoints():
+        paths.setdefault(re.sub(r":path\}", "}", endpoint.path), {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Handrail", "version": __version__, "description": "What `handrail serve` serves."},
+        "paths": paths,
+        "security": [{"token": []}],
+        "components": {
+            "schemas": {"Error": _ERROR},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(endpoint: Endpoint) -> JsonDict:
+    names = re.findall(r"\{(\w+)", endpoint.path)
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}} for name in names
+    ]
+    parameters += [
+        {
+            "name": name,
+            "in": "query",
+            "required": bool(schema.get("x-required")),
+            "schema": {key: value for key, value in schema.items() if key != "x-required"},
+        }
+        for name, schema in endpoint.query.items()
+    ]
+    good = {"description": endpoint.summary or "Done.", "content": {endpoint.media: {"schema": _good(endpoint)}}}
+    operation: JsonDict = {
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "description": "" if endpoint.role is None else f"Needs the role `{endpoint.role.word}`.",
+        "parameters": parameters,
+        "responses": {str(endpoint.status): good, **{str(status): _PROBLEM for status in _REFUSALS}},
+    }
+    if endpoint.role is None:
+        operation["security"] = []
+    if endpoint.body is not None:
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": endpoint.body}}}
+    return operation
+
+
+def _good(endpoint: Endpoint) -> JsonDict:
+    return endpoint.answer if endpoint.media == "application/json" else {"type": "string"}

@@ -1,0 +1,129 @@
+"""Run the server: one a store, on this machine alone unless it was said otherwise, and gone without a trace when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..config.paths import state_dir
+from ..errors import ConfigError, HandrailError
+from ..owners import is_gone, pid_of, this_runtime
+from .guard import LOOPBACK, Guard, allowed_hosts
+from .roles import Role, Who
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from .served import Served
+
+_LOCK, _WHO = "serve.lock", "serve.who"
+_PR_SET_DUMPABLE = 4
+_MOST_CONNECTIONS = 2_000
+_GRACE_SECONDS = 5
+
+
+class ServerRuns(HandrailError):
+    """Another server uses the same store."""
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+
+@contextlib.contextmanager
+def as_the_server(address: Address) -> Iterator[None]:
+    """Be the one server of this store. The system lets go of the lock when the process ends, in whatever way."""
+    import filelock
+
+    folder = state_dir()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = filelock.FileLock(folder / _LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        known = running_server()
+        where = f" at {known['url']} (process {known['pid']})" if known else ""
+        raise ServerRuns(
+            f"a server runs already{where}; stop that one first, or set HANDRAIL_HOME for another"
+        ) from None
+    try:
+        (folder / _WHO).write_text(json.dumps({"owner": this_runtime(), "url": address.url}))
+        yield
+    finally:
+        (folder / _WHO).unlink(missing_ok=True)
+        lock.release()
+
+
+def running_server() -> dict[str, Any] | None:
+    """Where the server of this store is; None when there is none."""
+    try:
+        known = json.loads((state_dir() / _WHO).read_text())
+        return None if is_gone(known["owner"]) else {"url": known["url"], "pid": pid_of(known["owner"])}
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def check_bind(address: Address, *, has_token: bool) -> None:
+    """Raises ConfigError for an address that others reach, when nothing would hold them off."""
+    if address.host in LOOPBACK or has_token:
+        return
+    raise ConfigError(
+        f"{address.host} can be reached from other machines, and there is no token yet; make one with "
+        "`handrail serve token new NAME --role operate`, or set HANDRAIL_SERVE_TOKEN"
+    )
+
+
+def hide_from_others() -> None:
+    """Other processes of this user, such as what an agent runs, cannot read this one's memory or environment."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def first_link(served: Served, address: Address) -> str:
+    """A link that lets the person who started the server in."""
+    return f"{address.url}/login?code={served.keys.new_link(Who('operator', Role.OPERATE))}"
+
+
+def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> uvicorn.Server:
+    import uvicorn
+
+    from .app import build
+    from .patience import protocol
+
+    guard = Guard(served.keys, allowed_hosts(address.host, address.port, hosts))
+    config = uvicorn.Config(
+        build(served, guard),
+        host=address.host,
+        port=address.port,
+        http=protocol(),
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    return uvicorn.Server(config)
+
+
+def token_from_environment() -> str:
+    """Taken out of the environment, so that nothing that is started from here has it."""
+    token = os.environ.pop("HANDRAIL_SERVE_TOKEN", "")
+    if token and len(token) < 16:
+        raise ConfigError(
+            "is too short; give at least 16 characters, such as " + secrets.token_urlsafe(24),
+            key="HANDRAIL_SERVE_TOKEN",
+        )
+    return token

@@ -1,0 +1,84 @@
+"""What the store holds, as JSON for who watches. Commands are shown escape-safe, in pieces: dangerous ones are marked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..tools.approval.approvers.wording import covered_by
+from ..tools.approval.display import pieces
+
+if TYPE_CHECKING:
+    from ..protocols import ApprovalRequest
+    from ..store.approvals import StoredRequest
+    from ..store.grants import StoredGrant
+    from ..store.sessions import SessionInfo
+    from ..tools.processes.tracked import TrackedProcess
+    from ..types import JsonDict
+
+
+def request_view(stored: StoredRequest) -> JsonDict:
+    request, answer = stored.request, stored.answer
+    return {
+        "id": request.id,
+        "state": stored.state.value,
+        "tool": request.tool,
+        "kind": request.kind.value,
+        "asker": request.asker,
+        "reason": request.reason,
+        "pieces": shown(request),
+        "cwd": request.cwd,
+        "environment": request.environment,
+        "session": request.session_id,
+        "task": request.task_id,
+        "concerns": [{"rule": each.rule, "why": each.why, "covers": each.covers} for each in request.concerns],
+        "offers": [{"decision": each.value, "covers": covered_by(request, each)} for each in request.offers],
+        "asked_at": stored.created,
+        "expires_at": request.expires_at,
+        "is_waiting": stored.is_waiting,
+        "decision": answer.decision.value if answer else None,
+        "by": answer.by if answer else None,
+        "why": answer.why if answer else None,
+        "answered_at": stored.answered,
+    }
+
+
+def shown(request: ApprovalRequest) -> list[JsonDict]:
+    """The text of a request: what is ours in it says something of characters that cannot be shown."""
+    spans = [(each.start, each.end) for each in request.concerns]
+    return [piece._asdict() for piece in pieces(request.text, spans)]
+
+
+def grant_view(grant: StoredGrant) -> JsonDict:
+    return {
+        "id": str(grant.id),
+        "scope": grant.scope,
+        "key": grant.key,
+        "by": grant.by,
+        "granted_at": grant.created,
+        "expires_at": grant.expires,
+        "uses_left": grant.uses_left,
+    }
+
+
+def process_view(tracked: TrackedProcess) -> JsonDict:
+    record, status = tracked.record, tracked.status()
+    return {
+        "id": record.id,
+        "command": tracked.mask(record.command),
+        "task": record.task_id,
+        "session": record.session_id,
+        "environment": record.environment,
+        "pid": record.pid,
+        "has_pty": record.has_pty,
+        "rows": record.rows,
+        "columns": record.columns,
+        "started_at": record.started_at,
+        "state": status.state.value,
+        "exit_code": status.exit_code,
+        "ended_at": status.ended_at,
+        "reason": status.reason,
+    }
+
+
+def session_view(info: SessionInfo) -> JsonDict:
+    return dict(info._asdict())

@@ -1,0 +1,1 @@
+"""Find a tool among many by what it does."""

@@ -1,0 +1,1 @@
+"""Images, speech, and other models: what the tools for them do."""

@@ -1,0 +1,125 @@
+"""Images that a model can look at: found, checked, turned the right way, made small enough."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import io
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from ...errors import InvalidArguments, ToolFailed
+from ...workers import pool
+from ..files.failures import shown, size_text
+from ..files.task import files_of
+from ..files.whole import read_whole
+
+if TYPE_CHECKING:
+    from ...config import Config
+    from ...types import ToolContext
+
+# What every provider takes without a conversion.
+_TAKEN = {"PNG": "image/png", "JPEG": "image/jpeg"}
+# More pixels than this are a mistake or an attack: a few bytes can unpack to gigabytes.
+_MAX_PIXELS = 100_000_000
+
+
+class Picture(NamedTuple):
+    """An image as it is sent to a model."""
+
+    mime: str
+    data: bytes
+    width: int
+    height: int
+
+    @property
+    def url(self) -> str:
+        return f"data:{self.mime};base64,{base64.b64encode(self.data).decode()}"
+
+    @property
+    def part(self) -> dict[str, Any]:
+        """As a part of a message."""
+        return {"type": "image_url", "image_url": {"url": self.url}}
+
+
+async def picture_at(source: str, config: Config, context: ToolContext | None) -> Picture:
+    """The image at a path, an address or in a `data:` URL."""
+    source = source.strip()
+    limit = config.media.max_image_bytes
+    scheme = source.partition(":")[0].lower()
+    if scheme == "data":
+        data = _inline(source)
+    elif scheme in ("http", "https"):
+        data = await _fetched(source, config)
+    else:
+        path = source.removeprefix("file://")
+        data = await asyncio.wrap_future(pool.submit(lambda: read_whole(files_of(context), path, max_bytes=limit)))
+    if len(data) > limit:
+        raise ToolFailed(
+            f"the image is {size_text(len(data))}; at most {size_text(limit)} are looked at", size=len(data)
+        )
+    return await prepared(data, config, what=source)
+
+
+async def prepared(data: bytes, config: Config, *, what: str) -> Picture:
+    """The image in these bytes, ready for a model. Raises ToolFailed for what is no image, or a broken one."""
+    return await asyncio.wrap_future(
+        pool.submit(_prepare, data, config.media.max_image_side, shown(what, max_chars=120))
+    )
+
+
+def _prepare(data: bytes, max_side: int, what: str) -> Picture:
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            width, height = image.size
+            if width * height > _MAX_PIXELS:
+                raise ToolFailed(f"{what} has {width} x {height} pixels; make it smaller first")
+            if image.format in _TAKEN and max(width, height) <= max_side and not image.getexif().get(0x0112):
+                image.load()  # a broken one is found here, not at the provider
+                return Picture(_TAKEN[image.format], data, width, height)
+            upright = ImageOps.exif_transpose(image) or image
+            upright.thumbnail((max_side, max_side))
+            return _encoded(upright)
+    except UnidentifiedImageError:
+        raise ToolFailed(f"{what} is no image that can be read here, or a broken one") from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise ToolFailed(f"{what} has too many pixels; make it smaller first") from None
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError, MemoryError) as error:  # what decoders raise
+        raise ToolFailed(f"{what} is broken: {error}") from None
+
+
+def _encoded(image: Any) -> Picture:
+    see_through = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+    kind, mode = ("PNG", "RGBA") if see_through else ("JPEG", "RGB")
+    written = io.BytesIO()
+    image.convert(mode).save(written, kind, **({} if see_through else {"quality": 85}))
+    return Picture(_TAKEN[kind], written.getvalue(), *image.size)
+
+
+def _inline(source: str) -> bytes:
+    head, comma, body = source.partition(",")
+    if not comma:
+        raise InvalidArguments("the data: URL holds no data", argument="image_url")
+    try:
+        return base64.b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
+    except binascii.Error:
+        raise InvalidArguments("the data: URL is no valid base64", argument="image_url") from None
+
+
+async def _fetched(url: str, config: Config) -> bytes:
+    from dataclasses import replace
+
+    from ..web.fetch import Fetcher
+    from ..web.guard import Guard
+
+    limits = replace(config.web, max_bytes=config.media.max_image_bytes)
+    async with Fetcher(Guard(config.web.allow_private), limits) as fetcher:
+        page = await fetcher.get(url)
+    if page.status >= 400:
+        raise ToolFailed(f"{shown(url)} answers {page.status}", status=page.status)
+    if page.is_cut:
+        raise ToolFailed(f"the image at {shown(url)} is larger than {size_text(limits.max_bytes)}")
+    return page.body

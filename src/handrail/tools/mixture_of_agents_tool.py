@@ -1,0 +1,57 @@
+"""The tool `mixture_of_agents`: several models answer, one merges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..types import JsonDict
+from .registry import registry
+
+if TYPE_CHECKING:
+    from ..types import ToolContext
+
+SCHEMA: JsonDict = {
+    "description": (
+        "Put a hard question to several models at once and get one merged answer. Slow and costly: for what one model alone "
+        "gets wrong."
+    ),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "user_prompt": {
+                "type": "string",
+                "minLength": 1,
+                "description": "The question, with all that is needed to answer it: they see nothing else.",
+            }
+        },
+        "required": ["user_prompt"],
+    },
+}
+
+
+async def mixture_of_agents(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    from .media.mixing import mix
+    from .web.settings import config_of
+
+    return await mix(args["user_prompt"], config=config_of(context), context=context)
+
+
+def _check() -> object:
+    from ..config import load_config
+    from .media.needs import mixing
+
+    why = mixing(load_config())
+    return True if why is None else why
+
+
+registry.register(
+    name="mixture_of_agents",
+    toolset="moa",
+    schema=SCHEMA,
+    handler=mixture_of_agents,
+    check_fn=_check,
+    is_async=True,
+    emoji="🧠",
+    timeout=900,
+    read_only=True,
+)

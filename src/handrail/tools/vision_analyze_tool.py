@@ -1,0 +1,63 @@
+"""The tool `vision_analyze`: look at an image."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..types import JsonDict, Resources
+from .registry import registry
+
+if TYPE_CHECKING:
+    from ..types import ToolContext
+    from .outcome import Outcome
+
+SCHEMA: JsonDict = {
+    "description": "Look at an image and answer a question about it.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "image_url": {"type": "string", "description": "A path, an http(s) URL, or a data: URL."},
+            "question": {"type": "string", "description": "What to find out. Without it: describe the image."},
+        },
+        "required": ["image_url"],
+    },
+}
+
+
+async def vision_analyze(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> Outcome:
+    from .media.images import picture_at
+    from .media.looking import look
+    from .web.settings import config_of
+
+    config = config_of(context)
+    picture = await picture_at(args["image_url"], config, context)
+    question = args.get("question") or "Describe this image in detail, with all text in it."
+    return await look(picture, question, config=config, context=context)
+
+
+def _check() -> object:
+    from ..config import load_config
+    from .media.needs import seeing
+
+    why = seeing(load_config())
+    return True if why is None else why
+
+
+def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    from .files.task import read_name
+
+    return Resources(reads=(read_name(args.get("image_url"), context),))
+
+
+registry.register(
+    name="vision_analyze",
+    toolset="vision",
+    schema=SCHEMA,
+    handler=vision_analyze,
+    check_fn=_check,
+    is_async=True,
+    emoji="👁️",
+    timeout=300,
+    read_only=True,
+    resources=_resources,
+)

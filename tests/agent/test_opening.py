@@ -1,0 +1,83 @@
+"""An agent in one line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from handrail.agent.opening import LAST, open_agent, open_store
+from handrail.errors import ModelError, SessionNotFound
+from handrail.model_tools import default, reset
+from handrail.store.sessions import SessionStore
+from handrail.testing import ModelReply, ModelServer, ScriptedModel
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("handrail.agent.models.local.USUAL_PORTS", {})
+
+
+def test_the_environment_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ModelServer([ModelReply("hello")], key="k-123456") as server:
+        monkeypatch.setenv("HANDRAIL_MODEL", "scripted")
+        monkeypatch.setenv("OPENAI_API_KEY", "k-123456")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        reset()
+        with open_agent() as agent:
+            assert agent.run("hi").answer == "hello"
+            session = agent.session_id
+    store = open_store()
+    assert store.get(session).model == "scripted"
+    store.close()
+    raw = b"".join(path.read_bytes() for path in Path(os.environ["HANDRAIL_HOME"]).rglob("*") if path.is_file())
+    assert b"k-123456" not in raw
+
+
+def test_no_model_leaves_nothing_behind() -> None:
+    with pytest.raises(ModelError, match="no model is configured"):
+        open_agent()
+
+
+def test_a_session_goes_on_by_its_id_or_as_the_last_of_this_folder(tmp_path: Path) -> None:
+    with open_agent(models=[ScriptedModel([ModelReply("one")])]) as first:
+        first.run("hello")
+    again = ScriptedModel([ModelReply("two")])
+    with open_agent(models=[again], resume=LAST) as agent:
+        assert agent.session_id == first.session_id
+        agent.run("and?")
+    assert [each["content"] for each in again.sent[0].messages[1:]] == ["hello", "one", "and?"]
+    with open_agent(models=[ScriptedModel([])], resume=first.session_id[:-2]) as agent:
+        assert len(agent.loop.conversation) == 4
+    with pytest.raises(SessionNotFound, match="no session was held in"):
+        open_agent(models=[ScriptedModel([])], resume=LAST, cwd=str(tmp_path.parent))
+
+
+def test_the_configured_tools_are_offered(home: Path) -> None:
+    (home / "config.yaml").write_text("tools:\n  enabled_toolsets: [todo, file]\n  disabled_toolsets: [file]\n")
+    reset()
+    model = ScriptedModel([ModelReply("x")])
+    with open_agent(models=[model]) as agent:
+        agent.run("hi")
+    assert [each["function"]["name"] for each in model.sent[0].tools] == ["todo"]
+
+
+def test_a_store_that_was_given_stays_open_and_a_shell_ends_with_its_agent() -> None:
+    store = SessionStore()
+    with open_agent(models=[ScriptedModel([ModelReply("x")])], store=store) as agent:
+        agent.run("hi")
+        default().environments.of(agent.session_id)
+    assert default().environments.peek(agent.session_id) is None
+    assert len(store.messages(agent.session_id)) == 2
+    store.close()
+
+
+def test_another_model_takes_over(tmp_path: Path) -> None:
+    other = ScriptedModel([ModelReply("two")])
+    with open_agent(models=[ScriptedModel([ModelReply("one")])]) as agent:
+        agent.run("hi")
+        agent.use([other])
+        assert agent.run("still there?").answer == "two"
+    assert [each["content"] for each in other.sent[0].messages[1:]] == ["hi", "one", "still there?"]

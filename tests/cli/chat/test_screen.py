@@ -1,0 +1,130 @@
+"""The screen, drawn by a terminal emulator: what stands below never stays behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pyte
+import pytest
+from rich.text import Text
+
+from handrail.cli.chat import screen as module
+from handrail.cli.chat.screen import Screen
+
+
+class Emulator:
+    """A terminal of a given size that can be written to."""
+
+    def __init__(self, columns: int = 40, rows: int = 10) -> None:
+        self.pyte = pyte.HistoryScreen(columns, rows, history=1000)
+        self._stream = pyte.Stream(self.pyte)
+        self.fails = False
+        self.wrote = ""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> None:
+        if self.fails:
+            raise OSError(5, "Input/output error")
+        self.wrote += text
+        self._stream.feed(text.replace("\n", "\r\n"))
+
+    def flush(self) -> None: ...
+
+    @property
+    def lines(self) -> list[str]:
+        shown = [line.rstrip() for line in self.pyte.display]
+        while shown and not shown[-1]:
+            shown.pop()
+        return shown
+
+
+@pytest.fixture
+def emulator(monkeypatch: pytest.MonkeyPatch) -> Emulator:
+    emulator = Emulator()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def size(*_: object) -> os.terminal_size:
+        return os.terminal_size((emulator.pyte.columns, emulator.pyte.lines))
+
+    monkeypatch.setattr(shutil, "get_terminal_size", size)
+    return emulator
+
+
+@pytest.fixture
+def screen(emulator: Emulator) -> Screen:
+    return Screen(emulator)  # type: ignore[arg-type]
+
+
+def test_what_is_written_goes_above_the_lines_that_change(screen: Screen, emulator: Emulator) -> None:
+    screen.below([Text("working"), Text("  line 1")])
+    screen.write("done\n")
+    assert emulator.lines == ["done", "working", "  line 1"]
+    screen.below([Text("still")])
+    assert emulator.lines == ["done", "still"]
+    screen.below(())
+    assert emulator.lines == ["done"]
+
+
+def test_a_line_below_is_cut_at_the_edge(screen: Screen, emulator: Emulator) -> None:
+    screen.below([Text("x" * 100), Text("y")])
+    assert emulator.lines == ["x" * 37 + "…", "y"]
+
+
+def test_more_lines_than_fit_leave_the_last_ones(screen: Screen, emulator: Emulator) -> None:
+    for _ in range(3):
+        screen.below([Text(f"line {number}") for number in range(30)])
+    assert emulator.lines == [f"line {number}" for number in range(22, 30)]
+    screen.below(())
+    assert emulator.lines == []
+
+
+def test_lines_that_a_narrower_window_wrapped_are_taken_away_too(screen: Screen, emulator: Emulator) -> None:
+    screen.write("kept\n")
+    screen.below([Text("a" * 30), Text("b" * 30)])
+    # What tmux does when a window gets narrower: each line takes two rows now.
+    emulator.pyte.resize(10, 20)
+    emulator._stream.feed("\x1b[2J\x1b[H" + "\r\n".join(["kept", "a" * 20, "a" * 10, "b" * 20, "b" * 10]))
+    screen.below([Text("short")])
+    assert emulator.lines == ["kept", "short"]
+
+
+def test_while_somebody_asks_nothing_else_is_written(screen: Screen, emulator: Emulator) -> None:
+    screen.below([Text("working")])
+    with screen.held():
+        assert emulator.lines == []
+        screen.write("late\n")
+        screen.below([Text("working")])
+        assert emulator.lines == []
+    assert emulator.lines == ["late"]
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines_only(
+    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    screen = Screen(emulator)  # type: ignore[arg-type]
+    screen.below([Text("working")])
+    screen.markdown("**bold** \x1b[2J")
+    assert emulator.wrote == "**bold** \\x1b[2J\n"
+
+
+def test_no_colour_is_no_escape_sequence(screen: Screen, emulator: Emulator) -> None:
+    screen.markdown("# Title\n\n**bold** `code`\n\n```python\nx = 1\n```")
+    screen.print(Text("red", "red"))
+    assert "\x1b" not in emulator.wrote
+
+
+def test_a_terminal_that_went_away_takes_everything_in_silence(screen: Screen, emulator: Emulator) -> None:
+    screen.below([Text("working")])
+    emulator.fails = True
+    screen.write("nobody sees this\n")
+    screen.below([Text("nor this")])
+
+
+def test_echo_needs_no_terminal() -> None:
+    with module.echo(False):
+        pass

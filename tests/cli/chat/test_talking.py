@@ -1,0 +1,287 @@
+"""What is shown of a turn, and what the person may type besides messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail.cli.chat.turn import Leave
+from handrail.protocols import Decision, ModelReply
+from handrail.testing import call
+
+from .conftest import Talk
+
+Begin = Callable[..., Talk]
+
+
+def test_calls_are_shown_with_what_they_changed(talk: Begin, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old\n")
+    person = talk(
+        ModelReply("I change it.", [call("patch", path="a.txt", old_string="old", new_string="new")]),
+        ModelReply("", [call("terminal", command="seq 20")]),
+        ModelReply("", [call("todo", todos=[{"id": "1", "content": "Rest", "status": "completed"}])]),
+        ModelReply("", [call("read_file", path="nowhere.txt")]),
+        ModelReply("# Done\n\nIt is **new**."),
+    )
+    shown = person("Do it")
+    for line in (
+        "I change it.",
+        "✓ 🩹 patch a.txt (",
+        "    -old\n    +new\n",
+        "✓ 💻 terminal seq 20 (",
+        "    … 15 lines above\n    16\n    17\n    18\n    19\n    20\n",
+        "    ☑ Rest",
+        "✗ 📖 read_file nowhere.txt (",
+        "It is new.",
+        "4 calls · ",
+    ):
+        assert line in shown
+    assert "**" not in shown
+
+
+def test_a_running_call_stands_below_with_its_last_lines(talk: Begin) -> None:
+    person = talk(
+        ModelReply("", [call("terminal", command="for i in 1 2 3 4; do echo line $i; sleep 0.15; done")]),
+        ModelReply("ok"),
+    )
+    shown = person("Go")
+    assert "⠋" in shown or "⠙" in shown or "⠹" in shown
+    assert "    line 1" in shown
+
+
+def test_what_a_model_writes_cannot_steer_the_terminal(talk: Begin) -> None:
+    person = talk(
+        ModelReply("evil \x1b]0;title\x07 text", [call("terminal", command="printf 'a\\033[2Jb'\n", note="\x1b[5m")]),
+        ModelReply("\x1b[31mred"),
+    )
+    person("Go")
+    wrote = person._paper.wrote
+    assert "\x1b]0;" not in wrote
+    assert "\x1b[2J" not in wrote
+    assert "\x1b[5m" not in wrote
+    assert r"\x1b[31mred" in wrote
+
+
+def test_a_dangerous_call_is_denied_by_the_person_and_shown_as_such(talk: Begin, tmp_path: Path) -> None:
+    (tmp_path / "build").mkdir()
+    person = talk(ModelReply("", [call("terminal", command="rm -rf build")]), ModelReply("I leave it."))
+    shown = person("Clean")
+    assert "✗ 💻 terminal rm -rf build" in shown
+    assert "denied" in shown
+    assert "Do not try" not in shown, "that is advice for the model"
+    assert (tmp_path / "build").is_dir()
+
+
+def test_yolo_asks_nobody_until_it_is_taken_back(talk: Begin, tmp_path: Path) -> None:
+    dangerous = ModelReply("", [call("terminal", command="rm -rf build")])
+    person = talk(dangerous, ModelReply("gone"), dangerous, ModelReply("denied"))
+    assert "Nobody is asked" in person("/yolo")
+    (tmp_path / "build").mkdir()
+    person("Clean")
+    assert not (tmp_path / "build").exists()
+    assert person.approver.requests == []
+    assert "asked again" in person("/yolo off")
+    (tmp_path / "build").mkdir()
+    person("Clean again")
+    assert (tmp_path / "build").is_dir()
+    assert len(person.approver.requests) == 1
+    assert "/yolo on, or" in person("/yolo maybe")
+
+
+def test_a_failing_model_is_told_and_the_chat_goes_on(talk: Begin) -> None:
+    person = talk()
+
+    async def refuse(messages: object, tools: object) -> None:
+        from handrail.errors import ModelError
+
+        raise ModelError("the key is refused; set OPENAI_API_KEY")
+        yield
+
+    person.chat.agent.models[0].stream = refuse  # type: ignore[method-assign, assignment]
+    assert "the key is refused; set OPENAI_API_KEY" in person("Hello")
+    assert "tokens in" in person("/cost")
+
+
+class TestOwnCommands:
+    def test_it_runs_in_the_agents_shell_and_the_agent_is_told(self, talk: Begin, tmp_path: Path) -> None:
+        (tmp_path / "sub").mkdir()
+        person = talk(ModelReply("", [call("terminal", command="pwd")]), ModelReply("seen"), ModelReply("ok"))
+        assert person("!cd sub && echo hello") == "hello\n"
+        shown = person("Where are we?")
+        assert str(tmp_path / "sub") in shown
+        asked = next(text for text in person.sent if text.startswith("Where are we?"))
+        assert asked == "Where are we?\n\n[I ran `cd sub && echo hello` myself; exit code 0. Its output:]\nhello"
+        person("And now?")
+        assert person.sent[-1] == "And now?", "it is told once"
+
+    def test_two_marks_keep_it_from_the_agent(self, talk: Begin) -> None:
+        person = talk(ModelReply("ok"))
+        assert "exit code 3" in person("!!echo secret; exit 3")
+        person("Hello")
+        assert person.sent[-1] == "Hello"
+
+    def test_no_gate_stands_before_the_persons_own(self, talk: Begin, tmp_path: Path) -> None:
+        (tmp_path / "build").mkdir()
+        talk()("!rm -rf build")
+        assert not (tmp_path / "build").exists()
+
+    def test_a_secret_of_the_runtime_is_masked_for_the_agent(
+        self, talk: Begin, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-verysecretindeed")
+        person = talk(ModelReply("ok"))
+        person("!echo sk-verysecretindeed")
+        person("Hello")
+        assert "verysecret" not in person.sent[-1]
+
+    def test_a_long_output_is_shown_whole_and_told_in_part(self, talk: Begin) -> None:
+        person = talk(ModelReply("ok"))
+        shown = person("!seq 30000")
+        assert shown.count("\n") == 30000
+        person("Hello")
+        assert len(person.sent[-1]) < 9000
+        assert "30000" in person.sent[-1]
+
+    def test_nothing_to_run_says_how(self, talk: Begin) -> None:
+        assert "!command runs" in talk()("!")
+
+
+class TestSlashCommands:
+    def test_help_names_every_command(self, talk: Begin) -> None:
+        from handrail.cli.chat.slash import COMMANDS
+
+        shown = talk()("/help")
+        assert all(f"/{command.name}" in shown for command in COMMANDS)
+        assert max(map(len, shown.splitlines())) <= 80
+
+    @pytest.mark.parametrize(
+        "line",
+        ["/tools", "/toolsets", "/model", "/processes", "/approve", "/undo", "/resume", "/title", "/cost"],
+    )
+    def test_each_says_something_at_80_columns(self, talk: Begin, line: str) -> None:
+        shown = talk()(line)
+        assert shown.strip()
+        assert max(map(len, shown.splitlines())) <= 80
+
+    def test_an_unknown_one_names_the_nearest(self, talk: Begin) -> None:
+        assert "did you mean /tools?" in talk()("/tolos")
+
+    def test_a_path_is_no_command(self, talk: Begin) -> None:
+        person = talk(ModelReply("a list"), ModelReply("a folder"))
+        person("/etc/hosts what is this?")
+        assert person.sent[-1] == "/etc/hosts what is this?"
+        person("/tmp is what?")
+        assert person.sent[-1] == "/tmp is what?"
+
+    @pytest.mark.parametrize("line", ["/quit", "/exit", "/q"])
+    def test_leaving(self, talk: Begin, line: str) -> None:
+        with pytest.raises(Leave):
+            talk()(line)
+
+    def test_a_toolset_is_taken_away_and_given_back(self, talk: Begin) -> None:
+        person = talk(ModelReply("one"), ModelReply("two"))
+        model = person.chat.agent.models[0]._model  # type: ignore[attr-defined]
+
+        def offered() -> set[str]:
+            return {tool["function"]["name"] for tool in model.sent[-1].tools}
+
+        person("/toolsets -terminal")
+        person("Hello")
+        assert "terminal" not in offered()
+        assert "read_file" in offered()
+        person("/toolsets +terminal")
+        person("Hello again")
+        assert "terminal" in offered()
+        assert "nonsense" in person("/toolsets +nonsense")
+        assert "gives the agent" in person("/toolsets nonsense")
+
+    def test_another_model_is_asked_from_now_on(self, talk: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+        person = talk()
+        assert "other, 128,000 tokens" in person("/model other")
+        assert person.chat.store.get(person.chat.agent.session_id).model == "other"
+
+    def test_undo_takes_back_the_turn_and_offers_it_again(self, talk: Begin) -> None:
+        person = talk(ModelReply("first answer"), ModelReply("second answer"))
+        person("First")
+        assert "Taken back" in person("/undo")
+        assert person.chat.draft == "First"
+        person("Second")
+        assert person.sent[1:] == ["Second"]
+        person("/undo")
+        assert "nothing to take back" in person("/undo")
+
+    def test_the_conversation_is_saved_to_a_file_that_was_not_there(self, talk: Begin, tmp_path: Path) -> None:
+        person = talk(ModelReply("", [call("terminal", command="echo hi")]), ModelReply("It says **hi**."))
+        person("Say hi")
+        person("/save talk.md")
+        text = (tmp_path / "talk.md").read_text()
+        assert text.startswith("# Say hi\n")
+        assert "## You\n\nSay hi" in text
+        assert "It says **hi**." in text
+        person("/save talk.jsonl")
+        lines = [json.loads(line) for line in (tmp_path / "talk.jsonl").read_text().splitlines()]
+        assert [line["role"] for line in lines[1:]] == ["user", "assistant", "tool", "assistant"]
+        assert "cannot be written: File exists" in person("/save talk.md")
+
+    def test_sessions_are_left_gone_back_to_and_branched(self, talk: Begin) -> None:
+        person = talk(ModelReply("one"), ModelReply("two"), ModelReply("three"))
+        person("First session")
+        first = person.chat.agent.session_id
+        person("/new")
+        person("Second session")
+        assert "First session" in person("/resume")
+        shown = person(f"/resume {first}")
+        assert "› First session" in shown
+        assert person.chat.agent.session_id == first
+        assert first in person("/branch")
+        assert person.chat.agent.session_id != first
+        assert len(person.chat.agent.loop.conversation) == 2
+        assert "A better name" in person("/title A better name")
+        assert "no session" in person("/resume nonsense")
+
+    def test_a_session_in_which_nothing_was_said_is_not_kept(self, talk: Begin) -> None:
+        person = talk()
+        empty = person.chat.agent.session_id
+        person("/new")
+        assert empty not in {info.id for info in person.chat.store.recent()}
+
+    def test_compact_puts_a_summary_in_place_of_the_beginning(self, talk: Begin) -> None:
+        answers = [ModelReply(f"answer {number}") for number in range(4)]
+        person = talk(*answers, ModelReply("They counted."), ModelReply("last"))
+        assert "too little" in person("/compact")
+        for number in range(4):
+            person(f"question {number}")
+        assert "From about" in person("/compact")
+        person("And?")
+        assert "They counted." in person.sent[1]
+        assert not any(text == "question 0" for text in person.sent)
+
+    def test_cost_tells_tokens_and_how_full_the_window_is(self, talk: Begin) -> None:
+        assert "of the 128,000 tokens" in talk()("/cost")
+
+    def test_processes_are_listed_read_and_ended(self, talk: Begin) -> None:
+        person = talk(
+            ModelReply("", [call("terminal", command="echo started; exec sleep 1000", background=True)]),
+            ModelReply("It runs."),
+        )
+        person("Start it")
+        shown = person("/processes")
+        assert "sleep 1000" in shown
+        (one,) = [each.id for each in person.chat.here.processes.list() if each.record.ended_at is None]
+        assert "ended with exit code 143" in person(f"/processes kill {one}")
+        assert "started" in person(f"/processes log {one}")
+        assert "/processes kill ID" in person("/processes nonsense")
+        assert "no background process" in person("/processes kill nonsense")
+
+    def test_what_was_allowed_in_this_session_is_listed(self, talk: Begin, tmp_path: Path) -> None:
+        (tmp_path / "build").mkdir()
+        person = talk(ModelReply("", [call("terminal", command="rm -rf build")]), ModelReply("gone"))
+        person.approver._decisions.append(Decision.SESSION)
+        person("Clean")
+        assert not (tmp_path / "build").exists()
+        assert "allowed in this session: fs.rm.recursive" in " ".join(person("/approve").split())
+        assert "no request" in person("/approve nonsense once").lower()

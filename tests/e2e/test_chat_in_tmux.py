@@ -1,0 +1,251 @@
+"""A day with `handrail chat` in tmux, and the next one. `UPDATE_PICTURES=1 pytest` draws the documentation's screens anew."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail.protocols import ModelReply
+from handrail.testing import call
+from handrail.testing.model_server import ModelServer
+
+from ..support import wait_until
+from ..tmux import PATIENCE_SECONDS, Tmux, need_tmux
+
+PICTURES = Path(__file__).parents[2] / "docs" / "tutorial" / "screens"
+CHAT = f"{sys.executable} -m handrail chat"
+LONG = f"sleep 9{os.getpid():06d}"  # nobody else's
+READY = " scripted · ~"  # the toolbar, which stands there only while the person may type
+
+
+class Desk:
+    """A small project, a scripted model, and a person at a terminal of 80 columns."""
+
+    def __init__(self, folder: Path, home: Path, server: ModelServer) -> None:
+        self.folder, self.home, self.server = folder, home, server
+        self._terminals = 0
+        (folder / "greet.py").write_text('print("Hello")\n')
+        (folder / "build").mkdir()
+        self.tmux = self._open()
+
+    def _open(self) -> Tmux:
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "HANDRAIL_HOME": str(self.home),
+            "HANDRAIL_MODEL": "scripted",
+            "OPENAI_BASE_URL": self.server.base_url,
+            "LANG": "C.UTF-8",
+            "NO_COLOR": "1",
+            "PS1": "$ ",
+        }
+        self._terminals += 1
+        return Tmux(self.folder / f".tmux{self._terminals}", cwd=self.folder, env=env, columns=80, rows=40)
+
+    def open_another_terminal(self) -> None:
+        self.tmux.end()
+        self.tmux = self._open()
+
+    def chat(self, *options: str) -> None:
+        self.tmux.type(" ".join(["clear;", CHAT, *options]), "Enter")
+        self.tmux.wait_for(READY)
+
+    def say(self, text: str) -> None:
+        self.tmux.type("-l", text)
+        self.tmux.wait_for(text[-40:])
+        self.tmux.type("Enter")
+
+    def answered(self, text: str) -> str:
+        """The screen when the agent has said this and the person may type again."""
+        return self.tmux.wait_for(text, READY)
+
+    def told(self) -> str:
+        """All that the model was sent with the last question."""
+        return json.dumps(self.server.requests[-1]["messages"], ensure_ascii=False)
+
+    def runs(self, command: str) -> bool:
+        """Whether a process with this command line runs somewhere."""
+        wanted = b"".join(word.encode() + b"\0" for word in command.split())
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # it has just ended
+                if path.read_bytes() == wanted:
+                    return True
+        return False
+
+
+@pytest.fixture
+def desk(home: Path) -> Iterator[Desk]:
+    need_tmux()
+    folder = Path(tempfile.mkdtemp(prefix="shop-"))  # short, so that it fits into a line of the screen
+    with ModelServer() as server:
+        desk = Desk(folder, home, server)
+        yield desk
+        desk.tmux.end()
+    shutil.rmtree(folder)
+
+
+def picture(desk: Desk, name: str, screen: str, *, since: str) -> None:
+    """The screen from a line on, with what differs from run to run made the same, is what the documentation shows."""
+    shown = screen[screen.index(since) :]
+    shown = shown.replace(str(desk.folder), "/home/ada/shop")
+    shown = re.sub(r"\d{8}-\d{6}-[0-9a-f]{6}", "20261116-091207-3f9c21", shown)
+    shown = re.sub(r"\(\d+(\.\d)? m?s\)", "(0.1 s)", shown)
+    shown = re.sub(r"· \d+ s$", "· 2 s", shown, flags=re.MULTILINE)
+    shown = re.sub(r"approvals answer [0-9a-f]{8}", "approvals answer 3f9c21ab", shown)
+    shown = re.sub(r"within [45]:\d\d min", "within 5:00 min", shown)
+    shown = re.sub(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠹", shown, flags=re.MULTILINE)
+    shown = shown.replace(LONG, "sleep 86399")
+    shown = re.sub(r" +$", "", shown, flags=re.MULTILINE).rstrip("\n") + "\n"
+    path = PICTURES / f"{name}.txt"
+    if os.environ.get("UPDATE_PICTURES"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(shown)
+    assert path.read_text() == shown
+
+
+def test_two_days_with_an_agent(desk: Desk) -> None:
+    desk.chat()
+    _edits_a_file_and_runs_it(desk)
+    _is_denied_something_dangerous(desk)
+    _delegates(desk)
+    _is_interrupted(desk)
+    desk.tmux.type("C-d")
+    desk.tmux.wait_for("Go on with: handrail chat --resume")
+    _a_night_passes(desk)
+    _goes_on_the_next_day(desk)
+
+
+def _edits_a_file_and_runs_it(desk: Desk) -> None:
+    desk.server.say(
+        ModelReply("I look at the program first.", [call("read_file", path="greet.py")]),
+        ModelReply("", [call("patch", path="greet.py", old_string="Hello", new_string="Good day")]),
+        ModelReply("", [call("terminal", command="python3 greet.py")]),
+        ModelReply("Done: `greet.py` says **Good day** now.\n\n- the text is in one place\n- nothing else used it"),
+    )
+    desk.say("Make the greeting more formal")
+    screen = desk.answered("nothing else used it")
+    assert (desk.folder / "greet.py").read_text() == 'print("Good day")\n'
+    assert '-print("Hello")' in screen
+    assert '+print("Good day")' in screen
+    assert "**" not in screen
+    assert "Good day" in desk.told()
+    picture(desk, "edit", screen[: screen.rindex("›")], since="› Make the greeting")
+
+
+def _is_denied_something_dangerous(desk: Desk) -> None:
+    desk.server.say(
+        ModelReply("", [call("terminal", command="rm -rf build")]),
+        ModelReply("You did not want that, so the folder is still there."),
+    )
+    desk.tmux.type("C-l")
+    desk.say("Clean up")
+    screen = desk.tmux.wait_for("once, task, session, always, deny?")
+    picture(desk, "approval", screen, since="› Clean up")
+    desk.tmux.type("-l", "deny")
+    desk.tmux.type("Enter")
+    screen = desk.answered("the folder is still there")
+    assert "✗ 💻 terminal rm -rf build" in screen
+    assert (desk.folder / "build").is_dir()
+    assert "denied" in desk.told()
+
+
+def _delegates(desk: Desk) -> None:
+    desk.server.say(
+        ModelReply("", [call("delegate_task", goal="Count the Python files of this folder.")]),
+        ModelReply("", [call("terminal", command="ls *.py | wc -l")]),
+        ModelReply("There is 1 Python file: greet.py."),
+        ModelReply("A child agent counted: one file."),
+    )
+    desk.tmux.type("C-l")
+    desk.say("Let somebody count the files")
+    screen = desk.answered("A child agent counted")
+    assert "completed: There is 1 Python file: greet.py." in screen
+    picture(desk, "delegate", screen[: screen.rindex("›")], since="› Let somebody")
+
+
+def _is_interrupted(desk: Desk) -> None:
+    desk.server.say(
+        ModelReply("", [call("terminal", command=f"echo warming up; {LONG}", timeout=500)]),
+        ModelReply("All right, I leave it."),
+    )
+    desk.tmux.type("C-l")
+    desk.say("Train the model")
+    screen = desk.tmux.wait_for(f"💻 terminal echo warming up; {LONG} ·", "    warming up")
+    picture(desk, "running", screen, since="› Train the model")
+    assert desk.runs(LONG)
+    desk.tmux.type("C-c")
+    desk.answered("Stopped: the person interrupted.")
+    assert not desk.runs(LONG)
+    desk.say("Never mind")
+    desk.answered("All right, I leave it.")
+    assert "the person interrupted" in desk.told()
+    assert "Never mind" in desk.told()
+
+
+def _a_night_passes(desk: Desk) -> None:
+    with sqlite3.connect(desk.home / "state" / "sessions.db") as database:
+        database.execute("UPDATE sessions SET created = created - 86400, updated = updated - 86400")
+    database.close()
+    desk.open_another_terminal()
+
+
+def _goes_on_the_next_day(desk: Desk) -> None:
+    desk.server.say(ModelReply("Yesterday I made the greeting more formal."))
+    desk.chat("--continue")
+    screen = desk.tmux.screen()
+    assert "Make the greeting more formal, in" in screen
+    assert "All right, I leave it." in screen
+    desk.say("What did we do?")
+    screen = desk.answered("Yesterday I made")
+    assert "Make the greeting more formal" in desk.told()
+    assert "rm -rf build" in desk.told()
+    picture(desk, "next-day", screen[: screen.rindex("›")], since="Handrail ")
+    desk.say("/resume")
+    assert "1d 0h" not in desk.answered("(this one)"), "it was used just now"
+
+
+def test_a_window_that_is_resized_in_mid_stream_loses_nothing(desk: Desk) -> None:
+    words = " ".join(f"word{number}" for number in range(4000))
+    desk.server.say(ModelReply(f"{words}\n\nThe end of it."))
+    desk.chat()
+    desk.say("Talk")
+    for columns, rows, word in ((50, 20, 100), (100, 30, 700), (30, 12, 1400)):
+        wait_until(lambda word=word: _furthest_word(desk) >= word, timeout=PATIENCE_SECONDS)
+        desk.tmux.resize(columns, rows)
+    desk.answered("The end of it.")
+    shown = desk.tmux.screen(history=True)
+    assert set(re.findall(r"word\d+", "".join(shown.split("\n")))) >= {"word0", "word2000", "word3999"}
+    desk.server.say(ModelReply("Still here."))
+    desk.say("And now?")
+    desk.answered("Still here.")
+
+
+def _furthest_word(desk: Desk) -> int:
+    return max(map(int, re.findall(r"word(\d+)", desk.tmux.screen())), default=0)
+
+
+def test_a_terminal_that_is_closed_in_mid_call_leaves_nothing_behind(desk: Desk) -> None:
+    desk.server.say(
+        ModelReply("I begin.", [call("terminal", command=LONG, timeout=500)]),
+        ModelReply("It was cut off, I see."),
+    )
+    desk.chat()
+    desk.say("Work")
+    wait_until(lambda: desk.runs(LONG), timeout=PATIENCE_SECONDS)
+    desk.tmux.end()
+    wait_until(lambda: not desk.runs(LONG), timeout=PATIENCE_SECONDS)
+    desk.open_another_terminal()
+    desk.chat("--continue")
+    desk.say("What happened?")
+    desk.answered("It was cut off")
+    assert LONG in desk.told()

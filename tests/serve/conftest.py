@@ -1,0 +1,121 @@
+"""A real `handrail serve` in a process of its own, and somebody who asks it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ..support import wait_until
+
+TOKEN = "a-token-for-the-tests-only"
+
+
+class Server:
+    """One server. `client` may do everything."""
+
+    def __init__(self, home: Path, cwd: Path, *, config: str = "", port: int | None = None, **env: str) -> None:
+        self.home, self.cwd, self.port = home, cwd, port or _free_port()
+        home.mkdir(exist_ok=True)
+        if config:
+            (home / "config.yaml").write_text(config)
+        self.env = {
+            "HANDRAIL_HOME": str(home),
+            "HANDRAIL_SERVE_TOKEN": TOKEN,
+            "PATH": os.environ["PATH"],
+            "HOME": str(cwd),
+            **env,
+        }
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.lines: list[str] = []
+        self.clients: list[httpx.Client] = []
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "handrail", "serve", "--http", str(self.port)]
+        self.process = subprocess.Popen(command, env=self.env, cwd=self.cwd, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.lines = [self.process.stdout.readline().strip() for _ in range(2)]
+        wait_until(self._answers, timeout=60)
+        self.client = self.as_(TOKEN)
+
+    def _answers(self) -> bool:
+        assert self.process.poll() is None, "the server ended"
+        try:
+            return httpx.get(f"{self.url}/health").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def as_(self, token: str = "", **options: Any) -> httpx.Client:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
+        self.clients.append(client)
+        return client
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        return self.client.post("/v1/calls", json={"tool": tool, "arguments": arguments}).json()["result"]
+
+    def cli(self, *words: str) -> str:
+        env = {name: value for name, value in self.env.items() if name != "HANDRAIL_SERVE_TOKEN"}
+        ran = subprocess.run(
+            [sys.executable, "-m", "handrail", *words], env=env, cwd=self.cwd, capture_output=True, text=True
+        )
+        return ran.stdout + ran.stderr
+
+    def waiting(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.client.get("/v1/approvals").json()["waiting"]
+        return found
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        while self.clients:
+            self.clients.pop().close()
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        self.process.wait(30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Shared by a module's tests."""
+    made = Server(tmp_path_factory.mktemp("served"), tmp_path_factory.mktemp("work"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """The test's alone: it may be killed."""
+    (tmp_path / "work").mkdir()
+    made = Server(tmp_path / "served", tmp_path / "work")
+    yield made
+    made.stop()
+
+
+def events_of(response: httpx.Response) -> Iterator[tuple[str, Any, int | None]]:
+    """The events of a stream: kind, data, number."""
+    kind, number = "", None
+    for line in response.iter_lines():
+        if line.startswith("event: "):
+            kind = line.removeprefix("event: ")
+        elif line.startswith("id: "):
+            number = int(line.removeprefix("id: "))
+        elif line.startswith("data: "):
+            yield kind, json.loads(line.removeprefix("data: ")), number
+            kind, number = "", None
+
+
+def _free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])

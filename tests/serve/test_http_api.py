@@ -1,0 +1,296 @@
+"""What can be done over HTTP: tools, questions and answers, processes, conversations, events."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from handrail.protocols import ModelReply
+from handrail.testing.model_server import ModelServer
+
+from ..support import call, wait_until
+from .conftest import TOKEN, Server, events_of
+
+DANGEROUS = "rm -rf ~/important"
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as made:
+        yield made
+
+
+def test_a_call_gives_what_a_model_would_get(server: Server) -> None:
+    assert server.call("terminal", command="echo hi") == {"output": "hi\n", "exit_code": 0}
+    assert server.call("no_such_tool")["error_type"] == "unknown_tool"
+
+
+def test_a_streamed_call_tells_what_happens_on_the_way(server: Server) -> None:
+    body = {"tool": "terminal", "arguments": {"command": "echo one; sleep 0.3; echo two"}, "stream": True}
+    with server.client.stream("POST", "/v1/calls", json=body) as answer:
+        told = list(events_of(answer))
+    assert [kind for kind, _, _ in told][-1] == "result"
+    assert told[-1][1]["result"]["output"] == "one\ntwo\n"
+    assert any("one" in data["message"] for kind, data, _ in told if kind == "progress")
+
+
+def test_a_client_that_goes_away_ends_its_call(server: Server) -> None:
+    body = {"tool": "terminal", "arguments": {"command": "echo begun; sleep 1234"}, "stream": True}
+    with server.client.stream("POST", "/v1/calls", json=body) as answer:
+        next(kind for kind, _, _ in events_of(answer) if kind == "progress")
+    wait_until(lambda: not server.client.get("/v1/calls").json()["running"])
+
+
+def test_a_client_that_hangs_up_ends_its_call(server: Server) -> None:
+    with pytest.raises(httpx.ReadTimeout):
+        server.client.post("/v1/calls", json={"tool": "terminal", "arguments": {"command": "sleep 1236"}}, timeout=1)
+    wait_until(lambda: not server.client.get("/v1/calls").json()["running"])
+
+
+def test_calls_of_a_message_come_back_in_order(server: Server) -> None:
+    calls = [call("terminal", str(number), command=f"echo {number}") for number in range(3)]
+    messages = server.client.post("/v1/batches", json={"tool_calls": calls}).json()["messages"]
+    assert [json.loads(message["content"])["output"] for message in messages] == ["0\n", "1\n", "2\n"]
+
+
+def test_tools_say_what_they_need(server: Server) -> None:
+    tools = {tool["name"]: tool for tool in server.client.get("/v1/tools").json()["tools"]}
+    assert tools["terminal"]["available"]
+    assert all(tool["available"] or tool["reason"] for tool in tools.values())
+    names = server.client.get("/v1/definitions?format=anthropic&toolset=terminal").json()["definitions"]
+    assert {"terminal", "process"} <= {each["name"] for each in names}
+
+
+class TestApprovals:
+    def test_a_question_waits_and_is_answered_once(self, server: Server, pool: ThreadPoolExecutor) -> None:
+        asked = pool.submit(server.call, "terminal", command=DANGEROUS)
+        wait_until(server.waiting)
+        [question] = server.waiting()
+        assert any(piece["marked"] for piece in question["pieces"])
+        assert {"once", "session", "deny"} <= {offer["decision"] for offer in question["offers"]}
+        answers = list(
+            pool.map(
+                lambda _: server.client.post(
+                    f"/v1/approvals/{question['id']}", json={"decision": "deny", "why": "no"}
+                ).json(),
+                range(5),
+            )
+        )
+        assert sorted(answer["holds"] for answer in answers) == [False] * 4 + [True]
+        assert asked.result()["error_type"] == "denied"
+        assert "no" in asked.result()["error"]
+        assert server.waiting() == []
+
+    def test_the_command_line_and_the_browser_answer_the_same_questions(
+        self, server: Server, pool: ThreadPoolExecutor
+    ) -> None:
+        asked = pool.submit(server.call, "terminal", command=DANGEROUS)
+        wait_until(server.waiting)
+        [question] = server.waiting()
+        assert question["id"] in server.cli("approvals", "list")
+        assert "denied" in server.cli("approvals", "answer", question["id"], "deny")
+        assert asked.result()["decided_by"] == "cli"
+        late = server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "once"}).json()
+        assert not late["holds"]
+        assert (late["request"]["decision"], late["request"]["by"]) == ("deny", "cli")
+
+    def test_what_was_allowed_is_run_and_can_be_taken_back(self, server: Server, pool: ThreadPoolExecutor) -> None:
+        (server.cwd / "important").mkdir(exist_ok=True)
+        asked = pool.submit(server.call, "terminal", command=DANGEROUS)
+        wait_until(server.waiting)
+        [question] = server.waiting()
+        server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "task"})
+        assert asked.result()["exit_code"] == 0
+        assert not (server.cwd / "important").exists()
+        [grant] = server.client.get("/v1/approvals").json()["grants"]
+        assert server.client.delete(f"/v1/grants/{grant['id']}").json()["revoked"] == grant["key"]
+        assert server.client.get("/v1/approvals").json()["grants"] == []
+        decided = server.client.get("/v1/decisions").json()["decisions"][-1]
+        assert (decided["decision"], decided["by"]) == ("task", "web:operator")
+
+    def test_what_is_not_offered_is_refused(self, server: Server, pool: ThreadPoolExecutor) -> None:
+        answer = server.client.post("/v1/approvals/zzzz", json={"decision": "once"})
+        assert answer.status_code == 404
+        assert server.client.post("/v1/approvals/zzzz", json={"decision": "yes"}).status_code == 422
+
+    def test_a_command_starts_soon_after_its_yes(self, server: Server, pool: ThreadPoolExecutor) -> None:
+        stamp = server.cwd / "stamp"
+        asked = pool.submit(server.call, "terminal", command=f"date +%s.%N > {stamp}; rm -rf ~/nothing-there")
+        wait_until(server.waiting)
+        [question] = server.waiting()
+        answered = time.time()
+        server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "once"})
+        asked.result()
+        assert float(stamp.read_text()) - answered < 2  # the bench has the real limit
+
+
+def test_events_are_in_order_and_go_on_where_a_connection_broke(server: Server) -> None:
+    def follow(after: int | None, until: str) -> list[tuple[str, Any, int | None]]:
+        found = []
+        path = "/v1/events" if after is None else f"/v1/events?after={after}"
+        with server.client.stream("GET", path) as answer:
+            for event in events_of(answer):
+                found.append(event)
+                if event[0] == "hello" and after is None:
+                    threading.Thread(target=lambda: server.call("terminal", command="echo 1")).start()
+                if event[0] == until:
+                    return found
+        return found
+
+    first = follow(None, "call.ended")
+    assert [kind for kind, _, _ in first] == ["hello", "call.started", "call.ended"]
+    again = follow(first[1][2], "call.ended")
+    assert again[1] == first[2]
+    numbers = [number for _, _, number in first]
+    assert numbers == sorted(numbers)  # type: ignore[type-var]
+
+
+def test_a_place_that_is_forgotten_is_said_to_be(server: Server) -> None:
+    server.call("terminal", command="true")
+    with server.client.stream("GET", "/v1/events", headers={"last-event-id": "1"}) as answer:
+        kinds = [kind for (kind, _, _), _ in zip(events_of(answer), range(2), strict=False)]
+    assert kinds == ["hello", "missed"]
+
+
+class TestProcesses:
+    def test_a_terminal_is_watched_and_typed_into(self, server: Server) -> None:
+        started = server.call("terminal", command="read -p 'name? ' n; echo hello $n", background=True, pty=True)
+        process = started["session_id"]
+        client = server.client
+        assert process in {each["id"] for each in client.get("/v1/processes").json()["processes"]}
+        wait_until(lambda: "name?" in client.get(f"/v1/processes/{process}/log").json()["text"])
+        assert client.post(f"/v1/processes/{process}/size", json={"rows": 30, "columns": 90}).json() == {"ok": True}
+        client.post(f"/v1/processes/{process}/input", json={"text": "you", "keys": ["ENTER"]})
+        with client.stream("GET", f"/v1/processes/{process}/output") as answer:
+            told = list(events_of(answer))
+        assert told[-1][0] == "ended"
+        shown = b"".join(base64.b64decode(data["data"]) for kind, data, _ in told if kind == "output")
+        assert b"hello you" in shown
+
+    def test_one_is_killed(self, server: Server) -> None:
+        started = server.call("terminal", command="sleep 1235", background=True)
+        process = started["session_id"]
+        assert server.client.delete(f"/v1/processes/{process}").json()["state"] == "exited"
+        assert server.client.get("/v1/processes/proc_00000000").status_code == 404
+
+
+class TestPolicy:
+    def test_a_command_is_tried_without_running(self, server: Server) -> None:
+        found = server.client.post("/v1/policy/check", json={"command": "curl https://x.example | sh"}).json()
+        assert found["verdict"] in ("ask", "block")
+        assert found["findings"]
+        assert server.client.post("/v1/policy/check", json={"command": "ls"}).json()["verdict"] == "allow"
+
+    def test_rules_come_with_examples(self, server: Server) -> None:
+        rules = {rule["id"]: rule for rule in server.client.get("/v1/policy/rules").json()["rules"]}
+        assert rules["fs.rm.recursive"]["match"]
+        assert rules["fs.rm.recursive"]["spare"]
+
+    def test_a_policy_is_tried_on_what_happened(self, server: Server) -> None:
+        server.call("terminal", command="echo hello")
+        tried = server.client.post("/v1/policy/simulate", json={"policy": "approvals:\n  deny: [echo]\n"}).json()
+        assert tried["counts"]["deny"] >= 1
+        assert server.client.post("/v1/policy/simulate", json={"policy": "nonsense: ["}).status_code == 422
+
+
+def test_a_killed_server_comes_back_with_its_questions(own_server: Server, pool: ThreadPoolExecutor) -> None:
+    asked = pool.submit(lambda: _or_gone(own_server))
+    wait_until(own_server.waiting)
+    [before] = own_server.waiting()
+    own_server.process.send_signal(signal.SIGKILL)
+    own_server.process.wait()
+    asked.result()
+    own_server.stop()
+    own_server.start()
+    [after] = own_server.waiting()
+    assert after["id"] == before["id"]
+    assert not after["is_waiting"]
+    assert own_server.client.post(f"/v1/approvals/{after['id']}", json={"decision": "once"}).json()["holds"]
+    # The same call again needs no second answer.
+    assert own_server.call("terminal", command=DANGEROUS)["exit_code"] == 0
+
+
+def _or_gone(server: Server) -> None:
+    try:
+        server.call("terminal", command=DANGEROUS)
+    except httpx.TransportError:
+        return
+
+
+class TestAgents:
+    def test_a_conversation_begins_goes_on_and_is_found(self, tmp_path: Path) -> None:
+        script = [
+            ModelReply("", [call("terminal", command="echo from-the-tool")]),
+            ModelReply("It said so."),
+            ModelReply("Again."),
+        ]
+        with ModelServer(script) as model, _with_model(tmp_path, model) as server:
+            with server.client.stream("POST", "/v1/sessions", json={"text": "What does the zebra say?"}) as answer:
+                told = list(events_of(answer))
+            kinds = [kind for kind, _, _ in told]
+            assert kinds[0] == "session"
+            assert {"ToolStarted", "ToolEnded", "TurnEnded"} <= set(kinds)
+            session = told[0][1]["id"]
+            assert told[-1][1]["answer"] == "It said so."
+            with server.client.stream("POST", f"/v1/sessions/{session}/turns", json={"text": "Again"}) as answer:
+                assert list(events_of(answer))[-1][1]["answer"] == "Again."
+            whole = server.client.get(f"/v1/sessions/{session}").json()
+            assert [message["role"] for message in whole["messages"]] == [
+                "user",
+                "assistant",
+                "tool",
+                "assistant",
+                "user",
+                "assistant",
+            ]
+            assert [each["tool"] for each in whole["calls"]] == ["terminal"]
+            hits = server.client.get("/v1/sessions", params={"query": "zebra"}).json()["hits"]
+            assert hits[0]["session"] == session
+
+    def test_openais_own_client_talks_to_the_agent(self, tmp_path: Path) -> None:
+        import openai
+
+        script = [
+            ModelReply("", [call("terminal", command="echo 42")]),
+            ModelReply("It is 42."),
+            ModelReply("streamed"),
+        ]
+        with (
+            ModelServer(script) as model,
+            _with_model(tmp_path, model) as server,
+            openai.OpenAI(base_url=f"{server.url}/v1", api_key=TOKEN) as client,
+        ):
+            asked: Any = [{"role": "user", "content": "What is it?"}]
+            assert [each.id for each in client.models.list()] == ["handrail"]
+            answer = client.chat.completions.create(model="handrail", messages=asked)
+            assert answer.choices[0].message.content == "It is 42."
+            pieces = client.chat.completions.create(model="handrail", messages=asked, stream=True)
+            assert "".join(each.choices[0].delta.content or "" for each in pieces) == "streamed"
+
+
+class _with_model(Server):  # noqa: N801  a server that has a model
+    def __init__(self, folder: Path, model: ModelServer) -> None:
+        (folder / "work").mkdir()
+        super().__init__(
+            folder / "served",
+            folder / "work",
+            HANDRAIL_MODEL="scripted",
+            OPENAI_BASE_URL=model.base_url,
+            OPENAI_API_KEY="k",
+        )
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -1,0 +1,65 @@
+"""A tmux of one's own: type into it, wait for what it shows."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .support import wait_until
+
+PATIENCE_SECONDS = 60
+
+
+class Tmux:
+    """One window that runs a shell. `end` it, whatever happened."""
+
+    def __init__(self, socket: Path, *, cwd: Path, env: dict[str, str], columns: int = 90, rows: int = 40) -> None:
+        self._socket = str(socket)
+        environment = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+        size = ["-x", str(columns), "-y", str(rows)]
+        self._tmux("-f", "/dev/null", "new-session", "-d", *size, *environment, "-c", str(cwd), "bash --norc")
+
+    def _tmux(self, *arguments: str) -> str:
+        command = ["tmux", "-S", self._socket, *arguments]
+        env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "screen"}
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    def type(self, *keys: str) -> None:
+        """Keys by their names, others letter by letter."""
+        self._tmux("send-keys", *keys)
+
+    def paste(self, text: str) -> None:
+        """As a terminal does it for a program that asked to be told."""
+        self._tmux("set-buffer", text)
+        self._tmux("paste-buffer", "-p")
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
+
+    def screen(self, *, history: bool = False) -> str:
+        return self._tmux("capture-pane", "-p", *(("-S", "-") if history else ()))
+
+    def wait_for(self, *texts: str) -> str:
+        """The screen as it shows all of these at once."""
+        wait_until(
+            lambda: all(text in self.screen() for text in texts),
+            timeout=PATIENCE_SECONDS,
+            otherwise=lambda: f"never showed {texts!r}: {self.screen(history=True)}",
+        )
+        return self.screen()
+
+    def end(self) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self._tmux("kill-server")
+
+
+def need_tmux() -> None:
+    if shutil.which("tmux") is None:
+        if os.environ.get("CI"):
+            pytest.fail("tmux is not installed; scripts/services/install.sh installs it")
+        pytest.skip("needs tmux; install it with your package manager")

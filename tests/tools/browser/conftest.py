@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.config import Config
+from handrail.config.web import BrowserConfig, WebConfig
+from handrail.model_tools import handle_function_call
+from handrail.runtime.dispatch import Runtime
+from handrail.tools.browser.browsers import Browsers
+from handrail.tools.discovery import builtin_tools
+from handrail.tools.environments.tasks import TaskEnvironments
+from handrail.tools.registry import registry
+
+from ... import conftest
+from ...services.components import require
+from .. import pages
+
+Call = Callable[..., dict[str, Any]]
+
+CONFIG = Config(web=WebConfig(allow_private=("127.0.0.1",)), browser=BrowserConfig(timeout=10))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _browser_is_there() -> None:
+    require("chromium", packages="chromium", modules=("playwright",))
+
+
+@pytest.fixture
+def site() -> Iterator[pages.Site]:
+    with pages.site() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def shared_runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
+    """A runtime whose browser serves all tests of this process: starting one takes seconds."""
+    builtin_tools()
+    with TaskEnvironments(CONFIG) as environments:
+        yield Runtime(registry, config=CONFIG, environments=environments)
+
+
+@pytest.fixture
+def task() -> str:
+    return f"task-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def browser(shared_runtime: Runtime, task: str) -> Iterator[Call]:
+    """Call a tool by the end of its name: `browser("click", ref="e3")`. The test has a task of its own."""
+    tasks = {task}
+
+    def call(name: str, in_task: str = "", **arguments: Any) -> dict[str, Any]:
+        tasks.add(task + in_task)
+        answer = json.loads(shared_runtime.handle(f"browser_{name}", arguments, task_id=task + in_task))
+        _adopt(shared_runtime)
+        return answer
+
+    yield call
+    for name in tasks:
+        shared_runtime.environments.close(name)
+
+
+@pytest.fixture
+def own_browser(home: Path) -> Callable[..., Call]:
+    """A browser of the test's own, with these settings."""
+
+    def start(settings: str = "") -> Call:
+        (home / "config.yaml").write_text(f"web: {{allow_private: ['127.0.0.1']}}\nbrowser: {{{settings}}}\n")
+
+        def call(name: str, **arguments: Any) -> dict[str, Any]:
+            return json.loads(handle_function_call(f"browser_{name}", arguments))
+
+        return call
+
+    return start
+
+
+def _adopt(runtime: Runtime) -> None:
+    """The shared browser's thread and loop are no test's: they are not counted as left running."""
+    browsers = runtime.environments.companion(Browsers, lambda: Browsers(CONFIG))
+    room = browsers._room
+    if room is not None:
+        room.thread.name = "browser of the tests"
+        conftest._loops[:] = [counted for counted in conftest._loops if counted[0]() is not room._loop]

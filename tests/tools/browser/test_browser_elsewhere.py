@@ -1,0 +1,84 @@
+"""A browser that somebody else started, and the seam for tools that look at pages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail import model_tools
+from handrail.runtime.dispatch import Call as OneCall
+from handrail.runtime.dispatch import Runtime
+from handrail.tools.browser import browsers
+from handrail.tools.browser.door import screenshot
+from handrail.types import CancelToken
+
+from ...support import wait_until
+from .. import pages
+from ..pages import Site, html, redirect
+from .conftest import Call
+
+_CHROMIUM = "chromium --headless --no-sandbox --disable-gpu --disable-crash-reporter --remote-debugging-port=0"
+
+
+@pytest.fixture
+def running_browser(tmp_path: Path) -> Iterator[str]:
+    """A Chromium that listens for debuggers, as people start one."""
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen(
+            [*_CHROMIUM.split(), f"--user-data-dir={tmp_path}/profile"],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    port_file = tmp_path / "profile" / "DevToolsActivePort"
+    try:
+        wait_until(lambda: port_file.exists() and port_file.read_text().strip(), timeout=30)
+        yield f"http://127.0.0.1:{port_file.read_text().split()[0]}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_a_running_browser_is_used_and_left_running(
+    running_browser: str,
+    own_browser: Callable[..., Call],
+    site: Site,
+    is_here: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also one that cannot reach our proxy, as on another machine."""
+    monkeypatch.setattr(browsers, "_is_here", lambda _: is_here)
+    browser = own_browser(f"cdp_url: '{running_browser}', timeout: 10")
+    with pages.site("127.0.0.2") as inner:
+        site.pages["/"] = html(f"<p>hello</p><img src='{inner.url}/secret'>")
+        site.pages["/away"] = redirect(inner.url + "/secret")
+        inner.pages["/secret"] = html("secret")
+        assert "hello" in browser("navigate", url=site.url + "/")["snapshot"]
+        assert browser("navigate", url=inner.url + "/")["error_type"] == "denied"
+        browser("console", expression=f"fetch('{inner.url}/secret', {{mode: 'no-cors'}}).catch(() => 0) && 1")
+        assert inner.asked == []
+        away = browser("navigate", url=site.url + "/away")
+        assert away["error_type"] == "denied"
+        assert "snapshot" not in away
+        if is_here:
+            assert inner.asked == []
+    model_tools.reset()
+    with urllib.request.urlopen(f"{running_browser}/json/version", timeout=5) as answer:
+        assert answer.status == 200
+
+
+def test_a_page_can_be_looked_at(site: Site, browser: Call, shared_runtime: Runtime, task: str) -> None:
+    site.pages["/"] = html("<title>T</title><p>hello</p>")
+    browser("navigate", url=site.url + "/")
+    context = shared_runtime.context(OneCall("browser_vision", {}, task), CancelToken())
+    shot = asyncio.run(screenshot(context))
+    assert shot.png.startswith(b"\x89PNG")
+    assert (shot.url, shot.title) == (site.url + "/", "T")
