@@ -19,16 +19,19 @@ ROUNDS, ROUND, KILL_EVERY = 12, 50, 4
 def test_every_call_is_answered_once_and_nothing_leaks(connect: Connect, runtime: Runtime) -> None:
     tools = connect(plain=hostile("echo", timeout=60))
     before = _open_files()
+    lost_in: set[int] = set()
     for number in range(ROUNDS):
         kill = number % KILL_EVERY == KILL_EVERY - 1
         answers = asyncio.run(_round(runtime, tools.connections, kill=kill))
         assert len(answers) == ROUND
         for index, answer in enumerate(answers):
             if "error" in answer:
-                assert kill, "only a server that was killed loses calls"
-                assert answer["error_type"] == "tool_failed", answer
+                assert answer["lost"] is True, answer
+                lost_in.add(number)
             else:
                 assert answer == {"content": str(index)}, "an answer belongs to its own call"
+    # A call may still be sent to one that was killed at the end of the round before.
+    assert all(number % KILL_EVERY in (KILL_EVERY - 1, 0) for number in lost_in)
     assert json.loads(runtime.handle("mcp__plain__go", {"text": "x"})) == {"content": "x"}  # type: ignore[arg-type]
     status = tools.connections.status()["plain"]
     assert status.in_flight == 0
