@@ -91,7 +91,7 @@ class Connection:
         self._last_used = time.monotonic()
 
     @property
-    def connect_seconds(self) -> float:
+    def _connect_seconds(self) -> float:
         """How long connecting may take. A person who logs in needs longer than a server."""
         return self.server.settings.connect_timeout + (LOGIN_SECONDS if self._browse else 0)
 
@@ -125,7 +125,7 @@ class Connection:
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(self.connect_seconds) as self._connecting:
+                async with asyncio.timeout(self._connect_seconds) as self._connecting:
                     client = await stack.enter_async_context(self._opened())
                     self.offer = await list_offer(client, self.server.settings)
                     await self._publish(self.server, self.offer)
