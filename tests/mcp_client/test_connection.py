@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from handrail.runtime.dispatch import Runtime
 from handrail.types import Progress
 
 from ..support import wait_until
-from .conftest import SCRIPTS, Connect, script
+from .conftest import SCRIPTS, Connect, has_ended, hostile, script
 
 
 def content(outcome: Any) -> Any:
@@ -27,21 +26,20 @@ def content(outcome: Any) -> Any:
 
 
 def test_a_server_that_was_killed_is_there_for_the_next_call(connect: Connect, runtime: Runtime) -> None:
-    tools = connect(plain=script("plain"))
-    first = int(content(runtime.handle("mcp__plain__pid", {})))
+    connect(plain=hostile("pid"))
+    first = int(content(runtime.handle("mcp__plain__go", {})))
     os.kill(first, signal.SIGKILL)
-    # A call that comes before we know of its end is lost with it.
-    wait_until(lambda: tools.connections.status()["plain"].state is not State.READY)
-    second = int(content(runtime.handle("mcp__plain__pid", {})))
+    wait_until(lambda: has_ended(first))
+    second = int(content(runtime.handle("mcp__plain__go", {})))
     assert second != first
 
 
 def test_an_idle_server_is_parked_and_comes_back(connect: Connect, runtime: Runtime) -> None:
-    tools = connect(plain=script("plain", idle_seconds=0.2))
-    first = int(content(runtime.handle("mcp__plain__pid", {})))
+    tools = connect(plain=hostile("pid", idle_seconds=0.2))
+    first = int(content(runtime.handle("mcp__plain__go", {})))
     wait_until(lambda: tools.connections.status()["plain"].state is State.PARKED)
     assert not os.path.exists(f"/proc/{first}")
-    assert int(content(runtime.handle("mcp__plain__pid", {}))) != first
+    assert int(content(runtime.handle("mcp__plain__go", {}))) != first
 
 
 def test_a_server_gets_few_variables_and_those_that_are_configured(
@@ -49,8 +47,8 @@ def test_a_server_gets_few_variables_and_those_that_are_configured(
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "ghp_secret")
     monkeypatch.setenv("WORD", "known")
-    connect(plain=script("plain", env={"MINE": "${WORD} ${OTHER:-else}"}))
-    names = set(content(runtime.handle("mcp__plain__variables", {})).split())
+    connect(plain=hostile("variables", env={"MINE": "${WORD} ${OTHER:-else}"}))
+    names = set(content(runtime.handle("mcp__plain__go", {})).split())
     assert "GITHUB_TOKEN" not in names
     assert {"PATH", "MINE"} <= names
 
@@ -87,15 +85,7 @@ def test_nothing_is_left_when_we_are_killed() -> None:
         [sys.executable, "-c", _KILLED, str(SCRIPTS / "hostile.py")], capture_output=True, text=True, check=False
     )
     assert ran.returncode == -signal.SIGKILL, ran.stderr
-    wait_until(lambda: not os.path.exists(f"/proc/{int(ran.stdout)}") or _is_zombie(int(ran.stdout)), timeout=20)
-
-
-def _is_zombie(pid: int) -> bool:
-    """Ended, and nobody above it collects the ended, as in some containers."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
+    wait_until(lambda: has_ended(int(ran.stdout)), timeout=20)
 
 
 def test_names_fit_what_models_may_use() -> None:

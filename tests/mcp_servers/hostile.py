@@ -1,4 +1,4 @@
-"""A server that does one wrong thing, by its first argument. It speaks the protocol by hand: no SDK would let it."""
+"""A server that does one wrong thing, or says one thing, by its first argument. It speaks by hand: no SDK would let it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 way = sys.argv[1]
 sys.setrecursionlimit(20_000)
 EMPTY = {"type": "object", "properties": {}}
+# The ways of a server that does nothing wrong.
+SAYS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "echo": lambda arguments: str(arguments["text"]),
+    "pid": lambda _: str(os.getpid()),
+    "variables": lambda _: " ".join(sorted(os.environ)),
+}
 
 
 def send(message: Any) -> None:
@@ -65,8 +72,8 @@ def tools(params: dict[str, Any]) -> dict[str, Any]:
 def call(number: Any, arguments: dict[str, Any]) -> None:
     if way == "silent":
         return
-    if way == "echo":
-        send({"id": number, "result": {"content": [{"type": "text", "text": arguments["text"]}]}})
+    if way in SAYS:
+        send({"id": number, "result": {"content": [{"type": "text", "text": SAYS[way](arguments)}]}})
         return
     if way == "huge":
         text = "x" * 1_000_000

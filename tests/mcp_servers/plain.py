@@ -35,18 +35,6 @@ def say(text: str) -> str:
     return text
 
 
-@server.tool(structured_output=False)
-def pid() -> str:
-    """The server's process number."""
-    return str(os.getpid())
-
-
-@server.tool(structured_output=False)
-def variables() -> str:
-    """The names of the environment variables that the server has."""
-    return " ".join(sorted(os.environ))
-
-
 @server.tool()
 def fail(why: str) -> str:
     """Fail."""

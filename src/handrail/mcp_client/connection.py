@@ -264,6 +264,8 @@ class Connection:
 
     async def _ready(self) -> Client:
         while True:
+            if self._client is not None and self._process is not None and self._process.has_died():
+                self._lost.set()  # a moment before its output closes
             if self._client is not None and not self._lost.is_set():
                 return self._client
             if self.state is State.CLOSED:

@@ -42,6 +42,15 @@ class Process:
         self.stopping = False  # by us
         self.is_lost = False
 
+    def has_died(self) -> bool:
+        """Asked of the system: asyncio hears of it later, and what is sent meanwhile is lost."""
+        if self.child.returncode is not None:
+            return True
+        try:
+            return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # somebody has heard of it meanwhile
+            return True
+
     def tail(self) -> str:
         """The last lines of its standard error, which often say what is wrong."""
         lines = self.stderr.decode("utf-8", "replace").strip().splitlines()
