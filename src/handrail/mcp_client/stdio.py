@@ -12,6 +12,7 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ToolUnavailable
@@ -165,15 +166,23 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
         ended()
 
 
-def _parsed(line: bytes) -> Any:
+@cache
+def _reader() -> Callable[[bytes], Any]:
     from mcp.shared.message import SessionMessage
-    from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+    from mcp_types import jsonrpc_message_adapter
 
+    return lambda line: SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+
+
+def _parsed(line: bytes) -> Any:
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        return _reader()(line)
     except ValueError as error:
         if (cut := without_depths(line)) is not None:
             return _parsed(cut)
+        from mcp.shared.message import SessionMessage
+        from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
+
         # Servers print to standard output by mistake, and the talk goes on; but what was meant for a call ends that call.
         answered = _ANSWERED.search(line[:_HEAD_BYTES])
         if answered is None:
