@@ -12,6 +12,9 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
+_CROWD = 16
+_CROWD_SECONDS = 0.001
+
 
 class Mailbox:
     """Hands functions to a loop. It is woken once for as many as come before it gets to them."""
@@ -20,6 +23,7 @@ class Mailbox:
         self._loop = weakref.ref(loop)
         self._posted: deque[Callable[[], object]] = deque()
         self._is_awake = False
+        self.waiting = 0  # hops that are awaited on this loop
 
     def post(self, function: Callable[[], object]) -> None:
         """Raises RuntimeError when the loop is closed."""
@@ -31,11 +35,16 @@ class Mailbox:
                 loop.call_soon_threadsafe(self._take)
 
     def post_soon(self, function: Callable[[], object]) -> None:
-        """The same from a running loop that has more to post in this turn: the other is woken when the turn is over."""
+        """The same from a running loop that may have more to post: the other is woken when this turn is over, and where
+        many wait there, not for every single one."""
         self._posted.append(function)
         if not self._is_awake:
             self._is_awake = True
-            asyncio.get_running_loop().call_soon(self._wake)
+            loop = asyncio.get_running_loop()
+            if self.waiting < _CROWD:
+                loop.call_soon(self._wake)
+            else:
+                loop.call_later(_CROWD_SECONDS, self._wake)
 
     def _wake(self) -> None:
         loop = self._loop()
@@ -89,11 +98,14 @@ class Hop(Generic[T]):
         done: asyncio.Future[None] = loop.create_future()
         back = mailbox_of(loop)
         self._begin(lambda: back.post_soon(lambda: None if done.done() else done.set_result(None)))
+        back.waiting += 1
         try:
             await done
         except asyncio.CancelledError:
             self.cancel()
             raise
+        finally:
+            back.waiting -= 1
         return self._result()
 
     def cancel(self) -> None:
