@@ -54,14 +54,14 @@ def test_a_login_is_made_kept_and_forgotten(cli: Any) -> None:
     )
     browser.chmod(0o755)
     with serving(guarded(authority, base, "/mcp").streamable_http_app(), bound):
-        cli("mcp", "add", "far", f"{base}/mcp")
-        assert "handrail mcp login far" in cli("mcp", "test", "far").err
+        here("mcp", "add", "far", f"{base}/mcp")
+        assert "handrail mcp login far" in here("mcp", "test", "far").err
         ran = cli("mcp", "login", "far", BROWSER=f"{browser} %s &")
         assert ran.code == 0, ran.err
         assert "Log in at this page: " in ran.err
-        assert cli("call", "mcp__far__secret").json == {"content": "the secret"}
-        assert "is forgotten" in cli("mcp", "logout", "far").out
-        assert "handrail mcp login far" in cli("mcp", "test", "far").err
+        assert here("call", "mcp__far__secret").json == {"content": "the secret"}
+        assert "is forgotten" in here("mcp", "logout", "far").out
+        assert "handrail mcp login far" in here("mcp", "test", "far").err
 
 
 def test_the_tools_of_a_server_that_is_named_are_waited_for(cli: Any) -> None:
