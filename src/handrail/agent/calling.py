@@ -45,10 +45,10 @@ class Calling:
         self._play = play
         self._guard = LoopGuard()
 
-    def tools(self, context_tokens: int) -> list[JsonDict]:
-        """What a model with so large a window is shown now."""
+    def tools(self, context_tokens: int | None = None) -> list[JsonDict]:
+        """What a model with so large a window is shown now; None is one that has room for all."""
         enabled, disabled = self.toolsets
-        room = self._handrail.room_for_tools(context_tokens)
+        room = None if context_tokens is None else self._handrail.room_for_tools(context_tokens)
         return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
 
     def _names(self) -> frozenset[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT_FOLDER = ".handrail"
+MCP_FILE = ".mcp.json"
 
 
 def project_folder(start: Path | None = None) -> Path | None:
@@ -16,9 +17,17 @@ def project_folder(start: Path | None = None) -> Path | None:
     )
 
 
+def project_mcp_file(start: Path | None = None) -> Path | None:
+    """Where the project that we are in says which MCP servers it wants. Looking reads nothing of it."""
+    return next((folder / MCP_FILE for folder in folders_above(start) if (folder / MCP_FILE).is_file()), None)
+
+
 def folders_above(start: Path | None = None) -> Iterator[Path]:
     """This directory and those above it, as far as they can be a project's: not the home, not the root."""
-    here = start or Path(os.getcwd())
+    try:
+        here = start or Path(os.getcwd())
+    except FileNotFoundError:  # somebody has removed the directory that we are in
+        return
     for folder in (here, *here.parents):
         if folder in (Path.home(), Path(folder.anchor)):
             return

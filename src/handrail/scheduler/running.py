@@ -18,6 +18,9 @@ USUAL_TOOLSETS = ("handrail-cron",)
 SCHEDULING = "cronjob"
 _SEND = "send_message"
 _MAX_DELIVERED_CHARS = 4_000
+_ALONE = (
+    "[This is the scheduled job {name!r}. Nobody can answer questions now; your last message is what is kept of it.]"
+)
 
 
 class Ended(NamedTuple):
@@ -102,7 +105,7 @@ class Runner:
         ) as agent:
             forget = cancel.on_cancel(lambda: agent.interrupt(cancel.reason))
             try:
-                ended = agent.run(work.prompt)
+                ended = agent.run(f"{work.prompt}\n\n{_ALONE.format(name=job.name)}")
             finally:
                 forget()
         if ended.end is not End.ANSWERED and not cancel.cancelled:

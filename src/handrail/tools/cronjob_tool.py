@@ -26,10 +26,11 @@ def cronjob(args: JsonDict, *, context: ToolContext | None = None, **_: object) 
 
     action = args["action"]
     if action == "list":
+        one = _meant(args, context) if args.get("job_id") else None
         with closing(open_jobs()) as jobs:
             jobs.mark_lost()
-            chosen = [jobs.get(args["job_id"])] if args.get("job_id") else jobs.all()
-            found = [described(job, jobs.runs(job.id, limit=5 if args.get("job_id") else 1)) for job in chosen]
+            chosen = jobs.all() if one is None else [one]
+            found = [described(job, jobs.runs(job.id, limit=1 if one is None else 5)) for job in chosen]
         return tool_result(jobs=found, scheduler="runs" if scheduler_pid() else _NOBODY)
     check_may_schedule()
     job = _meant(args, context)

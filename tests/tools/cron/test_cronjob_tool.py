@@ -12,6 +12,7 @@ import pytest
 from handrail import model_tools
 from handrail.model_tools import handle_function_call
 from handrail.protocols import Decision
+from handrail.store.jobs import JobState, RunState
 from handrail.testing import RecordingApprover
 from handrail.tools.cron.requests import open_jobs
 
@@ -104,6 +105,7 @@ def test_what_cannot_be_scheduled_is_said_before_anyone_is_asked(
 def test_an_unknown_job_or_none_is_said(yes: RecordingApprover) -> None:
     assert "no job 'absent'" in _call("remove", job_id="absent")["error"]
     assert "needs job_id" in _call("pause")["error"]
+    assert _call("list", job_id="absent")["error_type"] == "invalid_arguments"
     assert yes.requests == []
 
 
@@ -111,3 +113,30 @@ def test_a_process_that_an_agent_started_makes_no_job(yes: RecordingApprover, mo
     monkeypatch.setenv("HANDRAIL_INSIDE", "1")
     assert _call("create", schedule="30m", prompt="x")["error_type"] == "denied"
     assert _jobs() == []
+
+
+def test_a_finished_job_goes_on_only_under_a_new_schedule(yes: RecordingApprover) -> None:
+    number = _call("create", schedule="in 2h", prompt="x")["job"]["job_id"]
+    with closing(open_jobs()) as jobs:
+        job = jobs.get(number)
+        assert job.runs_left == 1
+        jobs.update(job._replace(state=JobState.FINISHED, next_run=None, runs_left=0))
+    for action in ("pause", "resume"):
+        assert "is finished" in _call(action, job_id=number)["error"]
+    again = _call("update", job_id=number, schedule="30m")["job"]
+    assert again["state"] == "active"
+    assert "runs_left" not in again
+    assert _call("update", job_id=number, repeat=2)["job"]["runs_left"] == 2
+    assert _call("update", job_id=number, prompt="y")["job"]["runs_left"] == 2
+
+
+def test_a_job_that_ran_shows_what_it_gave(yes: RecordingApprover) -> None:
+    number = _call("create", schedule="30m", prompt="x")["job"]["job_id"]
+    with closing(open_jobs()) as jobs:
+        job = jobs.get(number)
+        run = jobs.begin(job, job, now=1_790_000_000)
+        assert run is not None
+        jobs.end(run.id, RunState.OK, output="word " * 1000, delivered="sent to me")
+    (shown,) = _call("list", job_id=number)["jobs"][0]["runs"]
+    assert (shown["state"], shown["delivered"]) == ("ok", "sent to me")
+    assert len(shown["output"]) == 2001

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handrail.errors import InvalidArguments
 from handrail.tools.cron.schedule import Schedule, first_run, local_zone, read_schedule, shown
@@ -138,3 +140,20 @@ def test_this_machine_has_a_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert local_zone() == "Pacific/Auckland"
     monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
     assert isinstance(read_schedule("30m", local_zone(), now=NOW), Schedule)
+
+
+@given(
+    st.one_of(
+        st.text(max_size=40),
+        st.text("0123456789*/,-LW#@ monjfeg", max_size=30),
+        st.text("0123456789-T:+ .Zinevrysmhdw", max_size=30),
+    )
+)
+def test_any_text_is_a_schedule_that_is_read_again_as_itself_or_is_refused(text: str) -> None:
+    try:
+        schedule = read_schedule(text, BERLIN, now=NOW)
+    except InvalidArguments:
+        return
+    assert read_schedule(schedule.text, BERLIN, now=NOW) == schedule
+    following = schedule.next_after(NOW, since=NOW)
+    assert following is None or following > NOW

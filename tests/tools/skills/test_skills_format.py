@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handrail.errors import SkillError
 from handrail.tools.skills.format import parse
@@ -63,3 +65,14 @@ def test_a_header_made_to_grow_when_it_is_read_stays_small() -> None:
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     header, _ = parse("---\nname: bomb\ndescription: x\n" + "\n".join(lines) + "\nlicense: *a11\n---\n")
     assert len(header.license) <= 500
+
+
+@given(st.one_of(st.text(max_size=200), st.text("-nameiption: \n|>&*[]{}'\"#!", max_size=80)))
+def test_any_header_is_read_or_refused_and_nothing_else(text: str) -> None:
+    for whole in (text, f"---\n{text}\n---\n", f"---\nname: a\ndescription: b\n{text}\n---\n"):
+        try:
+            header, _ = parse(whole)
+        except SkillError:
+            continue
+        assert header.name
+        assert header.description

@@ -102,7 +102,10 @@ def add(
     check_may_schedule()
     if missed not in ("once", "skip"):
         raise InvalidArguments(f"--missed is once or skip, not {missed!r}")
-    registry = open_runtime().runtime.registry
+    here = open_runtime()
+    registry = here.runtime.registry
+    for each in toolset or ():
+        here.toolsets.canonical(each)
     given: JsonDict = {
         "schedule": schedule,
         "prompt": prompt or None,

@@ -47,7 +47,7 @@ def planned(args: JsonDict, context: ToolContext | None, registry: ToolRegistry,
     if before is None or {"schedule", "timezone"} & given.keys():
         next_run = first_run(schedule, now)
         state = JobState.ACTIVE if state is JobState.FINISHED else state
-    runs_left = 1 if schedule.once else given.get("repeat", before.runs_left if before else None)
+    runs_left = 1 if schedule.once else given.get("repeat", _still_left(before, now))
     name = str(given.get("name") or (before.name if before else _named_after(work)))
     if len(name) > _MAX_NAME_CHARS or not name.isprintable() or not name.strip():
         raise InvalidArguments(f"a name has 1 to {_MAX_NAME_CHARS} characters that can be seen")
@@ -109,10 +109,10 @@ def check_may_schedule() -> None:
 
 def change(job: Job, action: str, now: float) -> Job:
     """Pause or resume. What was missed in a pause is gone."""
-    if action == "pause":
-        return job._replace(state=JobState.PAUSED)
     if job.state is JobState.FINISHED:
         raise InvalidArguments(f"{job.name} is finished; give it another schedule with update")
+    if action == "pause":
+        return job._replace(state=JobState.PAUSED)
     schedule = read_schedule(job.schedule, job.timezone, now=now)
     return job._replace(state=JobState.ACTIVE, next_run=first_run(schedule, now))
 
@@ -132,6 +132,13 @@ def save(job: Job, config: Config | None = None) -> Job:
             next_run=job.next_run,
             runs_left=job.runs_left,
         )
+
+
+def _still_left(before: Job | None, now: float) -> int | None:
+    """How often a job that is changed still runs. What ran once, or often enough, runs without end under a new schedule."""
+    if before is None or not before.runs_left:
+        return None
+    return None if read_schedule(before.schedule, before.timezone, now=now).once else before.runs_left
 
 
 def _work(given: JsonDict, before: Work, registry: ToolRegistry) -> Work:
