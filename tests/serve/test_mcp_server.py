@@ -19,6 +19,7 @@ from handrail.protocols import Answer, Decision
 from handrail.serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer
 from handrail.store.approvals import ApprovalStore
 from handrail.tools.approval.gate import STORE_NAME
+from handrail.tools.environments.errors import UnknownEnvironment
 from handrail.tools.registry import ToolRegistry
 from handrail.types import JsonDict, ToolContext
 from mcp import Client
@@ -199,6 +200,11 @@ def test_a_question_that_the_client_cannot_show_waits_in_the_queue(home: Path, v
         other.join()
     assert not result.is_error, result
     assert not victim.exists()
+
+
+def test_a_place_that_does_not_exist_is_told_at_once() -> None:
+    with pytest.raises(UnknownEnvironment, match="docker"):
+        HandrailServer(default(), backend="dokcer")
 
 
 @pytest.mark.parametrize("mode", ["auto"])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SESSION_HEADER = "mcp-session-id"
 DEFAULT_TOOLSETS = ("handrail-mcp",)
+ONLY_CLIENT = "mcp"
 
 
 class HandrailServer:
@@ -35,6 +36,8 @@ class HandrailServer:
         self._placed: set[str] = set()
         self._chosen: tuple[int, frozenset[str]] = (-1, frozenset())
         self._ask_at_client()
+        if backend:  # one that does not exist is told now, not at the first command
+            here.environments.override(ONLY_CLIENT, {"backend": backend})
 
     def _ask_at_client(self) -> None:
         from ...tools.approval.approvers import ChainApprover
@@ -125,7 +128,7 @@ def _owner(context: Any) -> str:
     """Whose environment a call gets: the session's over HTTP; over stdio there is one client."""
     request = context.request
     session = request.headers.get(SESSION_HEADER) if request is not None else None
-    return f"mcp-{session}" if session else "mcp"
+    return f"mcp-{session}" if session else ONLY_CLIENT
 
 
 def _has_back_channel(context: Any) -> bool:
