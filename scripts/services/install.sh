@@ -35,6 +35,7 @@ fi
 
 ./install-mcp.sh || say "left out: the MCP servers of others (what needs them will be skipped, or fail in CI)"
 ./install-synapse.sh || say "left out: a Matrix server (what needs it will be skipped, or fail in CI)"
+./install-homeassistant.sh || say "left out: a Home Assistant (what needs it will be skipped, or fail in CI)"
 ./install-llm.sh || say "left out: the small language model (what needs it will be skipped, or fail in CI)"
 
 command -v apptainer >/dev/null && exit

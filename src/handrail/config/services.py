@@ -87,6 +87,17 @@ class ModelConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HomeConfig:
+    """The Home Assistant behind the tools `ha_*`."""
+
+    url: str = option("", "Its address. HASS_URL is asked next, then http://homeassistant.local:8123.")
+    key_variable: str = option("HASS_TOKEN", "Environment variable with a long-lived access token.")
+    timeout: float = option(
+        30.0, "Seconds that one request to it may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryConfig:
     """OpenTelemetry spans for an agent's turns, model calls and tools."""
 

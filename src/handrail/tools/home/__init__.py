@@ -1,0 +1,1 @@
+"""What is behind the tools for Home Assistant."""
