@@ -116,6 +116,11 @@ def secure_mail(request: pytest.FixtureRequest, certificate: Path) -> Iterator[t
     controller.stop()
 
 
+class _QuietServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+
+
 class Posted:
     """Takes requests, and answers with what `answers` says for their path, or with an empty object."""
 
@@ -148,7 +153,7 @@ class Posted:
                 except OSError:
                     self.close_connection = True  # the client has gone away
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _QuietServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import uuid
 from collections.abc import AsyncIterator
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from ....errors import ToolFailed
+from ....errors import CallTimeout, ToolFailed
 from ....types import Unavailable
 from ...availability import first_lack
 from ...http import Reply, ask
@@ -51,11 +50,15 @@ class Target:
         me = (await self._good("GET", "/_matrix/client/v3/account/whoami"))["user_id"]
         since = (await self._sync(room, None))["next_batch"]
         await self._post(room, {"msgtype": "m.text", "body": question})
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(seconds):
                 async for event in self._events(room, since):
                     if event.get("sender") != me and self._counts(event):
                         return _without_quote(event["content"])
+        except CallTimeout:  # of the server: it is not the person who is silent
+            raise
+        except TimeoutError:
+            pass
         return None
 
     def _counts(self, event: dict[str, Any]) -> bool:
