@@ -61,7 +61,8 @@ def test_a_running_browser_is_used_and_left_running(
         site.pages["/"] = html(f"<p>hello</p><img src='{inner.url}/secret'>")
         site.pages["/away"] = redirect(inner.url + "/secret")
         inner.pages["/secret"] = html("secret")
-        assert "hello" in browser("navigate", url=site.url + "/")["snapshot"]
+        page = browser("navigate", url=site.url + "/")
+        assert "hello" in page.get("snapshot", ""), page
         assert browser("navigate", url=inner.url + "/")["error_type"] == "denied"
         browser("console", expression=f"fetch('{inner.url}/secret', {{mode: 'no-cors'}}).catch(() => 0) && 1")
         assert inner.asked == []
