@@ -56,7 +56,7 @@ def test_a_running_browser_is_used_and_left_running(
 ) -> None:
     """Also one that cannot reach our proxy, as on another machine."""
     monkeypatch.setattr(browsers, "_is_here", lambda _: is_here)
-    browser = own_browser(f"cdp_url: '{running_browser}', timeout: 10")
+    browser = own_browser(f"cdp_url: '{running_browser}'")
     with pages.site("127.0.0.2") as inner:
         site.pages["/"] = html(f"<p>hello</p><img src='{inner.url}/secret'>")
         site.pages["/away"] = redirect(inner.url + "/secret")
