@@ -233,6 +233,8 @@ class _Room:
             await session.close()
 
     async def _end_idle(self, limit: float) -> None:
+        if self._starting.locked():  # somebody is about to use it
+            return
         now = time.monotonic()
         for task_id, session in list(self._sessions.items()):
             if not session.turn.locked() and now - session.used_at >= limit:
