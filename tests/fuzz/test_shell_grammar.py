@@ -75,6 +75,8 @@ def test_mutated_commands_are_read_as_bash_reads_them_or_refused(seed: int | Non
         "a[1]+\\\n=x rm x",
         "[[ a =~ b&& -n $(rm x) ]]",
         "x=1 >y w[3 ; rm x ]",
+        "[[ a =~ b>(rm x) ]]",
+        "[[ a =~ (b<(rm x)) ]]",
         "x=1 <<< y w[3 ; rm x ]",
         "export w[3 ; rm x ]",
         "declare a w[3 | rm x ]",
