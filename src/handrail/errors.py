@@ -114,10 +114,6 @@ class JobNotFound(HandrailError, LookupError):
     """No scheduled job, or more than one, has that id or name."""
 
 
-class RunNotFound(HandrailError, LookupError):
-    """No run of rollouts has that id."""
-
-
 class StoreError(HandrailError):
     """A database of ours that cannot be used: the message names the file and what to do."""
 

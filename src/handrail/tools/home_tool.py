@@ -46,7 +46,8 @@ def _check() -> Unavailable | bool:
     from ..config import load_config
     from .home.client import lack
 
-    return lack(load_config()) or True
+    why = lack(load_config())
+    return True if why is None else why
 
 
 def _actions(args: JsonDict, _: ToolContext) -> Sequence[Action]:

@@ -77,7 +77,7 @@ def _short(state: JsonDict) -> JsonDict:
 def _service(about: JsonDict) -> JsonDict:
     fields = about.get("fields") or {}
     takes = {name: _field(field) for name, field in fields.items() if isinstance(field, dict)}
-    answer = {"description": _cut(about.get("description") or about.get("name")), "takes": takes}
+    answer: JsonDict = {"description": _cut(about.get("description") or about.get("name")), "takes": takes}
     if about.get("response"):
         answer["answers"] = True
     return answer

@@ -1,1 +1,0 @@
-"""What is behind the tools for rollouts: what environments there are, and the runs."""
