@@ -8,9 +8,9 @@ export VENV
 help: ## show this
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## set up and watch real calls go through the runtime
+run: ## set up and talk with an agent; without a model: watch real calls go through the runtime
 	@scripts/setup.sh run
-	@$(BIN)/handrail demo
+	@$(BIN)/handrail chat --or-demo
 
 test: ## set up and run all tests
 	@scripts/setup.sh dev

@@ -36,7 +36,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
   say "installing the $what packages into $venv"
   "$venv/bin/python" -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
   case $what in
-    run) "$venv/bin/python" -m pip install -q --disable-pip-version-check -e . ;;
+    run) "$venv/bin/python" -m pip install -q --disable-pip-version-check -e '.[agent]' ;;
     *) "$venv/bin/python" -m pip install -q --disable-pip-version-check -e '.[all]' --group "$what" ;;
   esac
   printf '%s' "$want" >"$stamp"

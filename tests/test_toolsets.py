@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from handrail import resolve_toolset
 from handrail.config import ToolsetConfig
 from handrail.errors import UnknownToolset
-from handrail.model_tools import get_tool_definitions
+from handrail.model_tools import default, get_tool_definitions
 from handrail.tools.registry import ToolRegistry
 from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
 from tests.support import add, costs_less_than
@@ -198,3 +199,12 @@ class TestDefault:
         (home / "config.yaml").write_text("toolsets:\n  reading:\n    tools: [read_file]\n    includes: [results]\n")
         assert resolve_toolset("reading") == ["read_file", "read_result"]
         assert [d["function"]["name"] for d in get_tool_definitions(["reading"])] == ["read_file", "read_result"]
+
+
+@pytest.mark.parametrize(("preset", "most"), [("handrail-cli", 30_000), ("coding", 15_000)])
+def test_what_a_preset_tells_a_model_is_short_also_when_everything_can_be_used(
+    preset: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(default().runtime.registry.availability, "unavailable", lambda tools: {})
+    told = get_tool_definitions([preset], quiet_mode=True)
+    assert len(json.dumps(told)) <= most

@@ -89,6 +89,9 @@ class RegistrationError(HandrailError, ValueError):
 class RuleError(HandrailError, ValueError):
     """A rule about commands that cannot be used: the message names the rule and what is wrong with it."""
 
+    rule: str = ""
+    """Its id, where one rule is to blame."""
+
 
 class UnknownToolset(HandrailError, ValueError):
     """No toolset, alias or old name of that spelling."""

@@ -10,7 +10,7 @@ from .async_bridge import run_async
 from .config import load_config
 from .config.cache import remember, remembered
 from .config.paths import config_path, state_dir
-from .mcp_client.project import project_file
+from .config.project import project_mcp_file
 from .plugins.handing import ApprovalHooks, OutputHooks, chosen_approver, hand_environments, take_environments_back
 from .plugins.manager import hooks
 from .plugins.sources import find_plugins
@@ -106,7 +106,7 @@ class Handrail:
 
     def _find_mcp_servers(self) -> McpTools | None:
         """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
-        if not self.config.mcp_servers and project_file() is None:
+        if not self.config.mcp_servers and project_mcp_file() is None:
             return None
         from .mcp_client.config import find_servers
         from .tools.mcp_tool import McpTools
@@ -161,6 +161,8 @@ class Handrail:
         _remember_uses(self.runtime.uses)
         self.processes.close()
         self.environments.close_all()
+        if "gate" in self.__dict__:  # it is made when the first action comes
+            self.gate.close()
         if self.plugins is not None:
             take_environments_back(self.plugins.contributions, backends)
             self.plugins.unload()

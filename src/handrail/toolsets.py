@@ -72,9 +72,10 @@ COMPOSITES: dict[str, Toolset] = {
     "coding": Toolset(
         "what a coding agent needs",
         tuple(
-            "file results terminal web browser vision skills todo memory session_search clarify code_execution "
-            "delegation tool_search".split()
+            "file results terminal web skills todo memory session_search clarify code_execution delegation "
+            "tool_search".split()
         ),
+        only=lambda entry: entry.name != "skill_manage",  # its text is long, and writing skills is no coding
     ),
     "safe": Toolset(
         "nothing that runs or writes",

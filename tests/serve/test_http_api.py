@@ -203,6 +203,39 @@ class TestPolicy:
         assert server.client.post("/v1/policy/simulate", json={"policy": "nonsense: ["}).status_code == 422
 
 
+def test_the_same_server_speaks_mcp(server: Server) -> None:
+    import asyncio
+
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    from mcp import Client
+
+    async def ask(token: str) -> Any:
+        headers = {"authorization": f"Bearer {token}"}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
+            async with Client(transport) as client:
+                return await client.call_tool("terminal", {"command": "echo over mcp"})
+
+    assert "over mcp" in asyncio.run(ask(TOKEN)).content[0].text
+    assert server.as_("wrong").post("/mcp", json={}).status_code == 401
+
+
+def test_a_hang_up_signal_brings_the_new_configuration(own_server: Server) -> None:
+    assert own_server.client.get("/v1/definitions").json()["definitions"]
+    (own_server.home / "config.yaml").write_text("tools:\n  enabled_toolsets: [todo]\n")
+    own_server.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: _offered(own_server) == {"todo"}, timeout=60)
+
+
+def _offered(server: Server) -> set[str]:
+    try:
+        return {each["function"]["name"] for each in server.client.get("/v1/definitions").json()["definitions"]}
+    except httpx.TransportError:
+        return set()
+
+
 def test_a_killed_server_comes_back_with_its_questions(own_server: Server, pool: ThreadPoolExecutor) -> None:
     asked = pool.submit(lambda: _or_gone(own_server))
     wait_until(own_server.waiting)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT_FOLDER = ".handrail"
+MCP_FILE = ".mcp.json"
 
 
 def project_folder(start: Path | None = None) -> Path | None:
@@ -14,6 +15,11 @@ def project_folder(start: Path | None = None) -> Path | None:
     return next(
         (folder / PROJECT_FOLDER for folder in folders_above(start) if (folder / PROJECT_FOLDER).is_dir()), None
     )
+
+
+def project_mcp_file(start: Path | None = None) -> Path | None:
+    """Where the project that we are in says which MCP servers it wants. Looking reads nothing of it."""
+    return next((folder / MCP_FILE for folder in folders_above(start) if (folder / MCP_FILE).is_file()), None)
 
 
 def folders_above(start: Path | None = None) -> Iterator[Path]:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..config.files import read_text
+from ..config.project import MCP_FILE, project_mcp_file
 from ..config.services import McpServerConfig
 from ..config.trust import Trust, digest
 from ..errors import ConfigError
-from .project import PROJECT_FILE, project_file
 
 TRUST_KIND = "mcp"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -48,7 +48,7 @@ def find_servers(
 ) -> list[Server]:
     """Every server, those of config.yaml first: a project cannot take the name of one of the user's."""
     found = [_checked(Server(name, settings, str(config_file))) for name, settings in configured.items()]
-    path = project_file(project)
+    path = project_mcp_file(project)
     if path is not None:
         taken = {server.name for server in found}
         found += [server for server in read_project(path, trust or Trust()) if server.name not in taken]
@@ -56,7 +56,7 @@ def find_servers(
 
 
 def project_digest(path: Path) -> str:
-    return digest({PROJECT_FILE: path.read_bytes()})
+    return digest({MCP_FILE: path.read_bytes()})
 
 
 def read_project(path: Path, trust: Trust) -> list[Server]:
@@ -65,7 +65,7 @@ def read_project(path: Path, trust: Trust) -> list[Server]:
         servers = _servers_in(path)
         trusted = trust.is_trusted(TRUST_KIND, path, project_digest(path))
     except (ConfigError, OSError) as error:
-        return [Server(PROJECT_FILE, McpServerConfig(), str(path), str(error))]
+        return [Server(MCP_FILE, McpServerConfig(), str(path), str(error))]
     problem = "" if trusted else "it comes with the project; read it, then `handrail mcp trust`"
     return [_checked(_from_json(name, raw, path, problem)) for name, raw in servers.items()]
 

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .endpoint import Asked, Endpoint, HttpError, as_response, refusal
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from .mcp.mounted import McpEndpoint
     from .served import Served
 
 log = logging.getLogger(__name__)
@@ -36,10 +38,16 @@ def build(served: Served, guard: Guard) -> Starlette:
         handler = _handler(served, guard, endpoint)
         routes.append(Route(endpoint.path, handler, methods=[endpoint.method], name=endpoint.name))
     routes += console()
+    mcp = _mcp(served, guard)
+    if mcp is not None:
+        routes.append(Route("/mcp", mcp))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with served.running():
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(served.running())
+            if mcp is not None:
+                await stack.enter_async_context(mcp.running())
             yield
 
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _unknown, 405: _unknown, 500: _broken})
@@ -47,6 +55,15 @@ def build(served: Served, guard: Guard) -> Starlette:
     app.add_middleware(_Headers)
     app.add_middleware(_OurHost, guard=guard)
     return app
+
+
+def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
+    """None where the SDK is not installed."""
+    if find_spec("mcp") is None:
+        return None
+    from .mcp.mounted import McpEndpoint
+
+    return McpEndpoint(served.here, guard)
 
 
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:

@@ -7,6 +7,8 @@ import ctypes
 import json
 import os
 import secrets
+import signal
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from .served import Served
 
+TOKEN_VARIABLE = "HANDRAIL_SERVE_TOKEN"
 _LOCK, _WHO = "serve.lock", "serve.who"
 _PR_SET_DUMPABLE = 4
 _MOST_CONNECTIONS = 2_000
@@ -118,12 +121,34 @@ def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> 
     return uvicorn.Server(config)
 
 
+def keep_serving(served: Served, address: Address, *, token: str, hosts: tuple[str, ...], with_jobs: bool) -> None:
+    """Until somebody ends it. SIGHUP begins anew with the configuration as it is then."""
+    from .scheduling import scheduler
+
+    running = server(served, address, hosts=hosts)
+    again = False
+
+    def reload(*_: object) -> None:
+        nonlocal again
+        again = running.should_exit = True
+
+    signal.signal(signal.SIGHUP, reload)
+    # uvicorn ends gracefully and then raises the signal again, which must not cut our own goodbyes short.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with scheduler() if with_jobs else contextlib.nullcontext():
+        running.run()
+    if again:
+        served.here.close()
+        os.environ.update({TOKEN_VARIABLE: token} if token else {})
+        os.execv(sys.executable, [sys.executable, "-m", "handrail", *sys.argv[1:]])
+
+
 def token_from_environment() -> str:
     """Taken out of the environment, so that nothing that is started from here has it."""
-    token = os.environ.pop("HANDRAIL_SERVE_TOKEN", "")
+    token = os.environ.pop(TOKEN_VARIABLE, "")
     if token and len(token) < 16:
         raise ConfigError(
             "is too short; give at least 16 characters, such as " + secrets.token_urlsafe(24),
-            key="HANDRAIL_SERVE_TOKEN",
+            key=TOKEN_VARIABLE,
         )
     return token

@@ -40,10 +40,11 @@ class Database:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
+                    connection.execute("COMMIT")
                 except BaseException:
-                    connection.execute("ROLLBACK")
+                    if connection.in_transaction:  # a full disk has ended it already
+                        connection.execute("ROLLBACK")
                     raise
-                connection.execute("COMMIT")
             except sqlite3.Error as error:
                 raise self._problem(error) from None
 
@@ -108,7 +109,8 @@ class Database:
         connection.execute("COMMIT")
 
     def _problem(self, error: Exception) -> StoreError:
-        return StoreError(f"{self.path or 'the store in memory'} cannot be used: {error}; mend it, or move it away")
+        cure = "make room on its disk" if "disk is full" in str(error) else "mend it, or move it away"
+        return StoreError(f"{self.path or 'the store in memory'} cannot be used: {error}; {cure}")
 
 
 def _version(connection: sqlite3.Connection) -> int:

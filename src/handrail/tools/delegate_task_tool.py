@@ -21,7 +21,7 @@ async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolConte
     return tool_result(results=list(await agent.delegate(tasks, context.cancel)))
 
 
-_TASK = {
+_TASK: dict[str, JsonDict] = {
     "goal": {
         "type": "string",
         "minLength": 1,
@@ -49,11 +49,14 @@ registry.register(
                     "maxItems": MAX_TASKS,
                     "items": {
                         "type": "object",
-                        "properties": _TASK,
+                        "properties": {
+                            name: {key: value for key, value in schema.items() if key != "description"}
+                            for name, schema in _TASK.items()
+                        },
                         "required": ["goal"],
                         "additionalProperties": False,
                     },
-                    "description": "Several tasks at once.",
+                    "description": "Several tasks at once, each with the same fields.",
                 },
             },
         },

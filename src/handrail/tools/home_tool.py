@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ..types import JsonDict, Resources, Unavailable
+from .home import HOW_TO
 from .registry import registry
 
 if TYPE_CHECKING:
@@ -44,9 +46,15 @@ async def ha_call_service(args: JsonDict, *, context: ToolContext | None = None,
 
 def _check() -> Unavailable | bool:
     from ..config import load_config
+
+    config = load_config()
+    home = config.homeassistant
+    # Most people have none: nothing more is imported, and no keyring opened, to say so.
+    if not (home.url or os.environ.get("HASS_URL") or os.environ.get(home.key_variable)):
+        return Unavailable(f"{home.key_variable or 'homeassistant.key_variable'} is not set", HOW_TO)
     from .home.client import lack
 
-    why = lack(load_config())
+    why = lack(config)
     return True if why is None else why
 
 

@@ -23,7 +23,7 @@ from .. import pages
 
 Call = Callable[..., dict[str, Any]]
 
-CONFIG = Config(web=WebConfig(allow_private=("127.0.0.1",)), browser=BrowserConfig(timeout=10))
+CONFIG = Config(web=WebConfig(allow_private=("127.0.0.1",)), browser=BrowserConfig(timeout=20))
 
 
 @pytest.fixture(autouse=True, scope="session")

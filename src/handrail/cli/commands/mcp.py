@@ -166,10 +166,10 @@ def trust(
 
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
     """
+    from ...config.project import project_mcp_file
     from ...config.trust import Trust
     from ...mcp_client.config import TRUST_KIND, project_digest
     from ...mcp_client.pins import Pins
-    from ...mcp_client.project import project_file
     from ..output import emit
 
     if name is not None:
@@ -177,7 +177,7 @@ def trust(
         Pins(name).trust(listed)
         emit(f"{name}: {len(listed)} tools are trusted as they are now")
         return
-    path = project_file()
+    path = project_mcp_file()
     if path is None:
         _refuse("there is no .mcp.json here")
     Trust().trust(TRUST_KIND, path, project_digest(path))

@@ -41,7 +41,10 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(serve, name="serve")
 
 
-def run(context: typer.Context, http: Http = DEFAULT, host: Hosts = None) -> None:
+NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jobs.")]
+
+
+def run(context: typer.Context, http: Http = DEFAULT, host: Hosts = None, no_cron: NoCron = False) -> None:
     """Serve the tools, agents and approvals of this machine over HTTP, with a web console."""
     if context.invoked_subcommand is not None:
         return
@@ -58,14 +61,15 @@ def run(context: typer.Context, http: Http = DEFAULT, host: Hosts = None) -> Non
     log_as_notes()
     address = running.Address(*parse_address(http))
     running.hide_from_others()
-    served = Served(default(), token=running.token_from_environment())
+    token = running.token_from_environment()
+    served = Served(default(), token=token)
     running.check_bind(address, has_token=served.keys.has_token)
     with running.as_the_server(address):
         emit(f"Open {running.first_link(served, address)}")
         emit(
             "The link works once, within ten minutes. Other devices need `handrail serve token new NAME`. Ctrl-C stops it."
         )
-        running.server(served, address, hosts=tuple(host or ())).run()
+        running.keep_serving(served, address, token=token, hosts=tuple(host or ()), with_jobs=not no_cron)
 
 
 def new_token(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...config import Config, load_config
+from ...config import Config, load_config, located
 from ...errors import ConfigError
 from ...inside import is_inside
 from ...workers import pool
@@ -129,7 +129,7 @@ class Settings:
             if self._unattended:
                 policy = policy._replace(asks=None, smart=False)
         except ConfigError as error:
-            return _Read(stamp, config, error)
+            return _Read(stamp, config, located(error, self._path) if self._path is not None else error)
         return _Read(stamp, config, strictest(policy) if self.is_inside else policy)
 
 

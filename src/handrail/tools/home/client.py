@@ -10,6 +10,7 @@ from ...errors import ToolFailed, ToolUnavailable
 from ...types import Unavailable
 from ..http import Reply, ask
 from ..web.settings import config_of, missing
+from . import HOW_TO
 
 if TYPE_CHECKING:
     from ...config import Config
@@ -24,8 +25,7 @@ def lack(config: Config) -> Unavailable | None:
     """What is missing before it can be asked at all. No server is asked for this."""
     home = config.homeassistant
     if not key_of(home.key_variable):
-        fix = "make a long-lived access token in your Home Assistant profile and set it in the environment"
-        return Unavailable(f"{home.key_variable or 'homeassistant.key_variable'} is not set", fix)
+        return Unavailable(f"{home.key_variable or 'homeassistant.key_variable'} is not set", HOW_TO)
     return missing("home", "httpx")
 
 
