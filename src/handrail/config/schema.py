@@ -24,6 +24,7 @@ from .sections import (
     PluginConfig,
     ProcessesConfig,
     ResultsConfig,
+    RolloutsConfig,
     ScheduleConfig,
     SkillsConfig,
     TerminalConfig,
@@ -57,6 +58,7 @@ class Config:
     media: MediaConfig = field(default_factory=MediaConfig)
     skills: SkillsConfig = field(default_factory=SkillsConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    rollouts: RolloutsConfig = field(default_factory=RolloutsConfig)
     web: WebConfig = field(default_factory=WebConfig)
     browser: BrowserConfig = field(default_factory=BrowserConfig)
     homeassistant: HomeConfig = field(default_factory=HomeConfig)
