@@ -18,7 +18,7 @@ def reward(task, rollout):
 '''
 SCRIPT = [ModelReply(tool_calls=[call("write_file", path="sum.txt", content="5\n")]), ModelReply("It is in sum.txt.")]
 
-with tempfile.TemporaryDirectory() as home, ModelServer(SCRIPT) as server:
+with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, ModelServer(SCRIPT) as server:
     os.environ |= {"HANDRAIL_HOME": home, "OPENAI_BASE_URL": server.base_url}
     os.environ |= {"OPENAI_API_KEY": "none", "HANDRAIL_MODEL": "scripted"}
     folder = Path(home, "rl_environments")

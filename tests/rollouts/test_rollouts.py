@@ -6,17 +6,19 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from handrail.model_tools import default, handle_function_call
-from handrail.owners import pid_of
+from handrail.owners import is_gone, pid_of
 from handrail.protocols import Decision
 from handrail.testing import ModelReply, RecordingApprover, call
 from handrail.testing.model_server import Fault, ModelServer
 from handrail.tools.rl.runs import open_runs
+from tests.services.docker import Docker
 from tests.support import error_in, wait_until
 
 ENVIRONMENT = '''"""Write a number into a file."""
@@ -25,6 +27,7 @@ TASKS = [{"id": "one", "prompt": "Write 1 into a file n.", "wanted": "1", "files
 
 
 def reward(task, rollout):
+    assert rollout.run("cat n")[1].strip() == rollout.read("n").strip()
     return 1.0 if rollout.read("n").strip() == task["wanted"] else 0.0
 '''
 
@@ -61,8 +64,15 @@ def _status(run_id: str) -> Any:
     return _call("rl_status", run_id=run_id)["runs"][0]
 
 
+def _wait_for_the_process(run_id: str) -> None:
+    with closing(open_runs()) as store:
+        owner = store.get(run_id).owner
+    wait_until(lambda: is_gone(owner), timeout=30)
+
+
 def _over(run_id: str) -> Any:
     wait_until(lambda: _status(run_id)["state"] not in ("running", "stopping"), timeout=60)
+    _wait_for_the_process(run_id)
     return _call("rl_results", run_id=run_id)
 
 
@@ -85,6 +95,26 @@ def test_agents_are_tried_and_scored_and_their_trajectories_kept(home: Path, ser
     lines = [json.loads(line) for line in Path(results["trajectories"]).read_text().splitlines()]
     assert [line["reward"] for line in lines] == [1.0, 0.0]
     assert [turn["from"] for turn in lines[0]["conversations"]] == ["human", "gpt", "tool", "gpt"]
+
+
+def test_they_run_in_containers_of_their_own(
+    home: Path, server: ModelServer, docker_service: Docker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in docker_service.env.items():
+        monkeypatch.setenv(name, value)
+    _environment(home)
+    server.say(
+        ModelReply(tool_calls=[call("terminal", command="cat hint.txt; hostname")]),
+        _writes,
+        ModelReply("done"),
+        _writes,
+        ModelReply("done"),
+    )
+    results = _over(_begin(parallel=1, backend=f"docker:{docker_service.image}"))
+    assert results["tasks"] == {"one": 1.0, "two": 0.0}, results
+    seen = Path(results["trajectories"]).read_text()
+    assert "it is 1" in seen
+    assert os.uname().nodename not in seen
 
 
 def test_a_start_asks_and_nobody_there_means_no(home: Path, server: ModelServer) -> None:
@@ -117,6 +147,7 @@ def test_a_run_is_stopped_in_the_middle(home: Path, server: ModelServer) -> None
     run_id = _begin(parallel=2)
     wait_until(lambda: len(server.requests) == 2, timeout=30)
     assert _call("rl_stop", run_id=run_id)["state"] == "stopped"
+    _wait_for_the_process(run_id)
     assert {each["state"] for each in _call("rl_results", run_id=run_id)["each"]} == {"stopped"}
 
 
@@ -125,9 +156,8 @@ def test_a_run_whose_process_was_killed_is_found_as_lost(home: Path, server: Mod
     server.say(Fault(hang=60))
     run_id = _begin(tasks=1)
     wait_until(lambda: len(server.requests) == 1, timeout=30)
-    store = open_runs()
-    owner, (rollout,) = store.get(run_id).owner, store.rollouts(run_id)
-    store.close()
+    with closing(open_runs()) as store:
+        owner, (rollout,) = store.get(run_id).owner, store.rollouts(run_id)
     os.kill(pid_of(owner), signal.SIGKILL)
     wait_until(lambda: _status(run_id)["state"] == "lost")
     assert not Path(rollout.folder).exists()

@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
         """The exit code and the output of a command."""
         with self.handrail.environments.use(self.task_id) as environment:
             done = environment.execute(command, timeout=timeout)
-        return done.exit_code, done.output
+        return done.exit_code, str(done.output)
 
     def read(self, path: str) -> str:
         """The text of a file; raises FileNotFoundError."""
