@@ -43,10 +43,10 @@ class Outcome(NamedTuple):
     task_id: str
 
     def run(self, command: str, timeout: float = 60.0) -> tuple[int | None, str]:
-        """The exit code and the output of a command."""
+        """The exit code and the output of a command; of a very long one the head and the tail."""
         with self.handrail.environments.use(self.task_id) as environment:
             done = environment.execute(command, timeout=timeout)
-        return done.exit_code, str(done.output)
+        return done.exit_code, (done.output.head + done.output.tail).decode("utf-8", "replace")
 
     def read(self, path: str) -> str:
         """The text of a file; raises FileNotFoundError."""
