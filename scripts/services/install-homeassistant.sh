@@ -19,4 +19,22 @@ else
 fi
 "$folder/py/bin/python" -m pip install -q --disable-pip-version-check --upgrade pip
 "$folder/py/bin/python" -m pip install -q --disable-pip-version-check --prefer-binary "${wanted[@]}"
+# What its parts need it would install by itself when it starts: it must not have to, in a test. The last two are for cameras,
+# which it looks at to list services.
+readarray -t parts < <("$folder/py/bin/python" - <<'END'
+import json, pathlib
+from homeassistant import bootstrap
+components = pathlib.Path(bootstrap.__file__).parent / "components"
+todo, wanted, seen = [*bootstrap.DEFAULT_INTEGRATIONS, "onboarding", "config", "recorder"], set(), set()
+while todo:
+    name = todo.pop()
+    if name not in seen:
+        seen.add(name)
+        manifest = json.loads((components / name / "manifest.json").read_text())
+        wanted.update(manifest.get("requirements", ()))
+        todo += manifest.get("dependencies", ())
+print(*sorted(wanted), sep="\n")
+END
+)
+"$folder/py/bin/python" -m pip install -q --disable-pip-version-check --prefer-binary "${parts[@]}" numpy PyTurboJPEG
 touch "$folder/py/.complete"

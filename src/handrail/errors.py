@@ -19,6 +19,7 @@ HandrailError
 ├── RequestNotFound           (also LookupError)
 ├── JobNotFound               (also LookupError)
 ├── SessionNotFound           (also LookupError)
+├── RunNotFound               (also LookupError)
 ├── StoreError                what is kept on disk cannot be read or written
 ├── SchedulerRuns             another process is the scheduler already
 ├── ModelError                a model cannot be reached, or answers with an error; says whether trying again could help

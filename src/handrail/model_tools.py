@@ -172,10 +172,11 @@ class Handrail:
     def gate(self) -> ApprovalGate:
         """What every dangerous action passes. It reads the configuration by itself, and again when that changes."""
         from .tools.approval.gate import ApprovalGate
+        from .tools.approval.project import policy_file
         from .tools.approval.settings import Settings
 
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
-        settings = Settings(path=config_path(), more_rules=tuple(rules))
+        settings = Settings(path=config_path(), project=policy_file(), more_rules=tuple(rules))
         return ApprovalGate(settings, folder=state_dir(), notices=ApprovalHooks(hooks))
 
     @cached_property

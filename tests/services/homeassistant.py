@@ -37,11 +37,13 @@ async def main(url):
         async with session.ws_connect(url.replace("http", "ws") + "/api/websocket") as socket:
             async def ask(**message):
                 await socket.send_json(message)
-                return await socket.receive_json()
+                answer = await socket.receive_json()
+                assert answer.get("success", True), (message["type"], answer)
+                return answer
             await socket.receive_json()
             await ask(type="auth", access_token=token)
             made = await ask(id=1, type="auth/long_lived_access_token", client_name="tests", lifespan=1)
-            area = await ask(id=2, type="config/area_registry/create", name="Kitchen")
+            area = await ask(id=2, type="config/area_registry/create", name="Pantry")
             await ask(id=3, type="config/entity_registry/update", entity_id="input_boolean.kettle",
                       area_id=area["result"]["area_id"])
             print(json.dumps({"token": made["result"]}))

@@ -281,7 +281,7 @@ class RolloutsConfig:
     """Where agents are tried on tasks (`rl_*`), and what bounds that."""
 
     folder: str = option(
-        "", "Where your environments are, a Python file each; `rl_environments` beside config.yaml if empty."
+        "", "Where your environments are, a Python file each; rl_environments beside config.yaml if empty."
     )
     backend: str = option(
         "local",

@@ -54,7 +54,8 @@ def _check() -> Unavailable | bool:
         return Unavailable(f"{home.key_variable or 'homeassistant.key_variable'} is not set", HOW_TO)
     from .home.client import lack
 
-    return lack(config) or True
+    why = lack(config)
+    return True if why is None else why
 
 
 def _actions(args: JsonDict, _: ToolContext) -> Sequence[Action]:

@@ -42,12 +42,13 @@ def check(
     from ...config import load_config, located
     from ...errors import ConfigError
     from ...tools.approval.detect import assess
+    from ...tools.approval.project import policy_file, tightened
     from ...tools.approval.rules.custom import configured
     from ..output import emit_json
 
     text = _from_stdin() if command == "-" else command
     try:
-        rulebook = configured(load_config())
+        rulebook = configured(tightened(load_config(), policy_file()))
     except ConfigError as error:
         raise located(error) from None
     assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=rulebook)
