@@ -1,0 +1,1 @@
+export function Policy() { return null; }

@@ -1,0 +1,1 @@
+export function Terminal() { return null; }
