@@ -80,11 +80,11 @@ export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: 
     <div class="rows" ref={box} role="listbox" tabIndex={0} aria-label={label} onKeyDown={move}
       aria-activedescendant={at >= first && at < first + shown.length ? `row-${chosen}` : undefined}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
-      <div role="presentation" style={{ height: items.length * height, position: "relative" }}>
+      <div role="presentation" style={{ height: `${items.length * height}px`, position: "relative" }}>
         {shown.map((item, index) => (
           <div key={keyOf(item)} id={`row-${keyOf(item)}`} class="row" role="option"
             aria-selected={keyOf(item) === chosen} aria-posinset={first + index + 1} aria-setsize={items.length}
-            style={{ height, top: (first + index) * height }} onClick={() => onChoose(item)}>
+            style={{ height: `${height}px`, top: `${(first + index) * height}px` }} onClick={() => onChoose(item)}>
             {row(item)}
           </div>
         ))}
@@ -135,7 +135,17 @@ export function lasting(seconds: number): string {
   return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
 }
 
+/** Text with what would not be seen, or would change how the rest looks, written out. */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (hidden) => `\\u${hidden.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 export function pretty(value: unknown): string {
+  return visible(written(value));
+}
+
+function written(value: unknown): string {
   if (typeof value !== "string") return JSON.stringify(value, null, 2) ?? "";
   try {
     const read = JSON.parse(value) as unknown;
@@ -147,7 +157,7 @@ export function pretty(value: unknown): string {
 
 /** The last lines of a result as a person reads them: output as it was printed, the rest as JSON. */
 export function Text({ value, label }: { value: unknown; label: string }) {
-  const text = readable(value);
+  const text = visible(readable(value));
   const isDiff = /^(---|\+\+\+|@@) /m.test(text);
   return (
     <pre class="text" tabIndex={0} aria-label={label}>
@@ -165,9 +175,9 @@ function readable(value: unknown): string {
   if (typeof value === "string") {
     try { read = JSON.parse(value); } catch { return value; }
   }
-  if (typeof read !== "object" || !read || Array.isArray(read)) return pretty(value);
+  if (typeof read !== "object" || !read || Array.isArray(read)) return written(value);
   const long = Object.entries(read as Record<string, unknown>).filter(([, each]) => typeof each === "string" && each.includes("\n"));
-  if (!long.length) return pretty(read);
+  if (!long.length) return written(read);
   const rest = Object.fromEntries(Object.entries(read).filter(([name]) => !long.some(([each]) => each === name)));
   const head = Object.keys(rest).length ? JSON.stringify(rest) + "\n" : "";
   return head + long.map(([name, each]) => `${name}:\n${each as string}`).join("\n");

@@ -46,8 +46,8 @@ export function Approvals({ me }: PageProps) {
         <Empty title="Nothing waits for you">
           <p>When an agent wants to do something dangerous, its command stands here, with what is dangerous in it marked.
             Until you answer it waits; without an answer it is denied.</p>
-          <p>Try it: <code>handrail call terminal command='rm -rf build'</code> in another terminal, or run the
-            tool <a href="#/tools/terminal">terminal</a> with <code>rm -rf build</code>.</p>
+          <p>Try it: <code>handrail call terminal command='rm -rf build'</code> in another terminal, or run
+            the tool <a href="#/tools/terminal">terminal</a> with <code>rm -rf build</code>.</p>
         </Empty>
       )}
       {over.length > 0 && <h2>Over</h2>}
@@ -94,7 +94,8 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
 
   return (
     <article class="card" ref={card} tabIndex={0} aria-label={`${question.tool}: ${question.reason}`} onKeyDown={press}>
-      <div class="line"><b>{question.tool}</b> <span>{question.reason}</span>
+      <div class="line"><b>{question.tool}</b>
+        {!question.concerns.length && <span>{question.reason}</span>}
         {question.asker && <Tag>{question.asker}</Tag>}
         <span class={left < 30 ? "left soon" : "left"}>{left > 0 ? `denied in ${lasting(Math.floor(left))}` : "time is up"}</span></div>
       <Command pieces={question.pieces} />

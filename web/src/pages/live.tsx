@@ -1,7 +1,7 @@
 // Calls as they run, the newest first; those of delegated agents stand in from their parents'.
 import { useMemo, useState } from "preact/hooks";
 import type { Call } from "../types";
-import { clock, Empty, lasting, pretty, Rows, Split, Tag, Text, useNow } from "../ui";
+import { clock, Empty, lasting, pretty, Rows, Split, Tag, Text, useNow, visible } from "../ui";
 import { useWatch } from "../watch";
 
 const ROW = 54;
@@ -41,10 +41,10 @@ export function Live() {
 
 function Row({ call, now, depth }: { call: Call; now: number; depth: number }) {
   return (
-    <div class="call" style={{ paddingLeft: depth * 20 }}>
+    <div class="call" style={{ paddingLeft: `${depth * 20}px` }}>
       <div class="line">{depth > 0 && <span aria-label="delegated">↳</span>}<b>{call.tool}</b><State call={call} />
         <span class="left">{took(call, now)}</span></div>
-      <div class="cut">{call.progress && !call.status ? call.progress : summary(call)}</div>
+      <div class="cut">{call.progress && !call.status ? visible(call.progress) : summary(call)}</div>
     </div>
   );
 }
@@ -62,7 +62,7 @@ function Detail({ call, now }: { call: Call; now: number }) {
       </dl>
       <h3>Arguments</h3>
       <pre class="text" tabIndex={0} aria-label="Arguments">{pretty(call.arguments ?? {})}</pre>
-      {call.progress && !call.status && <><h3>Says</h3><pre class="text">{call.progress}</pre></>}
+      {call.progress && !call.status && <><h3>Says</h3><Text value={call.progress} label="What it says" /></>}
       {call.result !== undefined && <><h3>Result, its end</h3><Text value={call.result} label="Result" /></>}
     </>
   );
@@ -78,6 +78,7 @@ function took(call: Call, now: number): string {
 }
 
 function summary(call: Call): string {
-  return Object.entries(call.arguments ?? {})
-    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ");
+  const said = Object.entries(call.arguments ?? {})
+    .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  return visible(said.join(" "));
 }
