@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from .. import conftest
 from ..serve.conftest import TOKEN, Server
 from ..support import wait_until
 
@@ -78,6 +79,7 @@ def _remember_a_conversation(home: Path) -> None:
 def browser() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        conftest._loops.clear()  # its loop lives as long as the browser, and is no test's
         yield made
         made.close()
 
