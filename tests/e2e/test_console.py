@@ -132,7 +132,7 @@ class Asking:
 
 def _shoot(page: Any, name: str) -> None:
     """Pictures for the docs are made where they are wanted."""
-    folder = os.environ.get("HANDRAIL_PICTURES")
+    folder = os.environ.get("CONSOLE_PICTURES")
     if folder:
         page.screenshot(path=f"{folder}/{name}.png")
 
@@ -214,8 +214,9 @@ def test_an_answer_from_elsewhere_takes_the_card_away(visit: Callable[..., Any],
 
 def test_calls_show_as_they_run_and_their_output_is_never_markup(visit: Callable[..., Any], server: Server) -> None:
     page = visit("live")
-    server.call("terminal", command=f"printf '%s\\n' {HOSTILE!r}")
-    page.get_by_role("option").filter(has_text="onerror").first.click()
+    (server.cwd / "hostile.txt").write_text(HOSTILE)
+    server.call("terminal", command="cat hostile.txt")
+    page.get_by_role("option").filter(has_text="hostile.txt").first.click()
     sync_api.expect(page.get_by_label("Result", exact=True)).to_contain_text("<script>")
     assert page.locator("main img").count() == 0
     assert "owned" not in page.title()
