@@ -84,7 +84,7 @@ function Console({ me }: { me: Me }) {
         </span>
         <button class="plain" onClick={() => setHelps(true)} aria-label="Help and devices">?</button>
       </header>
-      <main ref={main} id="main" tabIndex={-1}>
+      <main ref={main} id="main" tabIndex={0}>
         <h1 class="unseen">{PAGES.find(([name]) => name === page)![1]}</h1>
         <Page key={page} me={me} chosen={chosen} />
       </main>

@@ -20,6 +20,7 @@ class Watch {
   private listeners = new Set<() => void>();
   private source: EventSource | null = null;
   private timer = 0;
+  private changes = 0;
 
   start(): void {
     this.stop();
@@ -55,12 +56,16 @@ class Watch {
   }
 
   async lookAtApprovals(): Promise<void> {
+    const before = this.changes;
     const found = await get<{ waiting: Question[]; grants: Grant[]; always: string[] }>("/v1/approvals");
+    // An event that overtook the answer knows more than it.
+    if (before !== this.changes) return this.lookAtApprovals();
     Object.assign(this, found);
     this.draw(0);
   }
 
   closed(question: Question): void {
+    this.changes++;
     this.waiting = this.waiting.filter((each) => each.id !== question.id);
     this.over = [question, ...this.over.filter((each) => each.id !== question.id)].slice(0, MOST_OVER);
     void this.lookAtApprovals().catch(() => {});
@@ -117,6 +122,7 @@ class Watch {
 
   private asked(question: Question): void {
     if (this.waiting.some((each) => each.id === question.id)) return;
+    this.changes++;
     this.waiting = [...this.waiting, question];
     this.onAsked(question);
     this.draw(0);
