@@ -17,6 +17,8 @@ export function openScreen(box: HTMLElement, process: Process, on: {
   terminal.loadAddon(fit);
   terminal.open(box);
   terminal.onData(on.typed);
+  // Who has no mouse must be able to leave.
+  terminal.attachCustomKeyEventHandler((event) => !(event.altKey && event.code.startsWith("Digit")));
   let mayFit = !process.has_pty;
   const resize = () => {
     if (!mayFit) return;

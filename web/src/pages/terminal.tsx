@@ -89,7 +89,7 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
           onChange={(event) => setTyping(event.currentTarget.checked)} /> Type into it</label>}
         {mayType && !isOver && <button class="deny" onClick={end}>End it</button>}
         {isOver && <small>{process.reason || `ended ${clock(process.ended_at!)}`}</small>}
-        {!isOver && <small>{isTyping ? "Keys go to the program. Click outside, or Tab twice from the box, to leave." : "You only look."}</small>}
+        {!isOver && <small>{isTyping ? "Keys go to the program, Tab too; Alt+1 to Alt+7 lead out." : "You only look."}</small>}
       </p>
       <Trouble text={trouble} />
       <div class="screen" ref={box} />
