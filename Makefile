@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export VENV
 
-.PHONY: help run test check bench docs clean
+.PHONY: help run test check bench console docs clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ bench: ## measure against the floors, as ratios in one run
 	@scripts/setup.sh dev
 	@$(BIN)/python -m bench
 
+console: ## build the web console into the package
+	@scripts/console.sh
+
 docs: ## build the documentation into site/
 	@scripts/setup.sh docs
 	@$(BIN)/python scripts/reference.py docs/reference
@@ -35,5 +38,5 @@ docs: ## build the documentation into site/
 	@echo "site/index.html"
 
 clean: ## remove everything that was made here
-	rm -rf $(VENV) build dist site docs/reference bench/results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site docs/reference src/handrail/serve/console web/node_modules bench/results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

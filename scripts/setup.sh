@@ -55,5 +55,9 @@ if [ "$what" = dev ]; then
   scripts/services/install.sh
 fi
 
+if [ "$what" != docs ]; then
+  if command -v npm >/dev/null; then scripts/console.sh; else say "left out: the web console (it is built with npm; the API works without it)"; fi
+fi
+
 # Where bytecode is not written (PYTHONDONTWRITEBYTECODE), every start would compile every module anew.
 "$venv/bin/python" -m compileall -q src
