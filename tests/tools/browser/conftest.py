@@ -37,9 +37,9 @@ def site() -> Iterator[pages.Site]:
         yield made
 
 
-@pytest.fixture(scope="session")
-def shared_runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
-    """A runtime whose browser serves all tests of this process: starting one takes seconds."""
+@pytest.fixture(scope="package")
+def shared_runtime() -> Iterator[Runtime]:
+    """A runtime whose browser serves all tests here: starting one takes seconds. Others count what is left running."""
     builtin_tools()
     with TaskEnvironments(CONFIG) as environments:
         yield Runtime(registry, config=CONFIG, environments=environments)
