@@ -24,6 +24,7 @@ BUILT = ROOT / "src/handrail/serve/console"
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+PICTURES = os.environ.get("CONSOLE_PICTURES", "")
 PAGES = ("live", "approvals", "terminal", "tools", "sessions", "policy", "stats")
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
@@ -42,11 +43,17 @@ if _missing() and not os.environ.get("CI"):
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("served")
     _remember_a_conversation(home)
-    made = Server(home, tmp_path_factory.mktemp("work"))
+    # Pictures for the documentation show a folder that people could have.
+    pictured = Path("/srv/shop")
+    work = pictured if PICTURES and not pictured.exists() else tmp_path_factory.mktemp("work")
+    work.mkdir(exist_ok=True)
+    made = Server(home, work)
     yield made
     for process in made.client.get("/v1/processes").json()["processes"]:
         made.client.delete(f"/v1/processes/{process['id']}")
     made.stop()
+    if work == pictured:
+        shutil.rmtree(pictured)
 
 
 def _remember_a_conversation(home: Path) -> None:
@@ -132,7 +139,7 @@ class Asking:
 
 def _shoot(page: Any, name: str) -> None:
     """Pictures for the docs are made where they are wanted."""
-    folder = os.environ.get("CONSOLE_PICTURES")
+    folder = PICTURES
     if folder:
         page.screenshot(path=f"{folder}/{name}.png")
 
@@ -185,7 +192,7 @@ def test_keys_deny_with_a_reason_that_the_model_reads(visit: Callable[..., Any],
     assert folder.exists()
 
 
-def test_keys_allow_for_the_session_and_the_grant_can_be_revoked(visit: Callable[..., Any], server: Server) -> None:
+def test_keys_allow_for_the_task_and_the_grant_can_be_revoked(visit: Callable[..., Any], server: Server) -> None:
     page = visit("approvals")
     (server.cwd / "granted").mkdir()
     asking = Asking(server, "rm -rf granted")
