@@ -7,16 +7,22 @@ from typing import Annotated
 
 import typer
 
-group = typer.Typer(no_args_is_help=True, help="Run planned rollouts (see the tools rl_*).", rich_markup_mode=None)
+_HELP = """Run planned rollouts. The tools rl_* plan them, start them and tell how they went.
+
+\b
+Example:
+  handrail rl run 1f2e3d4c
+"""
+group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
 
 
 def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="rl")
 
 
-@group.callback()
+@group.callback(help=_HELP)
 def _root() -> None:
-    """Run planned rollouts (see the tools rl_*)."""
+    """It has one command, and may get others."""
 
 
 @group.command("run")
