@@ -103,7 +103,7 @@ def visit(browser: Any, server: Server) -> Iterator[Callable[..., Any]]:
             else browser.new_context(**options)
         )
         contexts.append(context)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         link = server.client.post("/v1/links", json={"role": "operate"}).json()["url"]
