@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export VENV
 # Tests whose browser loses its patience when others keep the machine busy.
 ALONE := tests/tools/browser/test_browser_elsewhere.py
-# The console's tests fail now and then: a card sometimes does not appear. `make console-test` runs them until that is found.
+# The console's tests were unsteady; a cause is mended. They come back into `make test` when they have passed many runs: `make console-test`.
 UNSTEADY := tests/e2e/test_console.py
 
 .PHONY: help run test console-test check bench console docs clean

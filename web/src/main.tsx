@@ -45,6 +45,7 @@ function Console({ me }: { me: Me }) {
   useEffect(() => {
     const moved = () => setPlace(place());
     addEventListener("hashchange", moved);
+    moved(); // between the first drawing and now the address may have changed already
     return () => removeEventListener("hashchange", moved);
   }, []);
   useEffect(() => {
