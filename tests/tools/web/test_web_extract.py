@@ -269,6 +269,11 @@ def test_deep_nesting_is_survived(open_site: Site) -> None:
 
 # Documents
 
+OFFICE = {
+    "pptx": "vnd.openxmlformats-officedocument.presentationml.presentation",
+    "xlsx": "vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+
 
 def test_a_pdf_is_read(open_site: Site) -> None:
     open_site.pages["/a.pdf"] = lambda handler: handler.answer(
@@ -281,6 +286,14 @@ def test_a_pdf_is_read(open_site: Site) -> None:
 def test_an_office_file_is_read(open_site: Site) -> None:
     open_site.pages["/a.docx"] = lambda handler: handler.answer(_docx("Stairs need a rail"), "application/octet-stream")
     [page] = extract(open_site.url + "/a.docx")
+    assert "Stairs need a rail" in page["content"]
+
+
+@pytest.mark.parametrize("kind", ["pptx", "xlsx"])
+def test_slides_and_sheets_are_read(open_site: Site, kind: str) -> None:
+    body = _pptx("Stairs need a rail") if kind == "pptx" else _xlsx("Stairs need a rail")
+    open_site.pages["/a"] = lambda handler: handler.answer(body, f"application/{OFFICE[kind]}")
+    [page] = extract(open_site.url + "/a")
     assert "Stairs need a rail" in page["content"]
 
 
@@ -325,6 +338,24 @@ def _pdf(text: str) -> bytes:
     out += b"xref\n0 6\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % place for place in places)
     out += b"trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % start
     return bytes(out)
+
+
+def _pptx(text: str) -> bytes:
+    from pptx import Presentation
+
+    deck, out = Presentation(), io.BytesIO()
+    deck.slides.add_slide(deck.slide_layouts[0]).shapes.title.text = text  # type: ignore[union-attr]
+    deck.save(out)
+    return out.getvalue()
+
+
+def _xlsx(text: str) -> bytes:
+    from openpyxl import Workbook
+
+    book, out = Workbook(), io.BytesIO()
+    book.worksheets[0]["B2"] = text
+    book.save(out)
+    return out.getvalue()
 
 
 def _docx(text: str) -> bytes:
