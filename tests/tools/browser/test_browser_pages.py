@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from handrail.model_tools import handle_function_call, register_task_env_overrides
 from handrail.runtime.dispatch import Runtime
 
+from ...services.docker import Docker
 from ...support import wait_until
 from ..pages import Handler, Site, html, slow
 from .conftest import Call
@@ -171,6 +177,23 @@ def test_a_download_is_kept(site: Site, browser: Call, home: Path) -> None:
     assert file["bytes"] == 8
     direct = browser("navigate", url=site.url + "/file")
     assert direct.get("downloads") or browser("snapshot")["downloads"]
+
+
+def test_a_download_is_put_where_the_task_works(
+    site: Site, own_browser: Callable[..., Call], docker_service: Docker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in docker_service.env.items():
+        monkeypatch.setenv(name, value)
+    browser = own_browser()
+    register_task_env_overrides("default", backend="docker", image=docker_service.image)
+    site.pages["/"] = lambda handler: handler.answer(
+        "a,b\n1,2\n", "text/csv", content_disposition="attachment; filename=table.csv"
+    )
+    told = [browser("navigate", url=site.url + "/")]
+    wait_until(lambda: "file" in (told[-1].get("downloads") or [{}])[0] or told.append(browser("console")), timeout=60)
+    [file] = told[-1]["downloads"]
+    answer = handle_function_call("terminal", {"command": f"test -e /.dockerenv && cat {file['file']}"})
+    assert json.loads(answer)["output"] == "a,b\n1,2\n"
 
 
 def test_images_are_listed(site: Site, browser: Call) -> None:
