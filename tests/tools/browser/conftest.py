@@ -19,6 +19,7 @@ from handrail.tools.registry import registry
 
 from ... import conftest
 from ...services.components import require
+from ...support import wait_until
 from .. import pages
 
 Call = Callable[..., dict[str, Any]]
@@ -79,6 +80,20 @@ def own_browser(home: Path) -> Callable[..., Call]:
         return call
 
     return start
+
+
+def downloaded(browser: Call, page: dict[str, Any]) -> dict[str, Any]:
+    """What became of the one download that this page or a later look tells of: the end of one is told once."""
+    over: list[dict[str, Any]] = []
+
+    def look(at: dict[str, Any]) -> bool:
+        over.extend(one for one in at.get("downloads", ()) if "running" not in one)
+        return bool(over)
+
+    look(page)
+    wait_until(lambda: over or look(browser("console")), timeout=60)
+    [ended] = over
+    return ended
 
 
 def _adopt(runtime: Runtime) -> None:

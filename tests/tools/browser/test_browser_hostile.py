@@ -21,7 +21,7 @@ from handrail.types import CancelToken
 from ...support import error_in, in_thread, takes_less_than, wait_until
 from .. import pages
 from ..pages import Handler, Site, html, redirect
-from .conftest import Call
+from .conftest import Call, downloaded
 from .test_browser_pages import ref_of
 
 # Dialogs
@@ -222,9 +222,7 @@ def test_a_large_download_is_ended(site: Site, own_browser: Callable[..., Call])
 
     site.pages["/"] = endless
     page = browser("navigate", url=site.url + "/")
-    if not page.get("downloads"):
-        page = browser("console")
-    assert "larger than 100000 bytes" in page["downloads"][0]["error"]
+    assert "larger than 100000 bytes" in downloaded(browser, page)["error"]
 
 
 # What is left behind
