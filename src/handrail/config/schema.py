@@ -30,7 +30,7 @@ from .sections import (
     ToolsConfig,
     ToolsetConfig,
 )
-from .services import McpServerConfig, ModelConfig, TelemetryConfig
+from .services import GatewayConfig, McpServerConfig, ModelConfig, TelemetryConfig
 from .web import BrowserConfig, WebConfig
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Config:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     web: WebConfig = field(default_factory=WebConfig)
     browser: BrowserConfig = field(default_factory=BrowserConfig)
+    gateway: GatewayConfig = field(default_factory=GatewayConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from .options import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, named, option
 
@@ -89,3 +89,13 @@ class TelemetryConfig:
 
     enabled: bool = option(False, "Send spans to where the OTEL_* variables say. Needs the extra `otel`.")
     content: bool = option(False, "Put what was said, called and answered into the spans.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """The chats in which `handrail serve` talks with people."""
+
+    accounts: Mapping[str, Mapping[str, Any]] = named(
+        "The agent's accounts, by name: `kind` (matrix, telegram, ...), the settings of that kind, and `home`, the chat for "
+        "questions that come from elsewhere."
+    )
