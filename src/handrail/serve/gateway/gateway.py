@@ -95,9 +95,7 @@ class Gateway:
             if isinstance(event, Said):
                 said = self._heard(account, event)
             elif self.store.is_paired(account.name, event.person):
-                said = await asyncio.to_thread(
-                    self.questions.tapped, where, event.message, event.decision, event.person
-                )
+                said = await self.questions.tapped(where, event.message, event.decision, event.person)
             else:
                 said = ""
         except HandrailError as error:

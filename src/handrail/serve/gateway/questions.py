@@ -118,12 +118,14 @@ class Questions:
 
     def at(self, where: Where) -> list[StoredRequest]:
         """What waits in this chat, the oldest first."""
-        here = {post.request for post in self._store.open_posts() if post.where == where}
-        return [stored for stored in self._served.approvals.pending() if stored.request.id in here]
+        return [stored for stored in self._served.approvals.pending() if where in self._places(stored)]
 
-    def tapped(self, where: Where, message: str, decision: Decision, person: str) -> str:
+    async def tapped(self, where: Where, message: str, decision: Decision, person: str) -> str:
         """What to say to who tapped; nothing when the message itself will tell."""
         request_id = self._store.request_at(where, message)
+        if request_id is None:
+            async with self._looking:  # they may be faster than we are in writing down what we have just sent
+                request_id = self._store.request_at(where, message)
         if request_id is None:
             return ""
         stored = self._served.approvals.get(request_id)
