@@ -90,7 +90,7 @@ class Questions:
         if where in self.yolo:
             return self.answer(request.id, Answer(Decision.ONCE, f"{where.adapter}:yolo")) is None
         adapter = self._accounts[where.adapter].adapter
-        text = wording.question(request, can_tap=adapter.can_edit)
+        text = wording.question(request, can_tap=adapter.can_edit, max_chars=adapter.max_chars)
         try:
             message = await adapter.send(where.chat, text, key=f"ask-{request.id}", offers=request.offers)
         except Unreachable as error:

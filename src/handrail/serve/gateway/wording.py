@@ -35,21 +35,23 @@ def stranger() -> str:
     return _NOT_SERVED
 
 
-def question(request: ApprovalRequest, *, can_tap: bool) -> str:
+def question(request: ApprovalRequest, *, can_tap: bool, max_chars: int) -> str:
+    """At most half of it is the command: what it does and how to answer always has room."""
     spans = [(concern.start, concern.end) for concern in request.concerns]
     shown = "".join(
         f"⟦{piece.text}⟧" if piece.marked else piece.text
-        for piece in pieces(request.text, spans, max_chars=_MAX_COMMAND_CHARS)
+        for piece in pieces(request.text, spans, max_chars=min(_MAX_COMMAND_CHARS, max_chars // 2))
     )
     lines = [f"⚠️ {_what(request)}", *(f"    {line}" for line in shown.split("\n"))]
     whys = dict.fromkeys(f"• {visible(each.why)} ({visible(each.rule)})" for each in request.concerns)
-    lines += list(whys) or [f"• {visible(request.reason)}"]
+    lines += list(whys) or [f"• {visible(request.reason, max_chars=max_chars // 8)}"]
     for decision in request.offers:
         sign = f"{sign_of(decision)} " if can_tap else ""
         lines.append(f"{sign}{_command(decision)} – {covered_by(request, decision)}")
     left = max(0, round(request.expires_at - time.time()))
     lines.append(f"[{request.id}] No answer within {_duration(left)} is a no.")
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
 def over(stored: StoredRequest) -> str:
