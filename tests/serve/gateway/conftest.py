@@ -60,14 +60,14 @@ class Room:
 class Place:
     """A server, its model, and an account in Matrix."""
 
-    def __init__(self, matrix: Matrix, folder: Path, *, timeout: float = 120.0) -> None:
+    def __init__(self, matrix: Matrix, folder: Path, *, timeout: float = 120.0, url: str = "") -> None:
         self.matrix, self.bot = matrix, f"bot-{secrets.token_hex(4)}"
         token = matrix.register(self.bot)
         self.model = ModelServer()
         self.model.__enter__()
         self.work = folder / "work"
         self.work.mkdir()
-        account = {"kind": "matrix", "homeserver": matrix.url, "token_variable": "BOT_TOKEN"}
+        account = {"kind": "matrix", "homeserver": url or matrix.url, "token_variable": "BOT_TOKEN"}
         config = {"gateway": {"accounts": {"chat": account}}, "approvals": {"timeout": timeout}}
         self.server = Server(
             folder / "served",

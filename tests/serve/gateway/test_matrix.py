@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from handrail.testing import ModelReply, call
 from tests.services.synapse import Matrix
 from tests.support import wait_until
 
 from .conftest import Place
+from .line import Line
 
 
 def _asks_to_delete(place: Place, folder: Path, then: str = "That is done.") -> None:
@@ -189,3 +192,49 @@ def test_a_server_that_was_killed_asks_no_second_time_and_goes_on(matrix_service
         assert len(asked) == 1
     finally:
         place.close()
+
+
+def test_a_lost_connection_loses_no_question_and_doubles_none(matrix_service: Matrix, tmp_path: Path) -> None:
+    line = Line(matrix_service.url)
+    place = Place(matrix_service, tmp_path, url=line.url)
+    try:
+        place.pair()
+        room, folder = place.room(), place.folder("lost")
+        command = ModelReply("", [call("terminal", command=f"rm -rf {folder}")])
+
+        def asks(cut: Callable[[], None]) -> Callable[..., ModelReply]:
+            def reply(*_: object) -> ModelReply:
+                cut()
+                return command
+
+            return reply
+
+        place.model.say(asks(line.cut), ModelReply("First."), asks(line.lose_answers), ModelReply("Second."))
+        room.say("clean up")
+        wait_until(place.server.waiting, timeout=30)
+        line.mend()
+        room.react(room.hears("/deny"), "❌")
+        room.hears("First.")
+        room.say("again")
+        (stored,) = _wait_for_one(place)
+        # It has arrived, and the gateway does not know it.
+        question = room.hears(f"[{stored['id']}]")
+        line.mend()
+        room.react(question, "✅")
+        room.hears("Second.")
+        assert not folder.exists()
+        assert len([each for each in room.bodies() if f"[{stored['id']}]" in each]) == 1
+    finally:
+        place.close()
+        line.close()
+
+
+def _wait_for_one(place: Place) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+
+    def is_there() -> bool:
+        found[:] = place.server.waiting()
+        return len(found) == 1
+
+    wait_until(is_there, timeout=30)
+    return found

@@ -13,6 +13,7 @@ import email.utils
 import hashlib
 import hmac
 import imaplib
+import logging
 import re
 import ssl
 import time
@@ -28,6 +29,8 @@ from ....tools.messages.base import Attachment, Message
 from ....tools.messages.kinds.email import Target
 from ..base import News, Said, Unreachable
 from ..wire import token_of
+
+log = logging.getLogger(__name__)
 
 _PORTS = {"tls": 993, "starttls": 143, "none": 143}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -174,7 +177,11 @@ class Adapter:
 def _fetched(box: imaplib.IMAP4, uid: int) -> Letter | None:
     parts = box.uid("FETCH", str(uid), f"(BODY.PEEK[]<0.{_MOST_BYTES}>)")[1]
     raw = next((part[1] for part in parts if isinstance(part, tuple)), None)
-    return parse(raw) if raw else None
+    try:
+        return parse(raw) if raw else None
+    except Exception as error:  # noqa: BLE001  a letter may be broken in any way, and must not stop those behind it
+        log.info("a letter cannot be read: %s", type(error).__name__)
+        return None
 
 
 def parse(raw: bytes) -> Letter | None:

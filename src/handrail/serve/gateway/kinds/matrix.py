@@ -64,7 +64,7 @@ class Adapter:
         if not token:
             raise ConfigError(f"{self._settings.token_variable} is not set; it holds the account's access token")
         # What fails is told at once: whoever sends decides whether to try again.
-        config = nio.AsyncClientConfig(max_timeouts=1, max_limit_exceeded=3, encryption_enabled=False)
+        config = nio.AsyncClientConfig(max_timeouts=0, max_limit_exceeded=3, encryption_enabled=False)
         self._client = nio.AsyncClient(self._settings.homeserver, config=config)
         self._client.access_token = token
         try:

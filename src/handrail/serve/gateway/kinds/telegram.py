@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from ....errors import ToolFailed
 from ....protocols import Decision
 from ..base import News, Pressed, Said, Unreachable, sign_of
 from ..wire import Wire, token_of
+
+log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 25
 _DECISIONS = {decision.value: decision for decision in Decision}
@@ -54,10 +57,18 @@ class Adapter:
         while True:
             body = {"offset": int(place), "timeout": _POLL_SECONDS, "allowed_updates": wanted}
             updates = await self._call("getUpdates", again=True, json=body, timeout=_POLL_SECONDS + 15)
-            events = [each for update in updates if (each := await self._event(update))]
+            events = [each for update in updates if (each := await self._understood(update))]
             if updates:
                 place = str(updates[-1]["update_id"] + 1)
             yield News(place, events)
+
+    async def _understood(self, update: dict[str, Any]) -> Said | Pressed | None:
+        try:
+            return await self._event(update)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            # It must not come again and again, and keep back those behind it.
+            log.info("an update of Telegram is not understood: %s", type(error).__name__)
+            return None
 
     async def _event(self, update: dict[str, Any]) -> Said | Pressed | None:
         if tapped := update.get("callback_query"):

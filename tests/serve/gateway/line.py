@@ -1,0 +1,86 @@
+"""A line to a server that can be cut, and one on which all answers are lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Coroutine
+from typing import Any
+from urllib.parse import urlsplit
+
+
+class Line:
+    """Forwards from a port of its own to the server at `url`."""
+
+    def __init__(self, url: str) -> None:
+        self._there = urlsplit(url)
+        self._loses_answers = False
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+        self._port = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="line", daemon=True)
+        self._thread.start()
+        self._do(self._listen())
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def cut(self) -> None:
+        self._do(self._stop())
+
+    def lose_answers(self) -> None:
+        self._loses_answers = True
+
+    def mend(self) -> None:
+        self._loses_answers = False
+        self._do(self._listen())
+
+    def close(self) -> None:
+        self._do(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    async def _listen(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(self._forward, "127.0.0.1", self._port)
+            self._port = self._server.sockets[0].getsockname()[1]
+
+    async def _stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in self._writers:
+            writer.transport.abort()
+        while self._writers:
+            await asyncio.sleep(0.01)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            assert self._there.hostname and self._there.port
+            there_reader, there_writer = await asyncio.open_connection(self._there.hostname, self._there.port)
+            back = asyncio.create_task(self._pump(there_reader, writer, is_answer=True))
+            await self._pump(reader, there_writer, is_answer=False)
+            there_writer.transport.abort()
+            await back
+        finally:
+            writer.transport.abort()
+            self._writers.discard(writer)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                if is_answer and self._loses_answers:
+                    writer.transport.abort()
+                    return
+                writer.write(data)
+                await writer.drain()
+        if is_answer:
+            writer.transport.abort()
