@@ -16,7 +16,7 @@ class Line:
     def __init__(self, url: str) -> None:
         self._there = urlsplit(url)
         self._loses_answers = False
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._forwarding: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
         self._loop = asyncio.new_event_loop()
@@ -49,38 +49,39 @@ class Line:
 
     async def _listen(self) -> None:
         if self._server is None:
-            self._server = await asyncio.start_server(self._forward, "127.0.0.1", self._port)
+            self._server = await asyncio.start_server(self._take, "127.0.0.1", self._port)
             self._port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self) -> None:
         if self._server is not None:
             self._server.close()
             self._server = None
-        for writer in self._writers:
-            writer.transport.abort()
-        while self._writers:
-            await asyncio.sleep(0.01)
+        for task in self._forwarding:
+            task.cancel()
+        await asyncio.gather(*self._forwarding, return_exceptions=True)
+
+    def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._forward(reader, writer))
+        self._forwarding.add(task)
+        task.add_done_callback(self._forwarding.discard)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
+        there_reader, there_writer = await asyncio.open_connection(self._there.hostname, self._there.port)
         try:
-            assert self._there.hostname and self._there.port
-            there_reader, there_writer = await asyncio.open_connection(self._there.hostname, self._there.port)
-            back = asyncio.create_task(self._pump(there_reader, writer, is_answer=True))
-            await self._pump(reader, there_writer, is_answer=False)
-            there_writer.transport.abort()
-            await back
+            pumps = (
+                self._pump(reader, there_writer, is_answer=False),
+                self._pump(there_reader, writer, is_answer=True),
+            )
+            await asyncio.gather(*pumps)
         finally:
             writer.transport.abort()
-            self._writers.discard(writer)
+            there_writer.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
                 if is_answer and self._loses_answers:
-                    writer.transport.abort()
-                    return
+                    break
                 writer.write(data)
                 await writer.drain()
-        if is_answer:
-            writer.transport.abort()
+        writer.transport.abort()

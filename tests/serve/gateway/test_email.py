@@ -40,7 +40,6 @@ class Mailbox:
             def _say(self, text: str) -> None:
                 self.wfile.write(f"{text}\r\n".encode())
 
-        socketserver.ThreadingTCPServer.daemon_threads = False
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
