@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MOST_WAITING = 50
+_RESTARTED = (
+    "[Not from the person] The program was restarted in the middle of your work. Look at what is done already, and go on. "
+    "The last that was said to you: "
+)
 
 
 class Chat:
@@ -27,6 +31,7 @@ class Chat:
     def __init__(self, gateway: Gateway, account: Account, where: Where) -> None:
         self._gateway, self._account, self.where = gateway, account, where
         self._waiting: list[str] = []
+        self._current = ""
         self._work: asyncio.Task[None] | None = None
         self._is_closing = False
 
@@ -43,31 +48,32 @@ class Chat:
         if len(self._waiting) >= _MOST_WAITING:
             return False
         self._waiting.append(text)
+        self._note()
         if not self.is_busy:
-            self._gateway.store.set_unfinished(self.where, text)
             self._work = asyncio.create_task(self._take_turns())
         return True
 
+    def _note(self) -> None:
+        """What is not done yet is known after a restart."""
+        self._gateway.store.set_unfinished(self.where, "\n".join(filter(None, [self._current, *self._waiting])))
+
     def go_on(self, text: str) -> None:
         """After a restart in the middle of a turn that was about this."""
-        self.hear(
-            "[Not from the person] The program was restarted in the middle of your work. Look at what is done already, "
-            f"and go on. The last that was said to you: {text}"
-        )
+        self.hear(f"{_RESTARTED}{text.rpartition(_RESTARTED)[2]}")
 
     async def _take_turns(self) -> None:
         while self._waiting and not self._is_closing:
-            said, self._waiting = "\n".join(self._waiting), []
-            self._gateway.store.set_unfinished(self.where, said)
+            self._current, self._waiting = "\n".join(self._waiting), []
             try:
-                await self._turn(said)
+                await self._turn(self._current)
             except HandrailError as error:
                 await self._gateway.say(self.where, f"⚠️ {error}")
             except Exception:
                 log.exception("a turn in %s failed", self.where)
                 await self._gateway.say(self.where, "⚠️ Something broke here; the server's log says what.")
             if not self._is_closing:
-                self._gateway.store.set_unfinished(self.where, "")
+                self._current = ""
+                self._note()
 
     async def _turn(self, said: str) -> None:
         agent = await self._agent()

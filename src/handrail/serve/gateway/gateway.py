@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 30.0
 # So many wrong codes, then silence for a while: a code cannot be guessed.
 _MOST_TRIES, _TRIES_SECONDS = 5, 3600.0
+_MOST_STRANGERS = 10_000
 _CODE_CHARS = 10
 
 
@@ -120,6 +121,8 @@ class Gateway:
     def _pair(self, account: Account, said: Said) -> str:
         who, now = (account.name, said.person), time.monotonic()
         tries = [each for each in self._tries.get(who, []) if each > now - _TRIES_SECONDS]
+        if len(self._tries) > _MOST_STRANGERS:
+            self._tries.clear()
         self._tries[who] = tries
         if len(tries) >= _MOST_TRIES:
             return ""

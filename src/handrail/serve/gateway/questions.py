@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from ...errors import HandrailError, RequestNotFound, SessionNotFound
 from ...protocols import Answer, Decision
+from ..bus import MISSED
 from . import wording
 from .base import Unreachable
 from .store import Post, Where
@@ -38,19 +40,27 @@ class Questions:
         news = asyncio.ensure_future(anext(following))
         try:
             while True:
-                is_done = await self.look()
-                await asyncio.wait({news}, timeout=None if is_done else _RETRY_SECONDS)
-                while news.done() and not any(
-                    event.kind.startswith(("approval.", "missed")) for event in news.result()
-                ):
-                    news = asyncio.ensure_future(anext(following))
-                    await asyncio.wait({news})
-                if news.done():
-                    news = asyncio.ensure_future(anext(following))
+                again_at = time.monotonic() + (float("inf") if await self._looked() else _RETRY_SECONDS)
+                while (left := again_at - time.monotonic()) > 0:
+                    await asyncio.wait({news}, timeout=left if left < _RETRY_SECONDS else None)
+                    if not news.done():
+                        break
+                    events, news = news.result(), asyncio.ensure_future(anext(following))
+                    if any(event.kind == MISSED or event.kind.startswith("approval.") for event in events):
+                        break
         finally:
             news.cancel()
             await asyncio.wait({news})
             await following.aclose()  # type: ignore[attr-defined]
+
+    async def _looked(self) -> bool:
+        try:
+            return await self.look()
+        except HandrailError as error:
+            log.warning("questions cannot be put into chats: %s; trying again", error)
+        except Exception:
+            log.exception("questions cannot be put into chats; trying again")
+        return False
 
     async def look(self) -> bool:
         """Whether all was done that is to be done; what could not be sent is tried again."""

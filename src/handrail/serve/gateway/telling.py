@@ -106,13 +106,13 @@ class Telling:
         if not answer.wanted.strip():
             return
         self._said_something = True
-        await self._insist(answer)
-        if len(answer.wanted.strip()) > self._adapter.max_chars:
+        is_said = await self._insist(answer)
+        if not is_said or len(answer.wanted.strip()) > self._adapter.max_chars:
             data = answer.wanted.strip().encode("utf-8", "replace")
             await _insisted(lambda: self._adapter.send_file(self._chat, "answer.md", data, key=f"{answer.key}-file"))
 
-    async def _insist(self, text: Text) -> None:
-        await _insisted(lambda: self._show(text))
+    async def _insist(self, text: Text) -> bool:
+        return await _insisted(lambda: self._show(text))
 
     async def _finish(self, ended: TurnEnded) -> None:
         await self._finish_answer()
@@ -128,18 +128,19 @@ class Telling:
         await self._insist(last)
 
 
-async def _insisted(sending: Callable[[], Awaitable[None]]) -> None:
-    """Send until it has arrived, or until that is no use."""
+async def _insisted(sending: Callable[[], Awaitable[None]]) -> bool:
+    """Send until it has arrived. False when that is no use."""
     wait = 0.5
     for _ in range(_MOST_RETRIES):
         try:
             await sending()
-            return
+            return True
         except Unreachable as error:
             log.info("sending again: %s", error)
             await asyncio.sleep(wait)
             wait = min(wait * 2, _LONGEST_RETRY_SECONDS)
         except HandrailError as error:
             log.warning("what was to be said cannot be: %s", error)
-            return
+            return False
     log.warning("what was to be said was given up: the platform cannot be reached")
+    return False

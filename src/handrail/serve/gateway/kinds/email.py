@@ -7,6 +7,7 @@ only a letter that bears the mark of its sender is heard: whoever answers can re
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email
 import email.policy
 import email.utils
@@ -15,6 +16,7 @@ import hmac
 import imaplib
 import logging
 import re
+import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -23,7 +25,7 @@ from email.message import EmailMessage
 from typing import NamedTuple
 
 from ....config.keys import without_key
-from ....errors import ConfigError, ToolFailed
+from ....errors import CallTimeout, ConfigError, ToolFailed
 from ....protocols import Decision
 from ....tools.messages.base import Attachment, Message
 from ....tools.messages.kinds.email import Target
@@ -104,7 +106,8 @@ class Adapter:
         if len(self._told) < _MOST_TOLD:
             self._told.append(now)
             text = "Anybody can write your name on a letter. To show that it is you, answer to this one."
-            await self.send(letter.sender, text, key="")
+            with contextlib.suppress(ToolFailed, CallTimeout, Unreachable):
+                await self.send(letter.sender, text, key="")
         return None
 
     def _mark_of(self, address: str) -> str:
@@ -131,7 +134,12 @@ class Adapter:
             username=settings.username or settings.address,
             password_variable=settings.password_variable,
         )
-        told = await target.send(Message(text, f"Re: [handrail {self._mark_of(chat)}]", tuple(files)))
+        try:
+            told = await target.send(Message(text, f"Re: [handrail {self._mark_of(chat)}]", tuple(files)))
+        except ToolFailed as error:
+            if isinstance(error.__context__, ConnectionRefusedError | socket.gaierror):
+                raise Unreachable(str(error)) from None
+            raise
         return str(told["message_id"])
 
     def _look(self, place: str) -> tuple[str, list[Letter]]:

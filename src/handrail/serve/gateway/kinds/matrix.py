@@ -138,7 +138,8 @@ class Adapter:
         if room not in self._told_encrypted:
             self._told_encrypted.add(room)
             text = "I cannot read encrypted rooms. Invite me to one without encryption, on a server that you trust."
-            await self._put(room, {"msgtype": "m.notice", "body": text}, key=f"encrypted-{room}")
+            with contextlib.suppress(ToolFailed):
+                await self._put(room, {"msgtype": "m.notice", "body": text}, key=f"encrypted-{room}")
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:
         message = await self._put(chat, {"msgtype": "m.text", "body": text}, key=key)

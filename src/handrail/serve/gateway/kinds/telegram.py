@@ -29,7 +29,8 @@ class Settings:
 
 class Adapter:
     can_edit = True
-    max_chars = 4096
+    # 4096, of which what is not in the first plane of Unicode takes two.
+    max_chars = 3500
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
