@@ -42,7 +42,7 @@ class Questions:
             while True:
                 again_at = time.monotonic() + (float("inf") if await self._looked() else _RETRY_SECONDS)
                 while (left := again_at - time.monotonic()) > 0:
-                    await asyncio.wait({news}, timeout=left if left < _RETRY_SECONDS else None)
+                    await asyncio.wait({news}, timeout=None if left == float("inf") else left)
                     if not news.done():
                         break
                     events, news = news.result(), asyncio.ensure_future(anext(following))
