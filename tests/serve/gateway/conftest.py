@@ -67,7 +67,13 @@ class Place:
         self.model.__enter__()
         self.work = folder / "work"
         self.work.mkdir()
-        account = {"kind": "matrix", "homeserver": url or matrix.url, "token_variable": "BOT_TOKEN"}
+        self.home = self.room()
+        account = {
+            "kind": "matrix",
+            "home": self.home.id,
+            "homeserver": url or matrix.url,
+            "token_variable": "BOT_TOKEN",
+        }
         config = {"gateway": {"accounts": {"chat": account}}, "approvals": {"timeout": timeout}}
         self.server = Server(
             folder / "served",

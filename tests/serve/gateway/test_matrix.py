@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,15 @@ def test_yolo_is_for_one_chat(place: Place) -> None:
     assert kept.exists()
 
 
+def test_a_question_from_elsewhere_comes_home(place: Place) -> None:
+    folder = place.folder("from-elsewhere")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(place.server.call, "terminal", command=f"rm -rf {folder}")
+        place.home.react(place.home.hears(str(folder)), "✅")
+        running.result(30)
+    assert not folder.exists()
+
+
 def test_help_and_tools_tell_what_there_is(place: Place) -> None:
     room = place.room()
     room.say("/tools")
@@ -199,17 +209,17 @@ def test_a_lost_connection_loses_no_question_and_doubles_none(matrix_service: Ma
     place = Place(matrix_service, tmp_path, url=line.url)
     try:
         place.pair()
-        room, folder = place.room(), place.folder("lost")
-        command = ModelReply("", [call("terminal", command=f"rm -rf {folder}")])
+        room, kept, folder = place.room(), place.folder("kept"), place.folder("lost")
 
-        def asks(cut: Callable[[], None]) -> Callable[..., ModelReply]:
+        def asks(cut: Callable[[], None], folder: Path) -> Callable[..., ModelReply]:
             def reply(*_: object) -> ModelReply:
                 cut()
-                return command
+                return ModelReply("", [call("terminal", command=f"rm -rf {folder}")])
 
             return reply
 
-        place.model.say(asks(line.cut), ModelReply("First."), asks(line.lose_answers), ModelReply("Second."))
+        place.model.say(asks(line.cut, kept), ModelReply("First."))
+        place.model.say(asks(line.lose_answers, folder), ModelReply("Second."))
         room.say("clean up")
         wait_until(place.server.waiting, timeout=30)
         line.mend()
@@ -222,6 +232,7 @@ def test_a_lost_connection_loses_no_question_and_doubles_none(matrix_service: Ma
         line.mend()
         room.react(question, "✅")
         room.hears("Second.")
+        assert kept.exists()
         assert not folder.exists()
         assert len([each for each in room.bodies() if f"[{stored['id']}]" in each]) == 1
     finally:
