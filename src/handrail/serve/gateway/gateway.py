@@ -46,7 +46,7 @@ class Gateway:
     async def running(self) -> AsyncIterator[None]:
         """While this is open, people are served."""
         tasks = [asyncio.create_task(self._keep(account)) for account in self.accounts.values()]
-        tasks += [asyncio.create_task(self.questions.run())] if tasks else []
+        tasks += [asyncio.create_task(self.questions.run(name)) for name in self.accounts]
         try:
             yield
         finally:

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from ...errors import HandrailError, RequestNotFound, SessionNotFound
+from ...errors import HandrailError, SessionNotFound
 from ...protocols import Answer, Decision
 from ..bus import MISSED
 from . import wording
@@ -31,16 +31,16 @@ class Questions:
 
     def __init__(self, served: Served, store: GatewayStore, accounts: dict[str, Account]) -> None:
         self._served, self._store, self._accounts = served, store, accounts
-        self._looking = asyncio.Lock()
+        self._looking = {name: asyncio.Lock() for name in accounts}
         self.yolo: set[Where] = set()
 
-    async def run(self) -> None:
-        """Until cancelled."""
+    async def run(self, account: str) -> None:
+        """Until cancelled. Each account by itself: one that hangs holds up no other."""
         following = self._served.bus.follow()
         news = asyncio.ensure_future(anext(following))
         try:
             while True:
-                again_at = time.monotonic() + (float("inf") if await self._looked() else _RETRY_SECONDS)
+                again_at = time.monotonic() + (float("inf") if await self._looked(account) else _RETRY_SECONDS)
                 while (left := again_at - time.monotonic()) > 0:
                     await asyncio.wait({news}, timeout=None if left == float("inf") else left)
                     if not news.done():
@@ -53,25 +53,25 @@ class Questions:
             await asyncio.wait({news})
             await following.aclose()  # type: ignore[attr-defined]
 
-    async def _looked(self) -> bool:
+    async def _looked(self, account: str) -> bool:
         try:
-            return await self.look()
+            return await self.look(account)
         except HandrailError as error:
             log.warning("questions cannot be put into chats: %s; trying again", error)
         except Exception:
             log.exception("questions cannot be put into chats; trying again")
         return False
 
-    async def look(self) -> bool:
+    async def look(self, account: str) -> bool:
         """Whether all was done that is to be done; what could not be sent is tried again."""
-        async with self._looking:
+        async with self._looking[account]:
             waiting = {stored.request.id: stored for stored in await asyncio.to_thread(self._served.approvals.pending)}
-            posts = self._store.open_posts()
+            posts = self._store.open_posts(account)
             done = [await self._end(post) for post in posts if post.request not in waiting]
             known = {(post.request, post.where) for post in posts}
             for stored in waiting.values():
                 for where in self._places(stored):
-                    if (stored.request.id, where) not in known:
+                    if where.adapter == account and (stored.request.id, where) not in known:
                         done.append(await self._post(stored, where))
             return all(done)
 
@@ -79,7 +79,7 @@ class Questions:
         """The chat whose agent asks, or the homes of all accounts for a question from elsewhere."""
         asker = self._chat_of(stored.request.session_id)
         if asker is not None:
-            return [asker] if asker.adapter in self._accounts else []
+            return [asker]
         return [Where(each.name, each.home) for each in self._accounts.values() if each.home]
 
     def _chat_of(self, session: str | None) -> Where | None:
@@ -113,15 +113,14 @@ class Questions:
         return True
 
     async def _end(self, post: Post) -> bool:
-        account = self._accounts.get(post.where.adapter)
-        if account is not None and post.message:
+        if post.message:
             try:
                 text = wording.over(self._served.approvals.get(post.request))
-                await _put(account, post, text)
+                await _put(self._accounts[post.where.adapter], post, text)
             except Unreachable as error:
                 log.info("%s: %s", post.where.adapter, error)
                 return False
-            except (HandrailError, RequestNotFound) as error:
+            except HandrailError as error:
                 log.warning("%s: a question cannot be rewritten: %s", post.where.adapter, error)
         self._store.end_post(post)
         return True
@@ -134,7 +133,9 @@ class Questions:
         """What to say to who tapped; nothing when the message itself will tell."""
         request_id = self._store.request_at(where, message)
         if request_id is None:
-            async with self._looking:  # they may be faster than we are in writing down what we have just sent
+            async with self._looking[
+                where.adapter
+            ]:  # they may be faster than we are in writing down what we have just sent
                 request_id = self._store.request_at(where, message)
         if request_id is None:
             return ""

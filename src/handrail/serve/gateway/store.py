@@ -137,8 +137,8 @@ class GatewayStore:
                 "INSERT OR REPLACE INTO posts VALUES (?, ?, ?, ?, 0)", (post.request, *post.where, post.message)
             )
 
-    def open_posts(self) -> list[Post]:
-        rows = self._database.rows("SELECT * FROM posts WHERE is_over = 0")
+    def open_posts(self, adapter: str) -> list[Post]:
+        rows = self._database.rows("SELECT * FROM posts WHERE is_over = 0 AND adapter = ?", (adapter,))
         return [Post(row["request"], Where(row["adapter"], row["chat"]), row["message"]) for row in rows]
 
     def request_at(self, where: Where, message: str) -> str | None:
