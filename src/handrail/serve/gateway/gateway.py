@@ -50,12 +50,10 @@ class Gateway:
         try:
             yield
         finally:
-            for chat in self._chats.values():
-                await chat.close()
             for task in tasks:
                 task.cancel()
-            if tasks:
-                await asyncio.wait(tasks)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*(chat.close() for chat in self._chats.values()))
             self.store.close()
 
     async def _keep(self, account: Account) -> None:
