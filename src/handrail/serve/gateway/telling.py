@@ -28,10 +28,10 @@ _MOST_RETRIES = 30
 
 
 class Text:
-    """One message that grows. `wanted` is what it should say, `said` what it says."""
+    """One message that grows. `wanted` is what it should say, `said` what it says, `begun` what it said first."""
 
     def __init__(self) -> None:
-        self.wanted, self.said, self.message = "", "", ""
+        self.wanted, self.said, self.begun, self.message = "", "", "", ""
         self.key = uuid.uuid4().hex
 
 
@@ -94,11 +94,14 @@ class Telling:
                 wanted = wanted[:_HEAD_CHARS] + " …"
             if not wanted or wanted == text.said:
                 return
-            if text.message:
+            if not text.message:
+                # A key stands for one text: what was tried before may have arrived, and only its answer been lost.
+                text.begun = text.begun or wanted
+                text.message = await self._adapter.send(self._chat, text.begun, key=text.key)
+                text.said = text.begun
+            if text.said != wanted:
                 await self._adapter.edit(self._chat, text.message, wanted)
-            else:
-                text.message = await self._adapter.send(self._chat, wanted, key=text.key)
-            text.said = wanted
+                text.said = wanted
 
     async def _finish_answer(self) -> None:
         """An answer of the model is complete: it is said whole, and the next one is another message."""
