@@ -88,10 +88,10 @@ class Place:
     def room(self, *people: str) -> Room:
         return Room(self.matrix, self.bot, people=people or ("ada",))
 
-    def pair(self, person: str = "ada") -> None:
-        room = self.room(person)
-        room.say(self.server.cli("pair").split()[0], by=person)
-        wait_until(lambda: self.matrix.id_of(person) in self.server.cli("pair", "list"), timeout=30)
+    def pair(self) -> None:
+        """From now on ada is served."""
+        self.home.say(self.server.client.post("/v1/people/codes").json()["code"])
+        self.home.hears("Welcome")
 
     def folder(self, name: str) -> Path:
         (self.work / name).mkdir()

@@ -29,6 +29,21 @@ def test_who_is_not_paired_is_told_how_and_nothing_else(place: Place) -> None:
     assert len(place.model.requests) == asked
 
 
+def test_the_command_line_lets_people_in_and_out(place: Place) -> None:
+    server, who = place.server, place.matrix.id_of("bob")
+    path = f"/v1/people/chat/{who}"
+    room = place.room("ada", "bob")
+    mention = {"m.mentions": {"user_ids": [place.matrix.id_of(place.bot)]}}
+    # A code counts only where nobody else reads it.
+    room.say(server.cli("pair").split()[0], by="bob", **mention)
+    alone = place.room("bob")
+    alone.say(server.cli("pair").split()[0], by="bob")
+    wait_until(lambda: who in server.cli("pair", "list"), timeout=30)
+    assert "not served any more" in server.cli("pair", "remove", "chat", who)
+    assert server.client.delete(path).status_code == 404
+    assert [each["person"] for each in server.client.get("/v1/people").json()["people"]] == [place.matrix.id_of("ada")]
+
+
 def test_an_answer_comes_and_the_chat_stays_one_session(place: Place) -> None:
     room = place.room()
     place.model.say(ModelReply("Hello Ada."), ModelReply("You said hello."))

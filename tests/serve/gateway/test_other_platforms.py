@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         try:
             for double in doubles.values():
                 wait_until(lambda double=double: double.is_connected, timeout=30)  # type: ignore[misc]
-                double.say("601", ADA, server.cli("pair").split()[0])
+                double.say("601", ADA, server.client.post("/v1/people/codes").json()["code"])
                 double.hears("601", "Welcome")
             yield Place(server, model, doubles, work)
         finally:
