@@ -54,9 +54,9 @@ class Double:
         async def serve() -> None:
             app = web.Application(client_max_size=10_000_000)
             app.router.add_route("*", "/{path:.*}", self._handle)
-            runner = web.AppRunner(app, access_log=None)
+            runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
             await runner.setup()
-            site = web.TCPSite(runner, "127.0.0.1", 0, shutdown_timeout=0.1)
+            site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
             self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
             started.set()

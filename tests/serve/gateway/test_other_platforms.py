@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from handrail.testing import ModelReply, ModelServer, call
+from tests import conftest
 from tests.support import wait_until
 
 from ..conftest import Server
@@ -32,6 +33,9 @@ class Place(NamedTuple):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     doubles: dict[str, Double] = {each.kind: each for each in (Telegram(), Slack(), Discord())}
+    # They serve all tests of this module: none of these has left their loops running.
+    loops = {double._loop for double in doubles.values()}
+    conftest._loops[:] = [counted for counted in conftest._loops if counted[0]() not in loops]
     accounts = {name: {"kind": name, "server": double.url} for name, double in doubles.items()}
     tokens = {variable: token for double in doubles.values() for variable, token in double.tokens.items()}
     work = tmp_path_factory.mktemp("work")

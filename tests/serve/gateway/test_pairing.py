@@ -60,7 +60,7 @@ def test_a_chat_keeps_its_session_and_what_it_works_on() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"kind": "matrx"}, "did you mean matrix"),
+        ({"kind": "matrx"}, "did you mean 'matrix'"),
         ({"kind": "matrix"}, "homeserver"),
         ({"kind": "matrix", "homeserver": "https://x", "tokn": "y"}, "unknown key"),
     ],
