@@ -1,4 +1,4 @@
-"""A line to a server that can be cut, and one on which all answers are lost."""
+"""A line to a server that can be cut."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ class Line:
 
     def __init__(self, url: str) -> None:
         self._there = urlsplit(url)
-        self._loses_answers = False
         self._forwarding: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -31,11 +30,7 @@ class Line:
     def cut(self) -> None:
         self._do(self._stop())
 
-    def lose_answers(self) -> None:
-        self._loses_answers = True
-
     def mend(self) -> None:
-        self._loses_answers = False
         self._do(self._listen())
 
     def close(self) -> None:
@@ -69,19 +64,17 @@ class Line:
         there_reader, there_writer = await asyncio.open_connection(self._there.hostname, self._there.port)
         try:
             pumps = (
-                self._pump(reader, there_writer, is_answer=False),
-                self._pump(there_reader, writer, is_answer=True),
+                self._pump(reader, there_writer),
+                self._pump(there_reader, writer),
             )
             await asyncio.gather(*pumps)
         finally:
             writer.transport.abort()
             there_writer.transport.abort()
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool) -> None:
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
-                if is_answer and self._loses_answers:
-                    break
                 writer.write(data)
                 await writer.drain()
         writer.transport.abort()
