@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 
 from tests.fuzz.respelling.forms import all_forms
 from tests.fuzz.respelling.rows import DANGEROUS, HARMLESS
+from tests.tools.approval.test_floor import NEVER
 from tests.tools.approval.test_labelled import NAMED, rows
 
+from handrail.tools.approval.assessment import Verdict
 from handrail.tools.approval.detect import assess, detect_dangerous_command
 from handrail.tools.approval.rules import builtin
 
@@ -42,6 +44,7 @@ _COLD = "from handrail.tools.approval.detect import assess; assess('ls')"
 def figures() -> Iterator[Figure]:
     yield from labelled()
     yield from examples()
+    yield from floor()
     yield from forms()
     yield from times()
 
@@ -71,6 +74,13 @@ def examples() -> Iterator[Figure]:
 
 def _found(rule: str, command: str) -> bool:
     return rule in {finding.rule for finding in assess(command).findings}
+
+
+def floor() -> Iterator[Figure]:
+    """What must never run, in every form: whoever allows it, it is blocked."""
+    texts = [text for row in NEVER for way in all_forms().values() if (text := way(row)) is not None]
+    leaks = sum(assess(text).verdict is not Verdict.BLOCK for text in (*NEVER, *texts))
+    yield _share("the floor leaks", leaks, len(NEVER) + len(texts), 0.00001, "hermes 27 of 33")
 
 
 def forms() -> Iterator[Figure]:

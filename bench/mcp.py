@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,30 @@ def noop(text: str) -> str:
     "Nothing."
     return text
 server.run()
+"""
+_SLOWEST_SECONDS = 2.0
+_SOAK_CALLS, _SOAK_ROUND = 10_000, 100
+_KILL_EVERY = 5  # rounds
+_LIGHT = """
+import json, sys, time
+time.sleep(float(sys.argv[1]))
+def send(number, result):
+    print(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    method, number = message["method"], message.get("id")
+    if method == "initialize":
+        version = message["params"]["protocolVersion"]
+        info = {"name": "light", "version": "1"}
+        send(number, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info})
+    elif method == "tools/list":
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+        send(number, {"tools": [{"name": "noop", "inputSchema": schema}]})
+    elif method == "tools/call":
+        send(number, {"content": [{"type": "text", "text": message["params"]["arguments"]["text"]}]})
+    elif number is not None:
+        error = {"code": -32601, "message": "no such method"}
+        print(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}), flush=True)
 """
 _BARE = """
 import asyncio
@@ -63,12 +89,14 @@ asyncio.run(serve_stdio(HandrailServer(here, toolsets=["bench"]).build()))
 
 def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
-        usual, bare, served = (Path(folder, f"{name}.py") for name in ("usual", "bare", "served"))
+        usual, bare, served, light = (Path(folder, f"{name}.py") for name in ("usual", "bare", "served", "light"))
+        light.write_text(_LIGHT)
         usual.write_text(_SERVER)
         bare.write_text(_BARE)
         served.write_text(_OURS)
         yield from client(usual)
-        yield from connecting(usual)
+        yield from connecting(light)
+        yield from soak(light)
         one, base, ratio = alternating(
             lambda: asyncio.run(_sdk_calls(served)), lambda: asyncio.run(_sdk_calls(bare)), rounds=_ROUNDS
         )
@@ -108,21 +136,65 @@ def client(script: Path) -> Iterator[Figure]:
         tools.close()
 
 
+def soak(script: Path) -> Iterator[Figure]:
+    """Calls to a server that is killed every 500: each is answered once, and nothing is left behind."""
+    registry = ToolRegistry()
+    runtime = Runtime(registry, gate=ApprovalGate())
+    tools = McpTools([_server("bench", script, "0")], registry)
+    tools.start(60)
+
+    async def calls(count: int) -> list[Any]:
+        work = [runtime.ahandle("mcp__bench__noop", {"text": str(number)}) for number in range(count)]
+        return [json.loads(str(each)) for each in await asyncio.gather(*work)]
+
+    before, answered, lost, wrong = len(os.listdir("/proc/self/fd")), 0, 0, 0
+    try:
+        for number in range(_SOAK_CALLS // _SOAK_ROUND):
+            answers = asyncio.run(_with_kill(tools, calls(_SOAK_ROUND), kill=number % _KILL_EVERY == _KILL_EVERY - 1))
+            answered += len(answers)
+            for index, answer in enumerate(answers):
+                lost += answer.get("lost") is True
+                wrong += answer.get("lost") is not True and answer.get("content") != str(index)
+        asyncio.run(calls(1))
+        left = len(os.listdir("/proc/self/fd")) - before
+    finally:
+        tools.close()
+    wrong += _SOAK_CALLS - answered + max(0, left - 5)
+    told = f"{answered:,} answered, {lost:,} of them lost"
+    yield Figure("  soak: calls without one answer, files left open", str(wrong), told, float(wrong), 0.0, "")
+
+
+async def _with_kill(tools: McpTools, work: Coroutine[Any, Any, Any], *, kill: bool) -> Any:
+    task = asyncio.ensure_future(work)
+    if kill:
+        await asyncio.sleep(0.005)  # in the middle of the calls
+        pid = tools.connections.status()["bench"].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+    return await task
+
+
 def connecting(script: Path) -> Iterator[Figure]:
+    """Servers that wait before they answer, as those do that load something or are far away. (Twenty that compute while
+    they start would share two cores, whoever connects to them.)"""
+
     def connect(count: int) -> float:
         start = time.perf_counter()
-        tools = McpTools([_server(f"s{number}", script) for number in range(count)], ToolRegistry())
+        waits = [_SLOWEST_SECONDS * (number + 1) / count for number in range(count)]
+        tools = McpTools([_server(f"s{n}", script, str(wait)) for n, wait in enumerate(waits)], ToolRegistry())
         tools.start(120)
         elapsed = time.perf_counter() - start
         tools.close()
         return elapsed
 
     mine, base, ratio = alternating(lambda: connect(20), lambda: connect(1), rounds=1)
-    yield Figure("  20 servers connect, to one", milliseconds(mine), milliseconds(base), ratio, 1.5, "")
+    yield Figure("  20 servers connect, to the slowest one", milliseconds(mine), milliseconds(base), ratio, 1.5, "")
 
 
-def _server(name: str, script: Path) -> Server:
-    return Server(name, McpServerConfig(command=sys.executable, args=(str(script),), connect_timeout=120), "bench")
+def _server(name: str, script: Path, *args: str) -> Server:
+    light = ("-S",) if args else ()
+    settings = McpServerConfig(command=sys.executable, args=(*light, str(script), *args), connect_timeout=120)
+    return Server(name, settings, "bench")
 
 
 async def _sdk_calls(script: Path, *, together: bool = False) -> float:

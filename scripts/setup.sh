@@ -36,7 +36,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
   say "installing the $what packages into $venv"
   "$venv/bin/python" -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
   case $what in
-    run) "$venv/bin/python" -m pip install -q --disable-pip-version-check -e . ;;
+    run) "$venv/bin/python" -m pip install -q --disable-pip-version-check -e '.[agent]' ;;
     *) "$venv/bin/python" -m pip install -q --disable-pip-version-check -e '.[all]' --group "$what" ;;
   esac
   printf '%s' "$want" >"$stamp"
@@ -53,6 +53,10 @@ if [ "$what" = dev ]; then
     fi
   done
   scripts/services/install.sh
+fi
+
+if [ "$what" != docs ]; then
+  if command -v npm >/dev/null; then scripts/console.sh; else say "left out: the web console (it is built with npm; the API works without it)"; fi
 fi
 
 # Where bytecode is not written (PYTHONDONTWRITEBYTECODE), every start would compile every module anew.

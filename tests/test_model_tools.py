@@ -62,6 +62,14 @@ class TestDefinitions:
         assert "read_result" not in listed()
         assert listed(enabled_toolsets=["results"], disabled_toolsets=[]) == ["read_result"]
 
+    def test_code_reaches_what_the_configuration_or_the_caller_gives(self, home: Path) -> None:
+        (home / "config.yaml").write_text("tools:\n  enabled_toolsets: [code_execution, results]\n")
+        script = {"code": "import handrail_tools; print(*handrail_tools.__all__)"}
+        assert json.loads(str(handle_function_call("execute_code", script)))["output"] == "read_result ToolError\n"
+        given = frozenset({"execute_code", "read_file"})
+        told = handle_function_call("execute_code", script, enabled_tools=given)
+        assert json.loads(str(told))["output"] == "read_file ToolError\n"
+
     @pytest.mark.parametrize("wanted", ["openai", "responses", "anthropic", "gemini", "mcp"])
     def test_every_format(self, wanted: Any) -> None:
         definitions = get_tool_definitions(["file"], format=wanted)
@@ -187,3 +195,13 @@ class TestConfiguration:
     def test_threads_that_come_first_together_share_one_runtime(self) -> None:
         model_tools.reset()
         assert len({id(found) for found in in_threads(16, lambda _: model_tools.default())}) == 1
+
+
+def test_closing_the_runtime_closes_the_gate_if_one_was_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unused = model_tools.Handrail()
+    unused.close()
+    assert "gate" not in vars(unused)
+    here, closed = model_tools.Handrail(), []
+    monkeypatch.setattr(here.gate, "close", lambda: closed.append(True))
+    here.close()
+    assert closed == [True]

@@ -12,7 +12,7 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 missing=()
 for need in dockerd:docker.io podman:podman sshd:openssh-server ssh:openssh-client rsync:rsync bwrap:bubblewrap ip:iproute2 \
   nsenter:util-linux patchelf:patchelf mksquashfs:squashfs-tools newuidmap:uidmap vi:vim-tiny less:less tmux:tmux \
-  espeak-ng:espeak-ng chromium:chromium searx-run:searx; do
+  espeak-ng:espeak-ng chromium:chromium searx-run:searx node:nodejs npm:npm; do
   command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
 done
 # Newer Debians have the client in a package of its own.
@@ -35,6 +35,7 @@ fi
 
 ./install-mcp.sh || say "left out: the MCP servers of others (what needs them will be skipped, or fail in CI)"
 ./install-synapse.sh || say "left out: a Matrix server (what needs it will be skipped, or fail in CI)"
+./install-homeassistant.sh || say "left out: a Home Assistant (what needs it will be skipped, or fail in CI)"
 ./install-llm.sh || say "left out: the small language model (what needs it will be skipped, or fail in CI)"
 
 command -v apptainer >/dev/null && exit

@@ -19,6 +19,7 @@ HandrailError
 ├── RequestNotFound           (also LookupError)
 ├── JobNotFound               (also LookupError)
 ├── SessionNotFound           (also LookupError)
+├── RunNotFound               (also LookupError)
 ├── StoreError                what is kept on disk cannot be read or written
 ├── SchedulerRuns             another process is the scheduler already
 ├── ModelError                a model cannot be reached, or answers with an error; says whether trying again could help
@@ -89,6 +90,9 @@ class RegistrationError(HandrailError, ValueError):
 class RuleError(HandrailError, ValueError):
     """A rule about commands that cannot be used: the message names the rule and what is wrong with it."""
 
+    rule: str = ""
+    """Its id, where one rule is to blame."""
+
 
 class UnknownToolset(HandrailError, ValueError):
     """No toolset, alias or old name of that spelling."""
@@ -112,6 +116,10 @@ class SessionNotFound(HandrailError, LookupError):
 
 class JobNotFound(HandrailError, LookupError):
     """No scheduled job, or more than one, has that id or name."""
+
+
+class RunNotFound(HandrailError, LookupError):
+    """No run of rollouts has that id."""
 
 
 class StoreError(HandrailError):

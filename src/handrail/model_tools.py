@@ -161,6 +161,8 @@ class Handrail:
         _remember_uses(self.runtime.uses)
         self.processes.close()
         self.environments.close_all()
+        if "gate" in self.__dict__:  # it is made when the first action comes
+            self.gate.close()
         if self.plugins is not None:
             take_environments_back(self.plugins.contributions, backends)
             self.plugins.unload()
@@ -170,10 +172,11 @@ class Handrail:
     def gate(self) -> ApprovalGate:
         """What every dangerous action passes. It reads the configuration by itself, and again when that changes."""
         from .tools.approval.gate import ApprovalGate
+        from .tools.approval.project import policy_file
         from .tools.approval.settings import Settings
 
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
-        settings = Settings(path=config_path(), more_rules=tuple(rules))
+        settings = Settings(path=config_path(), project=policy_file(), more_rules=tuple(rules))
         return ApprovalGate(settings, folder=state_dir(), notices=ApprovalHooks(hooks))
 
     @cached_property

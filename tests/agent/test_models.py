@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
-from handrail.agent.models.keys import key_of, without_key
 
 from handrail.agent.models import local, wire
 from handrail.agent.models.anthropic import AnthropicMessages
 from handrail.agent.models.base import CallPiece, Finished, Piece, Prices, TextPiece, says_too_long
 from handrail.agent.models.openai_chat import OpenAIChat
 from handrail.agent.models.resolve import build, choose, find, provider_of
+from handrail.config.keys import key_of, without_key
 from handrail.config.services import ModelConfig
 from handrail.errors import ModelError
 from handrail.testing import Fault, ModelReply, ModelServer, Raw, call

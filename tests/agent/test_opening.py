@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from handrail.agent.opening import LAST, open_agent, open_store
 from handrail.errors import ModelError, SessionNotFound
 from handrail.model_tools import default, reset
 from handrail.store.sessions import SessionStore
-from handrail.testing import ModelReply, ModelServer, ScriptedModel
+from handrail.testing import Fault, ModelReply, ModelServer, ScriptedModel
 
 
 @pytest.fixture(autouse=True)
@@ -81,3 +82,25 @@ def test_another_model_takes_over(tmp_path: Path) -> None:
         agent.use([other])
         assert agent.run("still there?").answer == "two"
     assert [each["content"] for each in other.sent[0].messages[1:]] == ["hi", "one", "still there?"]
+
+
+def test_the_helper_summarises_and_the_model_does_when_it_cannot(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    (home / "config.yaml").write_text("model: {name: large, helper: cheap}\n")
+    with ModelServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        reset()
+        with open_agent() as agent:
+            for turn in range(3):
+                server.say(ModelReply(f"answer {turn}"))
+                agent.run(f"question {turn}")
+            server.say(ModelReply("what was said"))
+            assert asyncio.run(agent.compact())
+            assert server.requests[-1]["model"] == "cheap"
+            server.say(ModelReply("answer 3"))
+            agent.run("question 3")
+            server.say(Fault(404), ModelReply("said by the large one"))
+            assert asyncio.run(agent.compact())
+            assert server.requests[-1]["model"] == "large"
+            said = [each["content"] for each in agent.loop.conversation.messages]
+    assert "said by the large one" in said[0]
+    assert said[1:] == ["question 3", "answer 3"]

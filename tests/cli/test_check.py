@@ -85,3 +85,14 @@ def test_rules_of_the_user_count(cli: Cli) -> None:
     ran = cli("check", "deploy production")
     assert ran.code == 3
     assert "team.deploy: goes live" in ran.out
+
+
+def test_a_rule_that_cannot_be_used_is_refused_with_its_line_and_key(cli: Cli) -> None:
+    cli.home.mkdir(exist_ok=True)
+    (cli.home / "config.yaml").write_text(
+        "# ours\napproval_rules:\n  team.deploy:\n    why: x\n    uses: [deploy]\n    match: [build]\n    spare: [ls]\n"
+    )
+    ran = cli("check", "ls")
+    assert ran.code == 1
+    assert "config.yaml:3: approval_rules.team.deploy: " in ran.err
+    assert "'build' is not matched" in ran.err

@@ -28,6 +28,8 @@ SHOWN = [
     "What things cost, in cents.",
     "running, waits for input",
     "8910",
+    "a parcel of 3 kg costs 6.90",
+    "invalid_arguments: argument 'kg': expected number",
     "rm -rf build shop",
     "once, task, session, always, deny? deny",
     "once, task, session, always, deny? once",

@@ -7,16 +7,28 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from handrail.model_tools import reset
+
+from ..mcp_servers.guarded import Authority, guarded
+from ..mcp_servers.serving import listening, serving
+from .conftest import Ran, run_here
+
 SERVERS = Path(__file__).parents[1] / "mcp_servers"
 PLAIN = (sys.executable, str(SERVERS / "plain.py"))
+
+
+def here(*args: str) -> Ran:
+    """In this process, where everything is imported already; what is configured is read anew each time."""
+    reset()
+    return run_here(*args)
 
 
 def test_a_server_that_was_added_can_be_called(cli: Any) -> None:
     assert cli("mcp", "add", "plain", "--", *PLAIN).code == 0
     assert cli("call", "mcp__plain__add", "a=2", "b=3").json == {"structured": {"result": 5}}
-    tested = cli("mcp", "test", "plain", "--json")
+    tested = here("mcp", "test", "plain", "--json")
     assert tested.json["state"] == "ready", tested.err
-    assert "mcp__plain__say" in cli("mcp", "tools", "plain").out
+    assert "mcp__plain__say" in here("mcp", "tools", "plain").out
 
 
 def test_servers_are_listed_shown_and_removed(cli: Any) -> None:
@@ -31,6 +43,32 @@ def test_servers_are_listed_shown_and_removed(cli: Any) -> None:
     assert cli("mcp", "remove", "far").code == 0
     assert cli("mcp", "list", "--json").json == []
     assert cli("mcp", "remove", "far").code == 2
+
+
+def test_a_login_is_made_kept_and_forgotten(cli: Any) -> None:
+    authority, bound = Authority(), listening()
+    base = f"http://127.0.0.1:{bound.getsockname()[1]}"
+    browser = cli.cwd / "browser"
+    browser.write_text(
+        f"#!{sys.executable} -S\nimport sys, urllib.request\nurllib.request.urlopen(sys.argv[1]).read()\n"
+    )
+    browser.chmod(0o755)
+    with serving(guarded(authority, base, "/mcp").streamable_http_app(), bound):
+        here("mcp", "add", "far", f"{base}/mcp")
+        assert "handrail mcp login far" in here("mcp", "test", "far").err
+        ran = cli("mcp", "login", "far", BROWSER=f"{browser} %s &")
+        assert ran.code == 0, ran.err
+        assert "Log in at this page: " in ran.err
+        assert here("call", "mcp__far__secret").json == {"content": "the secret"}
+        assert "is forgotten" in here("mcp", "logout", "far").out
+        assert "handrail mcp login far" in here("mcp", "test", "far").err
+
+
+def test_the_tools_of_a_server_that_is_named_are_waited_for(cli: Any) -> None:
+    slow = "import runpy, sys, time; time.sleep(2.5); sys.argv.pop(0); runpy.run_path(sys.argv[0])"
+    cli("mcp", "add", "slow", "--", sys.executable, "-c", slow, str(SERVERS / "hostile.py"), "good")
+    listed = cli("tools", "--toolset", "slow", "--json")
+    assert [tool["name"] for tool in listed.json] == ["mcp__slow__go"], listed.err
 
 
 def test_a_name_that_cannot_be_one_is_refused(cli: Any) -> None:
@@ -59,18 +97,18 @@ def test_a_projects_servers_have_to_be_trusted(cli: Any) -> None:
     assert cli("call", "mcp__plain__add", "a=1", "b=1").code == 2
 
 
-def test_hidden_text_is_shown_and_can_be_trusted(cli: Any) -> None:
-    cli("mcp", "add", "bad", "--", sys.executable, str(SERVERS / "hostile.py"), "invisible")
-    assert cli("call", "mcp__bad__go").code == 1
-    listed = {tool["name"]: tool["problem"] for tool in cli("mcp", "tools", "bad", "--json").json}
+def test_hidden_text_is_shown_and_can_be_trusted() -> None:
+    here("mcp", "add", "bad", "--", sys.executable, str(SERVERS / "hostile.py"), "invisible")
+    assert here("call", "mcp__bad__go").code == 1
+    listed = {tool["name"]: tool["problem"] for tool in here("mcp", "tools", "bad", "--json").json}
     assert "U+E0067" in listed["mcp__bad__go"]
     assert listed["mcp__bad__fine"] == ""
-    assert "\\u{e0067}" in cli("mcp", "tools", "bad").out
-    assert cli("mcp", "trust", "bad").code == 0
-    assert cli("call", "mcp__bad__go").json == {"content": "went"}
+    assert "\\u{e0067}" in here("mcp", "tools", "bad").out
+    assert here("mcp", "trust", "bad").code == 0
+    assert here("call", "mcp__bad__go").json == {"content": "went"}
 
 
-def test_what_a_tool_says_it_destroys_is_denied_where_nobody_can_be_asked(cli: Any) -> None:
-    cli("mcp", "add", "plain", "--", *PLAIN)
-    assert cli("call", "mcp__plain__erase", "what=it").code == 3
-    assert cli("call", "mcp__plain__erase", "what=it", "--yolo").json == {"content": "erased it"}
+def test_what_a_tool_says_it_destroys_is_denied_where_nobody_can_be_asked() -> None:
+    here("mcp", "add", "plain", "--", *PLAIN)
+    assert here("call", "mcp__plain__erase", "what=it").code == 3
+    assert here("call", "mcp__plain__erase", "what=it", "--yolo").json == {"content": "erased it"}

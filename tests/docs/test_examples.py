@@ -23,6 +23,8 @@ EXAMPLES = {
     "drive_a_browser.py": 'heading "Hello Ada"',
     "code_calls_tools.py": "8 visits in 2 cities",
     "send_message.py": "the service got: Build - It is green.",
+    "rollouts.py": "mean reward 1.0",
+    "home_assistant.py": "the door is locked",
     "images_and_speech.py": "How many bars? 1568 1045 data:image/jpeg",
 }
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -70,8 +72,8 @@ def test_a_command_of_the_documentation_works_as_typed(page: str, command: str, 
         text=True,
         stdin=subprocess.DEVNULL,
     )
-    fails_on_purpose = "file=README.md" in command
-    assert run.returncode == (2 if fails_on_purpose else 0), f"{page}: {command}\n{run.stdout}\n{run.stderr}"
+    usual = (2,) if "file=README.md" in command else (0, 3, 4) if command.startswith("handrail check") else (0,)
+    assert run.returncode in usual, f"{page}: {command}\n{run.stdout}\n{run.stderr}"
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import html
+import io
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from rich.text import Text
 
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind
@@ -17,6 +22,7 @@ from handrail.tools.approval.gate import ApprovalGate
 from handrail.types import ToolContext
 
 PICTURES = Path(__file__).parents[2] / "docs" / "how-to"
+IMAGES = PICTURES.parent / "images"
 
 
 @pytest.mark.parametrize(
@@ -37,9 +43,31 @@ def test_the_picture_is_the_prompt(name: str, command: str) -> None:
     request = approver.requests[0]._replace(id="3f9c21ab", expires_at=time.time() + 300)
     asked = ", ".join(decision.value for decision in request.offers)
     picture = question(request, width=80, painted=False).lstrip("\n") + f"  {asked}?\n"
+    drawing = IMAGES / f"{Path(name).stem}.svg"
     if os.environ.get("UPDATE_PICTURES"):
         (PICTURES / name).write_text(picture)
+        IMAGES.mkdir(exist_ok=True)
+        drawing.write_text(
+            _drawn(question(request, width=80, painted=True).lstrip("\n") + f"  {asked}? ", drawing.stem)
+        )
     assert (PICTURES / name).read_text() == picture
+    assert _texts(drawing.read_text()) == "".join(picture.split())
+
+
+def _drawn(painted: str, name: str) -> str:
+    """What a terminal shows, with its colours, as an SVG."""
+    console = Console(record=True, width=82, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(painted))
+    svg = re.sub(
+        r"@font-face \{.*?\}\s*", "", console.export_svg(title="handrail", unique_id=name), flags=re.S
+    )  # from a CDN
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def _texts(drawing: str) -> str:
+    """Every character of a drawing, but blanks and the window's title."""
+    found = re.findall(r'<text class="[^"]*-r\d+"[^>]*>(.*?)</text>', drawing)
+    return "".join("".join(html.unescape(text) for text in found).split())
 
 
 async def _awaited(waiting: object) -> None:

@@ -47,7 +47,7 @@ class Desk:
             "OPENAI_BASE_URL": self.server.base_url,
             "LANG": "C.UTF-8",
             "NO_COLOR": "1",
-            "PS1": "$ ",
+            "HISTFILE": "",
         }
         self._terminals += 1
         return Tmux(self.folder / f".tmux{self._terminals}", cwd=self.folder, env=env, columns=80, rows=40)
@@ -91,7 +91,12 @@ def desk(home: Path) -> Iterator[Desk]:
         desk = Desk(folder, home, server)
         yield desk
         desk.tmux.end()
-    shutil.rmtree(folder)
+    wait_until(lambda: _is_removed(folder))
+
+
+def _is_removed(folder: Path) -> bool:
+    shutil.rmtree(folder, ignore_errors=True)  # what ends may still write there
+    return not folder.exists()
 
 
 def picture(desk: Desk, name: str, screen: str, *, since: str) -> None:
@@ -228,6 +233,25 @@ def test_a_window_that_is_resized_in_mid_stream_loses_nothing(desk: Desk) -> Non
     desk.server.say(ModelReply("Still here."))
     desk.say("And now?")
     desk.answered("Still here.")
+
+
+def test_a_question_of_the_agent_is_answered_or_interrupted(desk: Desk) -> None:
+    question = ModelReply("", [call("clarify", question="Which colour?", choices=["red", "blue"])])
+    desk.server.say(question, ModelReply("Blue it is."), question, ModelReply("Then none."))
+    desk.chat()
+    desk.say("Paint it")
+    desk.tmux.wait_for("1-2, or your own words:")
+    desk.tmux.type("2", "Enter")
+    desk.answered("Blue it is.")
+    assert "blue" in desk.told()
+    desk.tmux.type("C-l")
+    desk.say("Paint it again")
+    desk.tmux.wait_for("1-2, or your own words:")
+    desk.tmux.type("C-c")
+    desk.answered("Stopped: the person interrupted.")
+    desk.say("What is typed now is for the agent")
+    desk.answered("Then none.")
+    assert "What is typed now is for the agent" in desk.told()
 
 
 def _furthest_word(desk: Desk) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +18,9 @@ from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore
 from handrail.tools.mcp_tool import McpTools
 from handrail.tools.registry import ToolRegistry
+
+from ..mcp_servers.serving import listening
+from ..support import wait_until
 
 SCRIPTS = Path(__file__).parents[1] / "mcp_servers"
 Connect = Callable[..., McpTools]
@@ -38,6 +43,47 @@ def script(name: str, *args: str, **settings: Any) -> McpServerConfig:
 def hostile(way: str, *args: str, **settings: Any) -> McpServerConfig:
     # It does not know the newer revisions, and need not be asked.
     return script("hostile", way, *args, **{"protocol": "handshake", **settings})
+
+
+def has_ended(pid: int) -> bool:
+    """Also when nobody above it has collected it yet, or ever does, as in some containers."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def _served(way: str) -> Iterator[str]:
+    """One process for all tests of a worker: starting one takes longer than most of them."""
+    with listening() as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, str(SCRIPTS / "plain.py"), way, str(port)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    wait_until(lambda: _answers(port) or process.poll() is not None, timeout=60)
+    yield f"http://127.0.0.1:{port}/{'sse' if way == 'sse' else 'mcp'}"
+    process.kill()
+    process.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    yield from _served("http")
+
+
+@pytest.fixture(scope="session")
+def sse_address() -> Iterator[str]:
+    yield from _served("sse")
+
+
+@pytest.fixture(params=["auto", "handshake"])
+def plain(request: pytest.FixtureRequest, address: str) -> McpServerConfig:
+    """The well-behaved server, in both families of the protocol."""
+    return McpServerConfig(url=address, protocol=request.param)
 
 
 @pytest.fixture

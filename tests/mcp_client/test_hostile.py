@@ -145,10 +145,9 @@ def test_start_up_does_not_wait_for_a_server_that_says_nothing(connect: Connect)
 
 def test_one_that_will_not_end_is_ended(connect: Connect) -> None:
     tools = connect(bad=hostile("stubborn"))
-    process = tools.connections._connections["bad"]._process
-    assert process is not None
+    pid = tools.connections.status()["bad"].pid
     tools.close()
-    wait_until(lambda: not os.path.exists(f"/proc/{process.child.pid}"))
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
 def test_after_many_faults_calls_fail_at_once_until_the_next_attempt(
@@ -160,7 +159,7 @@ def test_after_many_faults_calls_fail_at_once_until_the_next_attempt(
     async def work(client: Any) -> None:
         raise AssertionError("there is no client")
 
-    wait_until(lambda: tools.connections._connections["bad"]._faults >= MOST_FAULTS, timeout=30)
+    wait_until(lambda: tools.connections.status()["bad"].faults >= MOST_FAULTS, timeout=30)
     with pytest.raises(ToolUnavailable, match="next attempt in") as raised:
         tools.connections.use("bad", work, ToolContext())
     assert "no such database" in str(raised.value)

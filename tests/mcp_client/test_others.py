@@ -1,4 +1,4 @@
-"""Servers that others wrote, and a client that others wrote."""
+"""Servers that others wrote."""
 
 from __future__ import annotations
 
@@ -16,20 +16,9 @@ from handrail.config import McpServerConfig
 from handrail.mcp_client.connection import State
 from handrail.runtime.dispatch import Runtime
 
+from ..mcp_servers.others import program
 from ..support import error_in
 from .conftest import Connect
-
-FOLDER = Path(os.environ.get("HANDRAIL_TEST_MCP", Path.home() / ".cache" / "handrail-tests" / "mcp"))
-
-
-def program(name: str) -> str:
-    for folder in (FOLDER / "py" / "bin", FOLDER / "node_modules" / ".bin"):
-        if (folder / name).exists():
-            return str(folder / name)
-    reason = f"needs {name}: run scripts/services/install-mcp.sh"
-    if os.environ.get("CI"):
-        pytest.fail(f"{reason} (in CI nothing may be missing)", pytrace=False)
-    pytest.skip(reason)
 
 
 def ready(connect: Connect, name: str, *args: str, **settings: Any) -> None:
@@ -76,21 +65,6 @@ def test_memory(connect: Connect, runtime: Runtime, tmp_path: Path) -> None:
     entity = {"name": "Ann", "entityType": "person", "observations": ["likes tea"]}
     runtime.handle("mcp__other__create_entities", {"entities": [entity]})
     assert "likes tea" in str(runtime.handle("mcp__other__read_graph", {}))
-
-
-def test_the_inspector_lists_and_calls_our_tools(home: Path, tmp_path: Path) -> None:
-    (tmp_path / "note.txt").write_text("found it")
-    inspect = [program("mcp-inspector"), "--cli", sys.executable, "-m", "handrail", "mcp", "serve", "--method"]
-    env = {**os.environ, "HANDRAIL_HOME": str(home)}
-
-    def ask(*args: str) -> Any:
-        done = subprocess.run([*inspect, *args], capture_output=True, text=True, env=env, cwd=tmp_path, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    assert "read_file" in {tool["name"] for tool in ask("tools/list")["tools"]}
-    answer = ask("tools/call", "--tool-name", "read_file", "--tool-arg", f"path={tmp_path / 'note.txt'}")
-    assert "found it" in answer["structuredContent"]["content"]
 
 
 def test_the_first_lines_of_the_how_to_work_as_typed(home: Path, tmp_path: Path) -> None:

@@ -8,18 +8,19 @@ import contextlib
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context, Image
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, ListRoots, Resolve, Sample
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp_types import CreateMessageResult, ListRootsResult, SamplingMessage, TextContent, ToolAnnotations
+from pydantic import BaseModel
 
 server = MCPServer("plain")
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
-arrived = 0
-everybody = asyncio.Event()
+rooms: dict[str, list[asyncio.Event]] = {}
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -34,18 +35,6 @@ def say(text: str) -> str:
     return text
 
 
-@server.tool(structured_output=False)
-def pid() -> str:
-    """The server's process number."""
-    return str(os.getpid())
-
-
-@server.tool(structured_output=False)
-def variables() -> str:
-    """The names of the environment variables that the server has."""
-    return " ".join(sorted(os.environ))
-
-
 @server.tool()
 def fail(why: str) -> str:
     """Fail."""
@@ -53,13 +42,14 @@ def fail(why: str) -> str:
 
 
 @server.tool(structured_output=False)
-async def meet(others: int) -> str:
-    """Return when so many calls are here at once."""
-    global arrived
-    arrived += 1
-    if arrived >= others:
-        everybody.set()
-    await everybody.wait()
+async def meet(others: int, room: str) -> str:
+    """Return when so many calls are in the room at once."""
+    here = rooms.setdefault(room, [])
+    here.append(asyncio.Event())
+    if len(here) >= others:
+        for each in here:
+            each.set()
+    await here[-1].wait()
     return "met"
 
 
@@ -102,9 +92,9 @@ def erase(what: str) -> str:
 
 
 @server.tool(structured_output=False)
-async def grow(context: Context) -> str:
+async def grow(name: str, context: Context) -> str:
     """Offer one more tool."""
-    server.add_tool(lambda: "late", name="late", description="It came later.")
+    server.add_tool(lambda: "late", name=name, description="It came later.")
     await _tell(context)
     return "grown"
 
@@ -114,6 +104,46 @@ async def _tell(context: Context) -> None:
     await context.notify_tools_changed()
     with contextlib.suppress(Exception):
         await context.session.send_tool_list_changed()
+
+
+class Order(BaseModel):
+    """What a guest is asked for."""
+
+    dish: str
+    spicy: bool = False
+
+
+async def _asked() -> Elicit[Order]:
+    return Elicit("What would you like?", Order)
+
+
+@server.tool(structured_output=False)
+async def order(answer: Annotated[ElicitationResult[Order], Resolve(_asked)]) -> str:
+    """Ask the guest something."""
+    if answer.action != "accept":
+        return answer.action
+    return f"{answer.data.dish}, {'spicy' if answer.data.spicy else 'mild'}"
+
+
+async def _thought() -> Sample:
+    question = SamplingMessage(role="user", content=TextContent(text="What is the weather?"))
+    return Sample([question], max_tokens=50, system_prompt="Be brief.")
+
+
+@server.tool(structured_output=False)
+async def think(said: Annotated[CreateMessageResult, Resolve(_thought)]) -> str:
+    """Ask the model something."""
+    return f"{said.model}: {said.content.text}"  # type: ignore[union-attr]
+
+
+async def _places() -> ListRoots:
+    return ListRoots()
+
+
+@server.tool(structured_output=False)
+async def places(found: Annotated[ListRootsResult, Resolve(_places)]) -> str:
+    """Where to work."""
+    return " ".join(str(root.uri) for root in found.roots)
 
 
 @server.resource("notes://one", name="one", description="A note.")
@@ -129,6 +159,7 @@ def greet(who: str) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        server.run(transport="streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+        way, port = sys.argv[1:]
+        server.run(transport="sse" if way == "sse" else "streamable-http", host="127.0.0.1", port=int(port))
     else:
         server.run()

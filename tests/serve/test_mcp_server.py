@@ -1,29 +1,34 @@
-"""`handrail mcp serve`, asked by the official SDK's client."""
+"""What an MCP client finds at our server, asked by the official SDK's client over memory: both families of the protocol."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Callable, Coroutine, Iterator
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import httpx2
 import pytest
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
+from handrail.config.paths import state_dir
+from handrail.model_tools import default
+from handrail.protocols import Answer, Decision
+from handrail.serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer
+from handrail.store.approvals import ApprovalStore
+from handrail.tools.approval.gate import STORE_NAME
+from handrail.tools.environments.errors import UnknownEnvironment
+from handrail.tools.registry import ToolRegistry
+from handrail.types import JsonDict, ToolContext
 from mcp import Client
 
-from ..support import wait_until
+from ..services.docker import Docker
+from ..support import add, wait_until
 
 Session = Callable[[Client], Coroutine[Any, Any, Any]]
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
 
 @pytest.fixture(params=["auto", "legacy"])
@@ -32,32 +37,34 @@ def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def talk(work: Session, *, home: Path, cwd: Path, mode: str, args: tuple[str, ...] = (), **client: Any) -> Any:
-    """Start a server over stdio, do something with it, and end it."""
-    env = {"HANDRAIL_HOME": str(home), "PATH": os.environ["PATH"], "HOME": str(cwd)}
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "handrail", "mcp", "serve", *args], env=env, cwd=str(cwd)
-    )
+@pytest.fixture(autouse=True)
+def _inside_the_test_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def talk(
+    work: Session, *, mode: str, toolsets: tuple[str, ...] = DEFAULT_TOOLSETS, backend: str = "", **client: Any
+) -> Any:
+    server = HandrailServer(default(), toolsets=toolsets, backend=backend).build()
 
     async def session() -> Any:
-        with open(os.devnull, "w") as nowhere:  # noqa: ASYNC230  a test's own loop
-            async with Client(stdio_client(command, errlog=nowhere), mode=mode, **client) as connected:
-                return await work(connected)
+        async with Client(server, mode=mode, **client) as connected:
+            return await work(connected)
 
     return asyncio.run(session())
 
 
-def test_tools_are_listed_with_schemas_and_hints(home: Path, tmp_path: Path, mode: str) -> None:
+def test_tools_are_listed_with_schemas_and_hints(mode: str) -> None:
     async def work(client: Client) -> Any:
         return {tool.name: tool for tool in (await client.list_tools()).tools}
 
-    tools = talk(work, home=home, cwd=tmp_path, mode=mode)
+    tools = talk(work, mode=mode)
     assert {"read_file", "write_file", "terminal"} <= tools.keys()
     assert tools["read_file"].annotations.read_only_hint is True
     assert "path" in tools["read_file"].input_schema["properties"]
 
 
-def test_a_call_gives_text_and_data_and_marks_a_failure(home: Path, tmp_path: Path, mode: str) -> None:
+def test_a_call_gives_text_and_data_and_marks_a_failure(tmp_path: Path, mode: str) -> None:
     (tmp_path / "note.txt").write_text("hello\n")
 
     async def work(client: Client) -> Any:
@@ -66,11 +73,55 @@ def test_a_call_gives_text_and_data_and_marks_a_failure(home: Path, tmp_path: Pa
         other = await client.call_tool("todo", {})
         return good, bad, other
 
-    good, bad, other = talk(work, home=home, cwd=tmp_path, mode=mode, args=("--toolset", "file"))
+    good, bad, other = talk(work, mode=mode, toolsets=("file",))
     assert "hello" in good.structured_content["content"]
     assert not good.is_error
     assert bad.is_error
     assert other.is_error, "it is not in the toolset"
+
+
+def test_pictures_are_pictures(default_registry: ToolRegistry, mode: str) -> None:
+    part = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    add(default_registry, "draw", lambda args, **_: {"_multimodal": True, "content": [part]}, toolset="art")
+
+    async def work(client: Client) -> Any:
+        return await client.call_tool("draw", {})
+
+    (block,) = talk(work, mode=mode, toolsets=("art",)).content
+    assert (block.type, block.mime_type, block.data) == ("image", "image/png", PIXEL)
+
+
+def test_news_of_a_call_reach_the_client(default_registry: ToolRegistry, mode: str) -> None:
+    def steps(args: JsonDict, context: ToolContext) -> str:
+        context.progress("half", 0.5)
+        context.progress("whole", 1.0)
+        return json.dumps({"done": True})
+
+    add(default_registry, "steps", steps, toolset="art")
+    heard: list[tuple[float, str | None]] = []
+
+    async def work(client: Client) -> Any:
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            heard.append((progress, message))
+
+        return await client.call_tool("steps", {}, progress_callback=hear)
+
+    assert not talk(work, mode=mode, toolsets=("art",)).is_error
+    assert heard == [(0.5, "half"), (1.0, "whole")]
+
+
+def test_a_client_that_cancels_ends_the_command(tmp_path: Path, mode: str) -> None:
+    began, ended = tmp_path / "began", tmp_path / "ended"
+    command = f"trap 'touch {ended}; exit' TERM; touch {began}; sleep 600 & wait"
+
+    async def work(client: Client) -> None:
+        call = asyncio.ensure_future(client.call_tool("terminal", {"command": f"bash -c {json.dumps(command)}"}))
+        await asyncio.to_thread(wait_until, began.exists)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await asyncio.to_thread(wait_until, ended.exists)
+
+    talk(work, mode=mode, toolsets=("terminal",))
 
 
 class Asked:
@@ -85,6 +136,13 @@ class Asked:
         return ElicitResult(**self._answer)
 
 
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    return folder
+
+
 def remove(folder: Path) -> Session:
     async def work(client: Client) -> Any:
         return await client.call_tool("terminal", {"command": f"rm -rf {folder}"})
@@ -92,15 +150,13 @@ def remove(folder: Path) -> Session:
     return work
 
 
-def test_a_yes_at_the_client_lets_it_happen(home: Path, tmp_path: Path, mode: str) -> None:
-    folder = tmp_path / "victim"
-    folder.mkdir()
+def test_a_yes_at_the_client_lets_it_happen(victim: Path, mode: str) -> None:
     asked = Asked(action="accept", content={"decision": "once"})
-    result = talk(remove(folder), home=home, cwd=tmp_path, mode=mode, elicitation_callback=asked)
+    result = talk(remove(victim), mode=mode, elicitation_callback=asked)
     assert not result.is_error, result
-    assert not folder.exists()
+    assert not victim.exists()
     (question,) = asked.questions
-    assert f"rm -rf {folder}" in question
+    assert f"rm -rf {victim}" in question
 
 
 @pytest.mark.parametrize(
@@ -112,85 +168,56 @@ def test_a_yes_at_the_client_lets_it_happen(home: Path, tmp_path: Path, mode: st
         {"action": "cancel"},
     ],
 )
-def test_anything_else_at_the_client_is_a_no(home: Path, tmp_path: Path, mode: str, answer: Any) -> None:
-    folder = tmp_path / "victim"
-    folder.mkdir()
-    result = talk(remove(folder), home=home, cwd=tmp_path, mode=mode, elicitation_callback=Asked(**answer))
+def test_anything_else_at_the_client_is_a_no(victim: Path, mode: str, answer: Any) -> None:
+    result = talk(remove(victim), mode=mode, elicitation_callback=Asked(**answer))
     assert result.is_error
     assert result.structured_content["error_type"] == "denied"
-    assert folder.exists()
+    assert victim.exists()
 
 
-def test_a_client_that_cannot_ask_is_denied(home: Path, tmp_path: Path, mode: str) -> None:
-    folder = tmp_path / "victim"
-    folder.mkdir()
-    result = talk(remove(folder), home=home, cwd=tmp_path, mode=mode)
+def test_a_client_that_cannot_ask_is_denied(victim: Path, mode: str) -> None:
+    result = talk(remove(victim), mode=mode)
     assert result.structured_content["error_type"] == "denied"
-    assert folder.exists()
+    assert victim.exists()
 
 
-class Served(NamedTuple):
-    url: str
-    token: str
+def test_a_question_that_the_client_cannot_show_waits_in_the_queue(home: Path, victim: Path, mode: str) -> None:
+    (home / "config.yaml").write_text("approvals: {headless: queue, timeout: 60}")
+
+    def answer() -> None:
+        """Somebody at another terminal, as `handrail approvals answer` does it."""
+        path = state_dir() / STORE_NAME
+        wait_until(path.exists, timeout=30)
+        with contextlib.closing(ApprovalStore(path)) as store:
+            wait_until(store.pending, timeout=30)
+            store.answer(store.pending()[0].request.id, Answer(Decision.ONCE, "somebody"))
+
+    other = threading.Thread(target=answer)
+    other.start()
+    try:
+        result = talk(remove(victim), mode=mode)
+    finally:
+        other.join()
+    assert not result.is_error, result
+    assert not victim.exists()
 
 
-@pytest.fixture
-def served(home: Path, tmp_path: Path) -> Iterator[Served]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = tmp_path / "log"
-    env = {"HANDRAIL_HOME": str(home), "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    with log.open("w") as file:
-        command = [sys.executable, "-m", "handrail", "mcp", "serve", "--http", str(port), "--toolset", "terminal"]
-        process = subprocess.Popen(command, env=env, cwd=tmp_path, stderr=file)
-    wait_until(lambda: _listens(port) or process.poll() is not None, timeout=60, otherwise=log.read_text)
-    found = re.search(r"it is (\S+)", log.read_text())
-    assert found, log.read_text()
-    yield Served(f"http://127.0.0.1:{port}/mcp", found[1])
-    process.send_signal(signal.SIGINT)
-    process.wait(20)
+def test_a_place_that_does_not_exist_is_told_at_once() -> None:
+    with pytest.raises(UnknownEnvironment, match="docker"):
+        HandrailServer(default(), backend="dokcer")
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+@pytest.mark.parametrize("mode", ["auto"])
+def test_commands_run_where_the_server_says(
+    home: Path, docker_service: Docker, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    for name, value in docker_service.env.items():
+        monkeypatch.setenv(name, value)
+    settings = {"image": docker_service.image, "network": "none"}
+    (home / "config.yaml").write_text(json.dumps({"terminal": {"backends": {"docker": settings}}}))
 
+    async def work(client: Client) -> Any:
+        return await client.call_tool("terminal", {"command": "ls /.dockerenv"})
 
-def by_http(served: Served, mode: str, command: str) -> Any:
-    async def session() -> Any:
-        async with (
-            httpx2.AsyncClient(headers={"Authorization": f"Bearer {served.token}"}, timeout=30) as http,
-            Client(streamable_http_client(served.url, http_client=http), mode=mode) as client,
-        ):
-            await client.call_tool("terminal", {"command": command})
-            return await client.call_tool("terminal", {"command": "echo [$WHO]"})
-
-    return asyncio.run(session())
-
-
-def test_over_http_each_session_has_its_own_environment(served: Served) -> None:
-    first = by_http(served, "legacy", "export WHO=first")
-    second = by_http(served, "legacy", "true")
-    assert "[first]" in first.structured_content["output"]
-    assert "[]" in second.structured_content["output"]
-
-
-def test_over_http_the_newer_revision_works_too(served: Served) -> None:
-    assert "[" in by_http(served, "auto", "true").structured_content["output"]
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 401),
-        ({"Authorization": "Bearer wrong"}, 401),
-        ({"Authorization": "Bearer {token}", "Origin": "http://evil.example"}, 403),
-        ({"Authorization": "Bearer {token}", "Host": "evil.example"}, 421),
-    ],
-)
-def test_over_http_strangers_are_turned_away(served: Served, headers: dict[str, str], status: int) -> None:
-    sent = {name: value.format(token=served.token) for name, value in headers.items()}
-    sent |= {"Accept": "application/json, text/event-stream"}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    assert httpx2.post(served.url, json=message, headers=sent).status_code == status
+    result = talk(work, mode=mode, toolsets=("terminal",), backend="docker")
+    assert "/.dockerenv" in result.structured_content["output"], result

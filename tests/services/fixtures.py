@@ -16,8 +16,10 @@ import pytest
 from .. import conftest
 from .apptainer import Apptainer
 from .clouds import Cloud
-from .components import require
+from .components import absent, require
 from .docker import Docker
+from .homeassistant import IS_COMPLETE as HOMEASSISTANT_IS_COMPLETE
+from .homeassistant import HomeAssistant
 from .podman import Podman
 from .searx import Searx
 from .sshd import Ssh
@@ -120,6 +122,16 @@ def matrix_service(services: Services) -> Iterator[Matrix]:
     matrix = Matrix.join(services)
     with matrix.tenant:
         yield matrix
+
+
+@pytest.fixture(scope="session")
+def home_service(services: Services) -> Iterator[HomeAssistant]:
+    require(packages="")
+    if not HOMEASSISTANT_IS_COMPLETE.exists():
+        absent("Home Assistant", "run scripts/services/install-homeassistant.sh")
+    home = HomeAssistant.join(services)
+    with home.tenant:
+        yield home
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ class Agent:
     """One session of one agent. Close it to end what it runs. `session` None begins a new one.
 
     `environment` says where its commands run, as `register_task_env_overrides` does; `play` answers calls in place of the
-    tools; `label` is what a person is told when a child agent wants something of them.
+    tools; `helper` is the model that summarises; `label` is what a person is told when a child agent wants something of them.
     """
 
     def __init__(  # noqa: PLR0913  each is a part that can be exchanged
@@ -63,6 +63,7 @@ class Agent:
         environment: Mapping[str, Any] | None = None,
         telemetry: Telemetry | None = None,
         play: Run | None = None,
+        helper: Model | StreamingModel | None = None,
         depth: int = 0,
         parent: str | None = None,
         label: str = "",
@@ -85,7 +86,9 @@ class Agent:
         self._place(info.id, environment or {})
         known = {"memory": self._memory.as_text(), "skills": _skills(handrail, toolsets, without)}
         prompt = assemble(standard_parts(self._where(info.id), identity=identity, **known))
-        self.shortening = Shortening(extra=self.todos.as_text)
+        self._helper = helper
+        writers = None if helper is None else Asking([streaming(helper), *self.models])
+        self.shortening = Shortening(extra=self.todos.as_text, helper=writers)
         self.loop = Loop(
             Asking(self.models),
             Conversation(store, info),
@@ -240,6 +243,7 @@ class Agent:
             memory=self._memory,
             environment=self._environment,
             telemetry=self.telemetry,
+            helper=self._helper,
             depth=self.depth + 1,
             parent=self.session_id,
             label=goal.partition("\n")[0][:80],

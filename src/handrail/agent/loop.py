@@ -18,7 +18,7 @@ from .calling import Calling, Listener
 from .conversation import Conversation
 from .events import End, MessageEnded, Notice, TextDelta, TurnEnded, Usage
 from .repair import is_empty, repaired
-from .shortening import estimate
+from .shortening import Shortening, estimate
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Loop:
         calling: Calling,
         *,
         system: Callable[[], str],
-        shorten: Callable[..., Any] | None = None,
+        shorten: Shortening | None = None,
         news: Callable[[bool], Iterable[str]] = lambda first: (),  # noqa: ARG005
         budgets: Budgets = DEFAULT_BUDGETS,
     ) -> None:
@@ -142,7 +142,7 @@ class Loop:
         return message, answer
 
     async def _shortened(self, tools: list[JsonDict], listener: Listener, **more: float) -> None:
-        if self._shorten is not None:
+        if self._shorten is not None and self._shorten.is_due(self.conversation, self.asking, tools, **more):
             await self._interruptible(self._shorten(self.conversation, self.asking, tools, listener, **more), None)
 
     async def _ask(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[Answer, StoredModelCall]:

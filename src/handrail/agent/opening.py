@@ -15,7 +15,7 @@ from ..errors import SessionNotFound
 from ..store.sessions import SessionInfo, SessionStore
 from .agent import Agent
 from .budgets import Budgets
-from .models.resolve import build
+from .models.resolve import build, build_helper
 from .sampling import sampler_of
 from .telemetry import Telemetry, start_exporting
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # In place of a session's id: the one that was used last in this folder.
 LAST = "last"
+_LOOKED_AT = 50
 
 
 def open_store() -> SessionStore:
@@ -73,6 +74,7 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
             platform=platform,
             cwd=cwd or _folder_of(session),
             telemetry=Telemetry(content=config.telemetry.content),
+            helper=build_helper(config.model, name=model) if models is None else None,
         )
     except BaseException:
         if store is None:
@@ -88,12 +90,13 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
 def _session(store: SessionStore, wanted: str, cwd: str) -> SessionInfo:
     if wanted != LAST:
         return store.get(wanted)
-    latest = store.recent(limit=1, cwd=cwd)
-    if not latest:
+    # One without a title was opened, but nothing was said in it yet: it may be another terminal's.
+    latest = next((info for info in store.recent(limit=_LOOKED_AT, cwd=cwd) if info.title), None)
+    if latest is None:
         raise SessionNotFound(
             f"no session was held in {cwd} yet; `handrail sessions list` shows those of other folders"
         )
-    return latest[0]
+    return latest
 
 
 def _folder_of(session: SessionInfo | None) -> str | None:

@@ -50,20 +50,34 @@ class Shortening:
         shorter_than: float = float("inf"),
     ) -> None:
         """`shorter_than`: tokens of a request that a server has refused as too long."""
-        window = min(shorter_than, *(model.context_tokens for model in asking.models))
-        room = window * _SHARE_OF_WINDOW * _CHARS_A_TOKEN - self._chars_of_tools(tools)
-        before = conversation.chars
+        room, before = self._room(asking, tools, shorter_than), conversation.chars
         if before <= room:
             return
         end = _start_of_end(conversation.messages, room * _SHARE_KEPT_WHOLE)
         _cut_results(conversation, end, _OLD_RESULT_CHARS)
         if conversation.chars > room:
-            await self.summarise(conversation, self._helper or asking, end)
+            await self.summarise(conversation, asking, end)
         if conversation.chars > room:
             _cut_results(conversation, len(conversation), _LEAST_RESULT_CHARS)
         if conversation.chars < before:
             was, now = int(before / _CHARS_A_TOKEN), int(conversation.chars / _CHARS_A_TOKEN)
             listener(Notice(f"the conversation was shortened from about {was:,} to {now:,} tokens"))
+
+    def is_due(
+        self,
+        conversation: Conversation,
+        asking: Asking,
+        tools: Sequence[JsonDict],
+        *,
+        shorter_than: float = float("inf"),
+    ) -> bool:
+        """Whether calling this would change anything: most questions fit."""
+        return conversation.chars > self._room(asking, tools, shorter_than)
+
+    def _room(self, asking: Asking, tools: Sequence[JsonDict], shorter_than: float) -> float:
+        """The characters that the conversation may have."""
+        window = min(shorter_than, *(model.context_tokens for model in asking.models))
+        return window * _SHARE_OF_WINDOW * _CHARS_A_TOKEN - self._chars_of_tools(tools)
 
     async def summarise(self, conversation: Conversation, asking: Asking, end: int | None = None) -> bool:
         """Put a summary in place of what is before `end`; by default of all but the last turn. False: there was nothing."""

@@ -94,6 +94,7 @@ def _root(
     \b
     Start here:
       handrail demo                             watch a scripted model use the tools
+      handrail chat                             talk with an agent that works in this folder
       handrail tools                            what there is, and what can be used now
       handrail call read_file path=README.md    one call, as a model would make it
       handrail doctor                           what is wrong, and how to fix it

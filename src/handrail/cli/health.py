@@ -49,6 +49,7 @@ def examine() -> Iterator[Finding]:
     yield from _plugins(config)
     yield from _toolsets(config)
     yield _gate(config)
+    yield _model(config)
     yield _ripgrep()
 
 
@@ -131,6 +132,21 @@ def _toolsets(config: Config) -> Iterator[Finding]:
     except HandrailError as error:
         fix = "correct it with `handrail config set` or `unset`"
         yield Finding("tools.enabled_toolsets, .disabled_toolsets", Health.BROKEN, str(error), fix)
+
+
+def _model(config: Config) -> Finding:
+    """Whom an agent would ask. Nobody is asked here: `handrail model test` does."""
+    from ..agent.models.resolve import HOW_TO, connect, find
+
+    choice = find(config.model)
+    if choice is None:
+        return Finding("model", Health.MISSING, "none is configured, and no server for local models runs here", HOW_TO)
+    try:
+        connect(choice, config.model)
+    except HandrailError as error:
+        return Finding("model", Health.MISSING, str(error), "set it, or choose another model")
+    where = choice.base_url or choice.provider
+    return Finding("model", Health.OK, f"{choice.name} at {where} ({choice.source}); `handrail model test` tries it")
 
 
 def _gate(config: Config) -> Finding:

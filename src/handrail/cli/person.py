@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .output import colours, notes_held, paint, visible
@@ -16,11 +19,19 @@ if TYPE_CHECKING:
 class TerminalPerson:
     """Questions on stderr, answers from stdin. An empty line asks again; the end of input (Ctrl-D) is no answer.
 
-    `hold` keeps other lines away while a question stands there.
+    `hold` keeps other lines away while a question stands there. `interrupt` ends the question without an answer, so that
+    nobody reads any more what is typed for something else.
     """
 
     def __init__(self, hold: Hold = notes_held) -> None:
         self._hold = hold
+        self._lock = threading.Lock()
+        self._wake = -1  # where a byte ends the question that stands there
+
+    def interrupt(self) -> None:
+        with self._lock:
+            if self._wake >= 0:
+                os.write(self._wake, b".")
 
     def ask(self, question: str, choices: Sequence[str]) -> str | None:
         from ..tools.approval.approvers.terminal import turns
@@ -28,12 +39,25 @@ class TerminalPerson:
         turn = turns.take()  # one question at a time, whoever asks
         try:
             turn.result()
-            with self._hold():
-                return self._asked(question, choices)
+            with self._hold(), self._interruptible() as gone:
+                return self._asked(question, choices, gone)
         finally:
             turns.leave(turn)
 
-    def _asked(self, question: str, choices: Sequence[str]) -> str | None:
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[int]:
+        gone, wake = os.pipe()
+        with self._lock:
+            self._wake = wake
+        try:
+            yield gone
+        finally:
+            with self._lock:
+                self._wake = -1
+            os.close(gone)
+            os.close(wake)
+
+    def _asked(self, question: str, choices: Sequence[str], gone: int) -> str | None:
         from ..tools.messages.person import chosen
 
         painted = colours(sys.stderr)
@@ -44,7 +68,7 @@ class TerminalPerson:
         while True:
             sys.stderr.write(paint(f"  {hint}: ", "dim", on=painted))
             sys.stderr.flush()
-            line = _read_line()
+            line = _read_line(gone)
             if line is None:
                 sys.stderr.write("\n")
                 return None
@@ -52,11 +76,13 @@ class TerminalPerson:
                 return chosen(line, choices)
 
 
-def _read_line() -> str | None:
+def _read_line(gone: int) -> str | None:
     # Not `input()`: a call that is cancelled leaves its thread here, and one that waits inside of Python's buffered
     # reader holds a lock that the interpreter needs to end.
     line = b""
     while not line.endswith(b"\n"):
+        if gone in select.select([0, gone], [], [])[0]:
+            return None
         piece = os.read(0, 4096)
         if not piece:
             break

@@ -21,7 +21,7 @@ from .sections import (
     ToolsetConfig,
 )
 from .services import McpServerConfig, ModelConfig
-from .store import ConfigFile, load_config
+from .store import ConfigFile, load_config, located
 
 __all__ = [
     "ApprovalRuleConfig",
@@ -45,6 +45,7 @@ __all__ = [
     "config_path",
     "json_schema",
     "load_config",
+    "located",
     "parse_value",
     "state_dir",
 ]

@@ -24,13 +24,14 @@ from .sections import (
     PluginConfig,
     ProcessesConfig,
     ResultsConfig,
+    RolloutsConfig,
     ScheduleConfig,
     SkillsConfig,
     TerminalConfig,
     ToolsConfig,
     ToolsetConfig,
 )
-from .services import GatewayConfig, McpServerConfig, ModelConfig, TelemetryConfig
+from .services import GatewayConfig, HomeConfig, McpServerConfig, ModelConfig, TelemetryConfig
 from .web import BrowserConfig, WebConfig
 
 if TYPE_CHECKING:
@@ -57,9 +58,11 @@ class Config:
     media: MediaConfig = field(default_factory=MediaConfig)
     skills: SkillsConfig = field(default_factory=SkillsConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    rollouts: RolloutsConfig = field(default_factory=RolloutsConfig)
     web: WebConfig = field(default_factory=WebConfig)
     browser: BrowserConfig = field(default_factory=BrowserConfig)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
+    homeassistant: HomeConfig = field(default_factory=HomeConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")
     hooks: Mapping[str, tuple[HookCommandConfig, ...]] = named(

@@ -274,3 +274,22 @@ class ScheduleConfig:
     keep_runs: int = option(20, "Runs of each job that are remembered.", minimum=1, maximum=LARGEST_COUNT)
     max_jobs: int = option(200, "Jobs that there may be.", minimum=1, maximum=LARGEST_COUNT)
     jobs_may_schedule: bool = option(False, "Give the runs of jobs the tool cronjob, so that jobs can make jobs.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutsConfig:
+    """Where agents are tried on tasks (`rl_*`), and what bounds that."""
+
+    folder: str = option(
+        "", "Where your environments are, a Python file each; rl_environments beside config.yaml if empty."
+    )
+    backend: str = option(
+        "local",
+        "Where rollouts run that say nothing else. local: each in a folder of its own that is thrown away, in a sandbox; "
+        "docker, modal, ...: each in a container of its own.",
+    )
+    max_parallel: int = option(8, "Rollouts of one run that may go on at once.", minimum=1, maximum=LARGEST_COUNT)
+    max_rollouts: int = option(1000, "Rollouts that one run may have.", minimum=1, maximum=LARGEST_COUNT)
+    reward_timeout: float = option(
+        60.0, "Seconds that a reward function may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+    )

@@ -69,6 +69,9 @@ class ModelConfig:
     key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
     context_tokens: int = option(128_000, "How many tokens fit into one request.", minimum=1_000, maximum=LARGEST_SIZE)
     fallbacks: tuple[str, ...] = option((), "Models to ask when the first does not answer, at the same provider.")
+    helper: str = option(
+        "", "Model that summarises long conversations, at the same provider; if empty the one that is asked."
+    )
     max_model_calls: int = option(
         90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=LARGEST_COUNT
     )
@@ -80,6 +83,17 @@ class ModelConfig:
     )
     output_price: float = option(
         0.0, "US dollars for a million tokens that are answered.", minimum=0, maximum=LARGEST_COUNT
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeConfig:
+    """The Home Assistant behind the tools `ha_*`."""
+
+    url: str = option("", "Its address. HASS_URL is asked next, then http://homeassistant.local:8123.")
+    key_variable: str = option("HASS_TOKEN", "Environment variable with a long-lived access token.")
+    timeout: float = option(
+        30.0, "Seconds that one request to it may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
     )
 
 

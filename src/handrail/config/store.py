@@ -40,6 +40,18 @@ def load_config(path: str | os.PathLike[str] | None = None, *, environ: Mapping[
     return build(settings)
 
 
+def located(error: ConfigError, path: str | os.PathLike[str] | None = None) -> ConfigError:
+    """The same error, with the file and the line on which its key stands, where that can be told."""
+    path = config_path() if path is None else Path(path)
+    if error.path or not error.key or (text := read_text(path)) is None:
+        return error
+    from .document import dotted, parse
+
+    lines = {dotted(steps): line for steps, line in parse(text, path=str(path)).lines.items()}
+    message = str(error).removeprefix(f"{error.key}: ")
+    return ConfigError(message, path=str(path), line=lines.get(error.key), key=error.key)
+
+
 class ConfigFile:
     """One configuration file, read and changed key by key. A change keeps the file's comments, order and quotes."""
 

@@ -31,14 +31,15 @@ class Asking:
 
     def __init__(self) -> None:
         self.sampler: Sampler | None = None
-        self._under_way: dict[str, list[ToolContext]] = {}
+        # By identity: to look for one among hundreds by comparing them would take longer than the call.
+        self._under_way: dict[str, dict[int, ToolContext]] = {}
 
     def begin(self, server: str, context: ToolContext) -> None:
-        self._under_way.setdefault(server, []).append(context)
+        self._under_way.setdefault(server, {})[id(context)] = context
         _calling.set(context)
 
     def end(self, server: str, context: ToolContext) -> None:
-        self._under_way[server].remove(context)
+        del self._under_way[server][id(context)]
 
     def callbacks(self, server: str, settings: McpServerConfig) -> JsonDict:
         """What the SDK's client is given; what is not given, the server is told that we cannot do."""
@@ -54,7 +55,7 @@ class Asking:
     async def _elicit(self, server: str, params: Any) -> Any:
         from mcp_types import ElicitResult
 
-        context = _calling.get() or next(reversed(self._under_way.get(server, [])), None)
+        context = _calling.get() or next(reversed(self._under_way.get(server, {}).values()), None)
         schema = getattr(params, "requested_schema", None)
         if context is None or schema is None:  # nobody called, or it wants a page to be opened
             return ElicitResult(action="decline")

@@ -50,6 +50,9 @@ class Status(NamedTuple):
     error: str
     protocol: str
     tools: int
+    pid: int | None = None  # of a program that we started
+    in_flight: int = 0
+    faults: int = 0  # in a row
 
 
 class Connection:
@@ -88,12 +91,13 @@ class Connection:
         self._last_used = time.monotonic()
 
     @property
-    def connect_seconds(self) -> float:
+    def _connect_seconds(self) -> float:
         """How long connecting may take. A person who logs in needs longer than a server."""
         return self.server.settings.connect_timeout + (LOGIN_SECONDS if self._browse else 0)
 
     def status(self) -> Status:
-        return Status(self.state, self.error, self.protocol, len(self.offer.tools))
+        pid = self._process.child.pid if self._process is not None else None
+        return Status(self.state, self.error, self.protocol, len(self.offer.tools), pid, self._in_flight, self._faults)
 
     async def run(self) -> None:
         """Keep the server connected until `close`."""
@@ -121,7 +125,7 @@ class Connection:
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(self.connect_seconds) as self._connecting:
+                async with asyncio.timeout(self._connect_seconds) as self._connecting:
                     client = await stack.enter_async_context(self._opened())
                     self.offer = await list_offer(client, self.server.settings)
                     await self._publish(self.server, self.offer)
@@ -260,6 +264,8 @@ class Connection:
 
     async def _ready(self) -> Client:
         while True:
+            if self._client is not None and self._process is not None and self._process.has_died():
+                self._lost.set()  # a moment before its output closes
             if self._client is not None and not self._lost.is_set():
                 return self._client
             if self.state is State.CLOSED:

@@ -14,6 +14,7 @@ from ..workers import pool
 from .asking import Asking
 from .config import Server
 from .connection import Connection, State, Status
+from .hops import Hop, Mailbox
 from .listing import Offer
 from .oauth import Browse
 from .watchdog import Watchdog
@@ -41,6 +42,7 @@ class McpConnections:
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._loop = asyncio.new_event_loop()
+        self._mailbox = Mailbox(self._loop)
         self._thread = threading.Thread(target=self._run, name="handrail-mcp", daemon=True)
         self._thread.start()
 
@@ -87,17 +89,14 @@ class McpConnections:
 
     def use(self, name: str, work: Callable[[Client], Awaitable[T]], context: ToolContext) -> T | Awaitable[T]:
         """Do something with a server: from sync code the result, inside a running loop an awaitable of it."""
-        future = self._submit(self._use(name, work, context))
-        forget = context.cancel.on_cancel(future.cancel)
+        hop = Hop(self._use(name, work, context), self._mailbox)
         if asyncio._get_running_loop() is not None:
-            return _awaited(future, forget, context)
+            return _awaited(hop, context)
+        forget = context.cancel.on_cancel(hop.cancel)
         try:
-            return future.result()
-        except concurrent.futures.CancelledError:
+            return hop.wait()
+        except asyncio.CancelledError:
             raise context.cancel.error() from None
-        except BaseException:
-            future.cancel()  # Ctrl-C: the server is told too
-            raise
         finally:
             forget()
 
@@ -147,9 +146,10 @@ class McpConnections:
             self._loop.close()
 
 
-async def _awaited(future: concurrent.futures.Future[T], forget: Callable[[], object], context: ToolContext) -> T:
+async def _awaited(hop: Hop[T], context: ToolContext) -> T:
+    forget = context.cancel.on_cancel(hop.cancel)
     try:
-        return await asyncio.wrap_future(future)
+        return await hop.awaited()
     except asyncio.CancelledError:
         if context.cancel.cancelled:
             raise context.cancel.error() from None

@@ -85,7 +85,7 @@ async def authorized(server: Server, settings: McpServerConfig, logins: Logins) 
         if known and callback.port != known.get("port"):  # who we are to the server holds for one address of ours
             known = {}
             await asyncio.to_thread(login.forget)
-        await asyncio.to_thread(login.update, port=callback.port)
+        known["port"] = callback.port
         yield _provider(settings, login, known, callback.port, callback)
 
 
@@ -192,7 +192,7 @@ class _Storage:
 
     async def set_client_info(self, client: Any) -> None:
         self._known["client"] = client.model_dump(mode="json", exclude_none=True)
-        await asyncio.to_thread(self._login.update, client=self._known["client"])
+        await asyncio.to_thread(lambda: self._login.update(client=self._known["client"], port=self._known["port"]))
 
 
 def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: int, person: _Nobody | _Callback) -> Any:

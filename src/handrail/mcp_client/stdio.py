@@ -12,6 +12,7 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ToolUnavailable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _PIECE_BYTES = 256 * 1024
 _HEAD_BYTES = 200
+_MOST_AT_ONCE = 64
 _ANSWERED = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
 _STDERR_BYTES = 8 * 1024
 _EXIT_SECONDS = 1.0
@@ -40,6 +42,15 @@ class Process:
         self.why = ""
         self.stopping = False  # by us
         self.is_lost = False
+
+    def has_died(self) -> bool:
+        """Asked of the system: asyncio hears of it later, and what is sent meanwhile is lost."""
+        if self.child.returncode is not None:
+            return True
+        try:
+            return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # somebody has heard of it meanwhile
+            return True
 
     def tail(self) -> str:
         """The last lines of its standard error, which often say what is wrong."""
@@ -123,6 +134,8 @@ async def _start(settings: McpServerConfig) -> Process:
 
 async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable[[], None]) -> None:
     """Every line is a message. One that is too long ends the talk: nobody could say which call it answers."""
+    from anyio import WouldBlock
+
     stdout = process.child.stdout
     assert stdout is not None
     pieces: list[bytes] = []
@@ -132,8 +145,13 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
             *lines, rest = data.split(b"\n")
             for line in lines:
                 whole, pieces, size = b"".join([*pieces, line]), [], 0
-                if whole.strip():
-                    await incoming.send(_parsed(whole))
+                if not whole.strip():
+                    continue
+                message = _parsed(whole)
+                try:
+                    incoming.send_nowait(message)
+                except WouldBlock:
+                    await incoming.send(message)
             size += len(rest)
             if rest:
                 pieces.append(rest)
@@ -148,15 +166,23 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
         ended()
 
 
-def _parsed(line: bytes) -> Any:
+@cache
+def _reader() -> Callable[[bytes], Any]:
     from mcp.shared.message import SessionMessage
-    from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+    from mcp_types import jsonrpc_message_adapter
 
+    return lambda line: SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+
+
+def _parsed(line: bytes) -> Any:
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        return _reader()(line)
     except ValueError as error:
         if (cut := without_depths(line)) is not None:
             return _parsed(cut)
+        from mcp.shared.message import SessionMessage
+        from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
+
         # Servers print to standard output by mistake, and the talk goes on; but what was meant for a call ends that call.
         answered = _ANSWERED.search(line[:_HEAD_BYTES])
         if answered is None:
@@ -166,12 +192,24 @@ def _parsed(line: bytes) -> Any:
 
 
 async def _write(process: Process, outgoing: Any) -> None:
+    """What is there to be sent goes out together: a write costs more than a message."""
+    from anyio import WouldBlock
+
     stdin = process.child.stdin
     assert stdin is not None
     with contextlib.suppress(OSError):
         async for message in outgoing:
-            stdin.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            lines = [_line(message)]
+            with contextlib.suppress(WouldBlock):
+                while len(lines) < _MOST_AT_ONCE:
+                    lines.append(_line(outgoing.receive_nowait()))
+            stdin.write(b"".join(lines))
             await stdin.drain()
+
+
+def _line(message: Any) -> bytes:
+    text: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+    return text.encode() + b"\n"
 
 
 async def _keep_stderr(process: Process) -> None:

@@ -71,13 +71,14 @@ class Runner:
 
     def _call(self, job: Job, cancel: CancelToken) -> str:
         work, task = job.work, f"cron-{job.id}"
-        if work.tool not in self._here.toolsets.select(self._toolsets(job), self._never):
+        given = frozenset(self._here.toolsets.select(self._toolsets(job), self._never))
+        if work.tool not in given:
             raise ToolFailed(f"{work.tool} is not among the tools of this job: {', '.join(self._toolsets(job))}")
         if work.cwd:
             self._here.environments.override(task, {"cwd": work.cwd})
         try:
             outcome = self._here.runtime.handle(
-                work.tool, dict(work.arguments), task, session_id=task, cancel=cancel, user_task=job.name
+                work.tool, dict(work.arguments), task, job.name, task, cancel=cancel, enabled_tools=given
             )
         finally:
             self._here.environments.close(task)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.25
+_LOOK_ON_SECONDS = 5.0
 
 
 class ServedApprover:
@@ -44,11 +45,14 @@ class WaitingRequests:
     def __init__(self, store: ApprovalStore, bus: Bus) -> None:
         self._store, self._bus = store, bus
         self._known: dict[str, StoredRequest] = {}
+        self._look_until = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._look_now: asyncio.Event | None = None
 
     def look_soon(self, _: str = "") -> None:
         """From any thread: something may have changed."""
+        # What is about to be written may not be there at the first look, and our own writes change no version.
+        self._look_until = time.monotonic() + _LOOK_ON_SECONDS
         if self._loop is not None and self._look_now is not None:
             try:
                 self._loop.call_soon_threadsafe(self._look_now.set)
@@ -64,7 +68,7 @@ class WaitingRequests:
             while True:
                 try:
                     version = self._store.database.version_of_data()
-                    if version != seen or self._look_now.is_set() or self._next_end() <= time.time():
+                    if version != seen or time.monotonic() < self._look_until or self._next_end() <= time.time():
                         self._look_now.clear()
                         self.look()
                     seen = version

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # A writer holds the file for less than a millisecond; one that is stopped must not stop the others for good.
 _BUSY_SECONDS = 10.0
+_LOOK_AGAIN_SECONDS = 0.005
 
 
 class Database:
@@ -40,10 +42,11 @@ class Database:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
+                    connection.execute("COMMIT")
                 except BaseException:
-                    connection.execute("ROLLBACK")
+                    if connection.in_transaction:  # a full disk has ended it already
+                        connection.execute("ROLLBACK")
                     raise
-                connection.execute("COMMIT")
             except sqlite3.Error as error:
                 raise self._problem(error) from None
 
@@ -78,7 +81,7 @@ class Database:
         connection = sqlite3.connect(name, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode=WAL")
+            _use_wal(connection)
             connection.execute("PRAGMA synchronous=NORMAL")
             self._bring_up_to_date(connection)
         except BaseException:
@@ -108,7 +111,23 @@ class Database:
         connection.execute("COMMIT")
 
     def _problem(self, error: Exception) -> StoreError:
-        return StoreError(f"{self.path or 'the store in memory'} cannot be used: {error}; mend it, or move it away")
+        cure = "make room on its disk" if "disk is full" in str(error) else "mend it, or move it away"
+        return StoreError(f"{self.path or 'the store in memory'} cannot be used: {error}; {cure}")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Two that make a new file WAL at the same moment would wait for each other for ever, so SQLite turns one away at once."""
+    import sqlite3
+
+    end = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+        time.sleep(_LOOK_AGAIN_SECONDS)
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -31,14 +31,15 @@ SCHEMA: JsonDict = {
 
 async def browser_vision(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> Outcome:
     from .browser.door import screenshot
+    from .files.task import text_argument
     from .media.images import prepared
     from .media.looking import look
     from .web.settings import config_of
 
-    config = config_of(context)
+    config, question = config_of(context), text_argument(args, "question")
     shot = await screenshot(context, full_page=args.get("full_page", False))
     picture = await prepared(shot.png, config, what="the picture of the page")
-    return await look(picture, args["question"], config=config, context=context, url=shot.url, title=shot.title)
+    return await look(picture, question, config=config, context=context, url=shot.url, title=shot.title)
 
 
 def _check() -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import CallTimeout, ToolFailed
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_REPLY_BYTES = 1024 * 1024
-_ATTEMPTS = 3
-_LONGEST_WAIT_SECONDS = 30.0
+_SHORTEST_WAIT_SECONDS = 0.1
 
 
 class Reply(NamedTuple):
@@ -62,23 +62,22 @@ async def ask(
     """
     import httpx
 
+    end = time.monotonic() + seconds
+    asked = {"accept-encoding": "identity", **(headers or {})}  # so that what is counted is what came
     try:
         async with asyncio.timeout(seconds), httpx.AsyncClient(timeout=seconds) as client:
-            for attempt in range(_ATTEMPTS):
-                async with client.stream(method, url, headers=headers, **content) as response:
+            while True:
+                async with client.stream(method, url, headers=asked, **content) as response:
                     reply = Reply(response.status_code, await _body(response, max_bytes, what), response.headers)
-                if reply.status != 429 or attempt + 1 == _ATTEMPTS:
+                if reply.status != 429 or time.monotonic() + _wait_of(reply) >= end:
                     return reply
                 await asyncio.sleep(_wait_of(reply))
-    except TimeoutError:
-        raise CallTimeout(f"{what} did not answer within {seconds:g} s") from None
-    except httpx.TimeoutException:
+    except (TimeoutError, httpx.TimeoutException):
         raise CallTimeout(f"{what} did not answer within {seconds:g} s") from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         raise ToolFailed(f"{what}: the configured address is no http address") from None
     except httpx.HTTPError as error:
-        raise ToolFailed(f"{what} cannot be reached: {error or type(error).__name__}") from None
-    raise AssertionError("the last attempt returns")
+        raise ToolFailed(f"{what} cannot be reached: {str(error) or type(error).__name__}") from None
 
 
 async def _body(response: httpx.Response, max_bytes: int, what: str) -> bytes:
@@ -102,7 +101,7 @@ def _wait_of(reply: Reply) -> float:
     for value in (ms / 1000 if isinstance(ms, int | float) else None, told.get("retry_after"), nested,
                   reply.headers.get("retry-after")):  # fmt: skip
         try:
-            return max(0.0, min(float(value), _LONGEST_WAIT_SECONDS))  # type: ignore[arg-type]
+            return max(_SHORTEST_WAIT_SECONDS, float(value))  # type: ignore[arg-type]
         except (TypeError, ValueError):
             continue
     return 1.0

@@ -7,6 +7,7 @@ import logging
 import re
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HandrailError, RegistrationError
@@ -51,12 +52,19 @@ def discover_mcp_tools(
 class McpTools:
     """The servers' tools in a registry, kept as the servers have them.
 
-    With `browse`, which shows a page to the person, a server that wants a login gets one.
+    With `browse`, which shows a page to the person, a server that wants a login gets one. In `folder` it is kept what the
+    tools looked like when they were trusted.
     """
 
     def __init__(
-        self, servers: Sequence[Server], into: ToolRegistry = registry, *, browse: Browse | None = None
+        self,
+        servers: Sequence[Server],
+        into: ToolRegistry = registry,
+        *,
+        browse: Browse | None = None,
+        folder: Path | None = None,
     ) -> None:
+        self._folder = folder
         self.connections = McpConnections(servers, on_offer=self._take, browse=browse)
         self.doubts: dict[str, dict[str, str]] = {}
         self._registry = into
@@ -102,7 +110,7 @@ class McpTools:
 
     def _review(self, server: Server, offer: Offer) -> dict[str, str]:
         try:
-            return Pins(server.name).review(offer.tools)
+            return Pins(server.name, self._folder).review(offer.tools)
         except (HandrailError, OSError) as error:  # what cannot be compared is not trusted
             return {tool.name: str(error) for tool in offer.tools}
 

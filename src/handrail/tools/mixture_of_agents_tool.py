@@ -30,10 +30,11 @@ SCHEMA: JsonDict = {
 
 
 async def mixture_of_agents(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    from .files.task import text_argument
     from .media.mixing import mix
     from .web.settings import config_of
 
-    return await mix(args["user_prompt"], config=config_of(context), context=context)
+    return await mix(text_argument(args, "user_prompt"), config=config_of(context), context=context)
 
 
 def _check() -> object:

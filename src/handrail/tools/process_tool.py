@@ -207,7 +207,14 @@ def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
     table = _table(context)
     tracked = table.get(_session_id(args))
     environment = table.environment(tracked.record)
-    details = {"command": tracked.record.command, "session_id": tracked.id, "pty": tracked.record.has_pty}
+    foreground, hides = tracked.reader()
+    details = {
+        "command": tracked.record.command,
+        "session_id": tracked.id,
+        "pty": tracked.record.has_pty,
+        "foreground": foreground,
+        **({"echo": False} if hides else {}),
+    }
     return [
         Action(
             ActionKind.INPUT,

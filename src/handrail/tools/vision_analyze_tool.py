@@ -25,13 +25,14 @@ SCHEMA: JsonDict = {
 
 
 async def vision_analyze(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> Outcome:
+    from .files.task import text_argument
     from .media.images import picture_at
     from .media.looking import look
     from .web.settings import config_of
 
     config = config_of(context)
-    picture = await picture_at(args["image_url"], config, context)
-    question = args.get("question") or "Describe this image in detail, with all text in it."
+    question = text_argument(args, "question", "Describe this image in detail, with all text in it.")
+    picture = await picture_at(text_argument(args, "image_url"), config, context)
     return await look(picture, question, config=config, context=context)
 
 

@@ -74,6 +74,13 @@ def test_a_line_below_is_cut_at_the_edge(screen: Screen, emulator: Emulator) -> 
     assert emulator.lines == ["x" * 37 + "…", "y"]
 
 
+def test_a_line_below_is_one_line_on_a_wide_screen_too(screen: Screen, emulator: Emulator) -> None:
+    emulator.pyte.resize(10, 200)
+    for _ in range(2):
+        screen.below([Text("x" * 300), Text("y" * 150)])
+    assert emulator.lines == ["x" * 117 + "…", "y" * 117 + "…"]
+
+
 def test_more_lines_than_fit_leave_the_last_ones(screen: Screen, emulator: Emulator) -> None:
     for _ in range(3):
         screen.below([Text(f"line {number}") for number in range(30)])

@@ -8,6 +8,10 @@ import pytest
 
 from handrail.tools.approval.assessment import Verdict
 from handrail.tools.approval.detect import assess
+from handrail.tools.approval.shell.wrapper_table import TERMINALS, WRAPPERS
+from tests.fuzz.respelling.forms import all_forms
+
+from .gate_support import gate, review
 
 NEVER = """
 rm -rf /
@@ -119,6 +123,7 @@ git push --force
 docker system prune -af
 """.strip().splitlines()
 
+RESPELLED = all_forms()
 FORMS = ("sudo sh -c {}", "true; {}\n", "( {}\n)", "if true; then {}\nfi", "env -i bash -c {}", "x=$({}\n)")
 WRAPPED = [form.format(shlex.quote(command) if " -c " in form else command) for command in NEVER for form in FORMS]
 
@@ -131,6 +136,32 @@ def test_what_never_runs_is_blocked(command: str) -> None:
 @pytest.mark.parametrize("command", WRAPPED)
 def test_it_is_blocked_however_it_is_wrapped(command: str) -> None:
     assert assess(command).verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize("form", RESPELLED)
+def test_it_is_blocked_in_every_other_way_of_writing_it(form: str) -> None:
+    texts = [text for command in NEVER if (text := RESPELLED[form](command)) is not None]
+    assert [text for text in texts if assess(text).verdict is not Verdict.BLOCK] == []
+
+
+@pytest.mark.parametrize("name", sorted(set(WRAPPERS) - {"setarch", "start-stop-daemon"}))
+def test_it_is_blocked_behind_every_program_that_runs_another(name: str) -> None:
+    before = [name, *["1"] * WRAPPERS[name].operands, *(["-e"] if name in TERMINALS else [])]
+    for command in ("rm -rf /", "reboot", "kill -9 -1", "dd if=/dev/zero of=/dev/sda"):
+        assert assess(" ".join([*before, command])).verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["setarch x86_64 reboot", "start-stop-daemon -S -x /sbin/reboot", "env -S 'A=1 bash -c' 'x=/; rm -rf $x'"],
+)
+def test_it_is_blocked_behind_those_with_a_way_of_their_own(command: str) -> None:
+    assert assess(command).verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize("command", NEVER)
+def test_yolo_does_not_let_it_run(command: str) -> None:
+    assert "no setting allows it" in review(gate(yolo=True), command)
 
 
 @pytest.mark.parametrize("command", ONLY_ASKED)

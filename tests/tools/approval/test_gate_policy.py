@@ -206,7 +206,9 @@ class TestOwnRules:
 
     def test_one_that_cannot_be_used_lets_nothing_pass(self, home: Path) -> None:
         (home / "config.yaml").write_text(self.RULES.replace("spare: [make build]", "spare: [make deploy]"))
-        assert "should be spared" in review(gate(path=home / "config.yaml"), HARMLESS)
+        said = review(gate(path=home / "config.yaml"), HARMLESS)
+        assert "config.yaml:2: approval_rules.deploy.production: " in said
+        assert "should be spared" in said
 
 
 class TestBrokenConfiguration:

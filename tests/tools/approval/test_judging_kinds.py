@@ -72,9 +72,14 @@ class TestTypedIntoSomethingElse:
 
     def test_a_password_is_neither_judged_nor_kept(self, tmp_path: Path) -> None:
         here = gate(tmp_path)
-        assert review(here, typed("rm -rf ~/pictures\n", echo=False)) == "allowed"
+        assert review(here, typed("rm -rf ~/pictures\n", echo=False, foreground="sudo")) == "allowed"
         here.close()
         assert "pictures" not in (tmp_path / "actions.jsonl").read_text()
+
+    @pytest.mark.parametrize("foreground", ["bash", "sh", "python3.11", ""])
+    def test_a_shell_without_an_echo_is_still_a_shell(self, foreground: str) -> None:
+        said = review(gate(), typed("rm -rf ~/pictures\n", echo=False, foreground=foreground))
+        assert said.startswith("Not run:")
 
 
 class TestCode:

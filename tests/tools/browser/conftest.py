@@ -23,7 +23,7 @@ from .. import pages
 
 Call = Callable[..., dict[str, Any]]
 
-CONFIG = Config(web=WebConfig(allow_private=("127.0.0.1",)), browser=BrowserConfig(timeout=10))
+CONFIG = Config(web=WebConfig(allow_private=("127.0.0.1",)), browser=BrowserConfig(timeout=20))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -37,9 +37,9 @@ def site() -> Iterator[pages.Site]:
         yield made
 
 
-@pytest.fixture(scope="session")
-def shared_runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
-    """A runtime whose browser serves all tests of this process: starting one takes seconds."""
+@pytest.fixture(scope="package")
+def shared_runtime() -> Iterator[Runtime]:
+    """A runtime whose browser serves all tests here: starting one takes seconds. Others count what is left running."""
     builtin_tools()
     with TaskEnvironments(CONFIG) as environments:
         yield Runtime(registry, config=CONFIG, environments=environments)

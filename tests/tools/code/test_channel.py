@@ -29,7 +29,7 @@ def test_only_who_knows_the_token_is_let_in(work: Path) -> None:
     with LocalEnvironment(str(work)) as env, Doorstep(with_socket=True) as doorstep:
         process = env.background("cat > /dev/null; sleep 1000")
         assert Path(doorstep.path).parent.stat().st_mode & 0o777 == 0o700
-        stranger = _come(doorstep.path, b"0" * len(doorstep.token) + FRAME.pack(b"C", 1, 0))
+        stranger = _come(doorstep.path, b"0" * len(doorstep.token))
         friend = _come(doorstep.path, doorstep.token.encode() + FRAME.pack(b"O", 0, 2) + b"hi")
         channel = doorstep.open(process, b"", cancel=CancelToken())
         assert stranger.recv(10) == b""

@@ -58,14 +58,15 @@ def test_a_full_disk_holds_up_no_background_process(on_small_disk: LiveEnvironme
 
 
 def test_a_log_goes_on_when_there_is_room_again(on_small_disk: LiveEnvironment, small_disk: Path, work: Path) -> None:
-    os.mkfifo(work / "gate")
-    process = on_small_disk.background("read x <gate; echo lost; read x <gate; echo found; sleep 1000")
+    os.mkfifo(work / "first")
+    os.mkfifo(work / "second")
+    process = on_small_disk.background("read x <first; echo lost; read x <second; echo found; sleep 1000")
     filler = small_disk / "filler"
     _fill(filler)
-    (work / "gate").write_bytes(b"\n")
+    (work / "first").write_bytes(b"\n")
     assert process.read(timeout=0.2).data == b""
     filler.unlink()
-    (work / "gate").write_bytes(b"\n")
+    (work / "second").write_bytes(b"\n")
     assert process.read(timeout=PATIENCE_SECONDS).data.endswith(b"found\n")
     process.kill(grace=0.1)
 

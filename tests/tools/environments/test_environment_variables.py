@@ -16,6 +16,7 @@ _SECRET = {
     "OPENAI_API_KEY": "x1",
     "ANTHROPIC_APIKEY": "x2",
     "GITHUB_TOKEN": "x3",
+    "SLACK_WEBHOOK_URL": "https://hooks.example.org/x",
     "AWS_SECRET_ACCESS_KEY": "x4",
     "AWS_ACCESS_KEY_ID": "x5",
     "DB_PASSWORD": "x6",

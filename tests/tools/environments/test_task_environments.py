@@ -396,3 +396,31 @@ class TestFiles:
             for outside in ("/etc/passwd", "../x"):
                 with pytest.raises(Denied, match="outside of the allowed folders"):
                     files.stat(outside)
+
+
+# What tools keep beside it
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def close_task(self, task_id: str) -> None:
+        self.told.append(task_id)
+
+    def close(self) -> None:
+        self.told.append("everything")
+
+
+def test_what_a_tool_keeps_is_made_once_and_closed_with_its_task(environments: TaskEnvironments) -> None:
+    kept = environments.companion(Kept, Kept)
+    assert environments.companion(Kept, Kept) is kept
+    environments.override("one", {"backend": "elsewhere"})
+    environments.of("one")
+    environments.override("one", {"backend": "elsewhere", "cwd": "/tmp"})  # another shell, but still the same task
+    assert kept.told == []
+    environments.close("one")
+    environments.close(None)
+    environments.close_all()
+    assert kept.told == ["one", "default", "everything"]
+    assert environments.companion(Kept, Kept) is not kept

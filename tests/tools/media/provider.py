@@ -35,7 +35,7 @@ class Provider:
         self.images: list[Image.Image] = []
         self.held: threading.Event | None = None
         self.stored: bytes = png(32, 32)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = _QuietServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
@@ -84,6 +84,11 @@ class Provider:
                         return f"Invalid image: {head}"
                     self.images.append(image)
         return None
+
+
+class _QuietServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
 
 
 def _images(body: dict[str, Any]) -> str | None:

@@ -35,6 +35,20 @@ def test_the_image_is_saved_and_described(painter: Provider, workdir: Path) -> N
     ]
 
 
+def test_the_file_is_what_its_name_says_and_whole(painter: Provider, workdir: Path) -> None:
+    painter.says["painter"] = (200, {"data": [{"b64_json": base64.b64encode(png(2048, 64)).decode()}]})
+    answer = json.loads(call("image_generate", prompt="a cat", output_path="cat.jpg"))
+    with Image.open(workdir / "cat.jpg") as saved:
+        assert (saved.format, saved.size) == ("JPEG", (2048, 64))
+    assert (answer["width"], answer["bytes"]) == (2048, (workdir / "cat.jpg").stat().st_size)
+
+
+def test_a_name_that_means_no_image_is_said(painter: Provider, workdir: Path) -> None:
+    error = error_in(call("image_generate", prompt="a cat", output_path="cat.psd"))
+    assert (error["error_type"], error["argument"]) == ("invalid_arguments", "output_path")
+    assert painter.requests == [], "nothing is paid for that cannot be kept"
+
+
 def test_without_a_path_it_gets_a_name_of_its_own(painter: Provider, workdir: Path) -> None:
     paths = {json.loads(call("image_generate", prompt=prompt))["path"] for prompt in ("a cat", "a dog")}
     assert len(paths) == 2

@@ -87,6 +87,12 @@ def test_a_model_without_a_provider_is_where_the_agents_own_is(
     assert {request["model"] for request in provider.requests} == {"llama3:8b", "b"}
 
 
+def test_half_a_character_is_not_sent(three: Provider) -> None:
+    error = error_in(call("mixture_of_agents", user_prompt="what is \ud83d?"))
+    assert error["error_type"] == "invalid_arguments"
+    assert three.requests == []
+
+
 def test_with_fewer_than_two_models_it_says_what_it_needs(home: Path) -> None:
     registry.availability.forget()
     error = error_in(call("mixture_of_agents", user_prompt=QUESTION))

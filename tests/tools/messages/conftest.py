@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from email import message_from_bytes
@@ -84,6 +86,41 @@ def mail() -> Iterator[Mail]:
     controller.stop()
 
 
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for this machine, and its key in the same file."""
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", path, "-out", path],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    return path
+
+
+@pytest.fixture(params=["starttls", "tls"])
+def secure_mail(request: pytest.FixtureRequest, certificate: Path) -> Iterator[tuple[str, Mail]]:
+    """A mail server that encrypts, and how."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    box = Mailbox()
+    how: dict[str, Any] = {"authenticator": _allows}
+    if request.param == "starttls":
+        how |= {"tls_context": context, "require_starttls": True}
+    else:
+        how |= {"ssl_context": context, "auth_require_tls": False}
+    controller = Controller(box, "127.0.0.1", free_port(), **how)
+    controller.start()
+    yield request.param, Mail(controller, box)
+    controller.stop()
+
+
+class _QuietServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+
+
 class Posted:
     """Takes requests, and answers with what `answers` says for their path, or with an empty object."""
 
@@ -116,7 +153,7 @@ class Posted:
                 except OSError:
                     self.close_connection = True  # the client has gone away
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _QuietServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 

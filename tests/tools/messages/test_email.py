@@ -87,6 +87,27 @@ def test_encryption_that_the_server_does_not_have_is_not_left_out(boss: Configur
     assert mail.letters == []
 
 
+def test_an_encrypted_letter_arrives(
+    target: Configure, secure_mail: tuple[str, Mail], certificate: Path, send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    security, mail = secure_mail
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("SMTP_PASSWORD", "sesame")
+    settings = {"host": mail.host, "port": mail.port, "security": security, "username": "bot"}
+    target("boss", kind="email", sender="bot@example.org", to=["boss@example.org"], **settings)
+    assert send("boss", "psst")["sent"] is True
+    assert mail.letters[0].get_content().strip() == "psst"
+
+
+def test_a_server_whom_nobody_vouches_for_gets_nothing(
+    target: Configure, secure_mail: tuple[str, Mail], send: Send
+) -> None:
+    security, mail = secure_mail
+    target("boss", kind="email", sender="b@c", to=["b@c"], host=mail.host, port=mail.port, security=security)
+    assert "certificate" in send("boss")["error"].lower()
+    assert mail.letters == []
+
+
 def test_addresses_that_are_refused_are_named(boss: Configure, mail: Mail, send: Send) -> None:
     boss(to=["boss@example.org", "nobody@example.org"])
     assert "nobody@example.org: 550 no such person" in send("boss")["refused"]

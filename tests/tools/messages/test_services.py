@@ -59,6 +59,11 @@ class TestWebhook:
         assert send("hook")["sent"] is True
         assert len(posted.requests) == 3
 
+    def test_a_wait_that_is_too_long_is_said(self, hook: None, posted: Posted, send: Send) -> None:
+        posted.answers = [(429, {"retry_after": 3600, "message": "slow down"})]
+        with takes_less_than(10):
+            assert "answers 429: slow down" in send("hook")["error"]
+
     def test_an_endless_answer_is_cut(self, hook: None, posted: Posted, send: Send) -> None:
         posted.answers = [(200, b"x" * 2_000_000)]
         assert "more than" in send("hook")["error"]

@@ -13,11 +13,14 @@ from handrail.protocols import ActionKind
 from handrail.runtime.concurrency import Batches
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
+from handrail.tools import process_tool
+from handrail.tools.approval.typed import read_typed
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.processes.table import ProcessTable, Wanted
 from handrail.tools.registry import registry as builtin
-from handrail.types import CancelToken
+from handrail.types import CancelToken, ToolContext
 
+from ...fuzz.needs import needs
 from ...support import call, error_in, takes_less_than, wait_until
 from .conftest import Process, Start
 
@@ -248,3 +251,22 @@ def test_in_one_message_it_keeps_its_place_among_commands(here: Runtime, table: 
     told = [json.loads(message["content"]) for message in messages]
     assert [row["session_id"] for row in told[1]["processes"]] == [told[0]["session_id"]]
     assert [row["session_id"] for row in told[3]["processes"]] == [told[0]["session_id"], told[2]["session_id"]]
+
+
+def test_a_program_that_asks_for_a_password_is_told_from_a_shell(start: Start) -> None:
+    needs("openssl", "apt-get install openssl")
+    password, shell = start("openssl passwd -6", size=(24, 80)), start("bash --norc", size=(24, 80))
+    wait_until(password.waits_for_input)
+    wait_until(shell.waits_for_input)
+    assert password.reader() == ("openssl", True)
+    assert shell.reader() == ("bash", False)
+
+
+def test_a_password_is_an_action_without_an_echo(start: Start, table: ProcessTable) -> None:
+    needs("openssl", "apt-get install openssl")
+    one = start("openssl passwd -6", size=(24, 80))
+    wait_until(one.waits_for_input)
+    context = ToolContext(tool="process", processes=table)
+    (action,) = process_tool._actions({"action": "submit", "session_id": one.id, "data": "rm -rf ~"}, context)
+    assert action.details["echo"] is False
+    assert read_typed(action) is None

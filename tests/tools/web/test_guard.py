@@ -85,6 +85,7 @@ def test_loopback_is_refused_however_it_is_spelled(url: str) -> None:
         "ftp://example.org/",
         "file:///etc/passwd",
         "gopher://example.org/",
+        "ws://example.org/",
         "javascript:alert(1)",
         "data:text/html,x",
         "view-source:https://example.org",

@@ -20,6 +20,7 @@ from handrail.types import Unavailable
 from ...services.searx import Searx
 from ...support import error_in
 from ..pages import Handler, Site
+from .engines_double import engines
 
 KEYS = ("TAVILY_API_KEY", "BRAVE_API_KEY", "EXA_API_KEY")
 
@@ -122,6 +123,17 @@ def test_a_service_with_a_key_is_asked_as_it_wants(
     assert [(hit["title"], hit["url"], hit["snippet"]) for hit in answer["results"]] == [
         ("T", "https://t.example/", "words")
     ] * 2
+
+
+def test_public_engines_are_asked_with_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with engines(tmp_path) as double:
+        monkeypatch.setenv("DDGS_PROXY", double.proxy)
+        monkeypatch.setenv("PRIMP_CA_BUNDLE", str(double.certificate))
+        answer = search("stairs", limit=5)
+    assert answer["backend"] == "ddgs"
+    hits = {hit["url"]: hit for hit in answer["results"]}
+    assert hits["https://en.wikipedia.org/wiki/Stairs"]["snippet"] == "Stairs bridge a distance."
+    assert hits["https://rails.example/stairs"]["title"] == "Stairs and rails"
 
 
 def test_public_engines_that_cannot_be_reached_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

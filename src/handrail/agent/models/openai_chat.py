@@ -11,6 +11,7 @@ from ...config.keys import without_key
 from ...errors import ModelError
 from ..events import Usage
 from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
+from .images import images_apart
 from .wire import http_options
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class OpenAIChat:
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
         # As they are: the client would look at every field of every message by its type, which takes longer the longer the
         # conversation is, and holds up everyone else meanwhile.
-        body: dict[str, Any] = {"messages": list(messages), **self._options}
+        body: dict[str, Any] = {"messages": images_apart(messages), **self._options}
         if tools:
             body["tools"] = list(tools)
         usage, reason = Usage(), ""

@@ -64,6 +64,12 @@ def build(config: ModelConfig, *, name: str | None = None) -> list[StreamingMode
     return [reach(choice._replace(name=each), config) for each in names]
 
 
+def build_helper(config: ModelConfig, *, name: str | None = None) -> OpenAIChat | AnthropicMessages | None:
+    """The model for small work. None when the one that is asked does it."""
+    choice = find(config, name=name) if config.helper else None
+    return connect(choice._replace(name=config.helper), config) if choice is not None else None
+
+
 def connect(choice: Choice, config: ModelConfig) -> OpenAIChat | AnthropicMessages:
     """The model behind a choice. Nothing is asked yet; raises ModelError when a key is missing."""
     if choice.provider not in PROVIDERS:

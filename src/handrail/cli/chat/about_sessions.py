@@ -47,6 +47,9 @@ def save(chat: Chat, rest: str) -> None:
 
 def resume(chat: Chat, rest: str) -> None:
     if rest:
+        if chat.store.get(rest).id == chat.agent.session_id:
+            chat.say("That is this one.")
+            return
         chat.open(rest)
         greet(chat)
         return

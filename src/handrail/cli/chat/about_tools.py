@@ -19,9 +19,10 @@ _LOG_BYTES = 8_000
 
 
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
+    enabled, disabled = chat.agent.loop.calling.toolsets
     registry = chat.here.runtime.registry
     table = _table("TOOL", "WHAT IT DOES")
-    for tool in chat.agent.loop.calling.tools():
+    for tool in chat.here.definitions.list(enabled, list(disabled), quiet=True, format="openai"):
         function = tool["function"]
         about = str(function["description"]).partition(". ")[0].partition("\n")[0]
         table.add_row(f"{registry.get_emoji(function['name'])} {function['name']}", visible(about))
@@ -61,6 +62,7 @@ def model(chat: Chat, rest: str) -> None:
         from ...agent.models.resolve import build
 
         agent.use(build(chat.here.config.model, name=rest))
+        chat.options["model"] = rest  # for the sessions after this one, too
     names = [each.name for each in agent.models]
     others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""
     chat.say(f"{names[0]}, {agent.models[0].context_tokens:,} tokens of context{others}")

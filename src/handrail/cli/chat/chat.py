@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...agent.opening import open_agent
 from ...errors import HandrailError
 from ..output import visible
+from ..person import TerminalPerson
 from . import turn
 from .own_command import run_own
+from .plain_input import PlainInput
 from .turn import Leave
 from .view import View
 
@@ -31,9 +33,9 @@ class Chat:
 
     def __init__(self, here: Handrail, screen: Screen, store: SessionStore, **options: Any) -> None:
         self.here, self.screen, self.store = here, screen, store
-        self._options = options
+        self.options = options
         self.view = View(screen, here.runtime.registry)
-        self.agent: Agent
+        self.agent: Agent  # since `open`
         self.yolo = False
         self.notes: list[str] = []  # for the agent, with the next message
         self.draft = ""  # what stands at the next prompt already
@@ -42,17 +44,21 @@ class Chat:
 
     def open(self, resume: str | None = None) -> None:
         """Go on with a session, or begin one. The one before is closed; it is gone if nothing was said in it."""
-        agent = open_agent(self.here, store=self.store, resume=resume, **self._options)
+        agent = open_agent(self.here, store=self.store, resume=resume, **self.options)
         self.close()
         self.agent = agent
 
     def close(self) -> None:
-        agent: Agent | None = getattr(self, "agent", None)
-        if agent is None:
+        if not hasattr(self, "agent"):
             return
-        agent.close()
-        if not len(agent.loop.conversation):
-            self.store.delete(agent.session_id)
+        self.agent.close()
+        if not self.was_used:
+            self.store.delete(self.agent.session_id)
+
+    @property
+    def was_used(self) -> bool:
+        """Whether there is a session that somebody said something in."""
+        return hasattr(self, "agent") and len(self.agent.loop.conversation) > 0
 
     def talk(self, first: str = "") -> None:
         """Until the person leaves: raises Leave."""
@@ -91,6 +97,8 @@ class Chat:
     def _stop(self) -> None:
         self.view.stopping()
         self.agent.interrupt()
+        if isinstance(self.here.runtime.person, TerminalPerson):
+            self.here.runtime.person.interrupt()
 
     def wait_for(self, work: Callable[[], T], *, stop: Callable[[], object]) -> T:
         """Something that takes a while, with the screen alive. Ctrl-C stops it, and a second one leaves."""
@@ -132,7 +140,9 @@ class Chat:
         return self._input.read("yolo › " if self.yolo else "› ", text=draft)
 
     @cached_property
-    def _input(self) -> Input:
+    def _input(self) -> Input | PlainInput:
+        if not self.screen.moves:
+            return PlainInput(self.screen)
         from ...config.paths import state_dir
         from .input import Input
         from .slash import COMMANDS

@@ -104,8 +104,10 @@ class Screen:
     @cached_property
     def _console(self) -> Console:
         from rich.console import Console
+        from rich.theme import Theme
 
         return Console(
+            theme=Theme({"markdown.code": "bold cyan"}),  # rich's own puts black behind it, on white screens too
             force_terminal=self.coloured,
             color_system="auto" if self.coloured else None,
             highlight=False,
@@ -124,10 +126,9 @@ class Screen:
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
 
     def _with_below(self, lines: Sequence[Text]) -> str:
-        columns, rows = self.size
-        shown = list(lines)[-(rows - 2) :]
+        shown = list(lines)[-(self.size[1] - 2) :]
         for line in shown:
-            line.truncate(columns - 2, overflow="ellipsis")
+            line.truncate(self.width - 1, overflow="ellipsis")
         self._below = shown
         return "\n".join(self.rendered(line).rstrip("\n") for line in shown)
 

@@ -41,12 +41,13 @@ class View:
         self._count = 0
         self._answer = Answer(self._set)
         self._since = 0.0
-        self._status = ""
+        self._status, self._is_stopping = "", False
 
     def begin(self, status: str) -> None:
         """A turn begins."""
         with self._lock:
             self._since, self._status, self._count = time.monotonic(), status, 0
+            self._is_stopping = False
             self._calls.clear()
 
     def listen(self, event: Event) -> None:
@@ -55,7 +56,7 @@ class View:
 
     def stopping(self) -> None:
         with self._lock:
-            self._status = "stopping; Ctrl-C again leaves"
+            self._status, self._is_stopping = "stopping; Ctrl-C again leaves", True
 
     def draw(self) -> None:
         """The lines below, as things stand."""
@@ -67,7 +68,7 @@ class View:
             tail = self._answer.tail(min(columns - 2, self.screen.width), max(3, rows - _ROWS_FOR_THE_REST))
             lines = [Text(line) for line in tail]
             lines += [line for call in self._calls.values() for line in call.running(now)]
-            if not self._calls:
+            if self._is_stopping or not self._calls:
                 lines.append(
                     Text.assemble((f"{spin(now)} ", "cyan"), (f"{self._status} · {seconds(now - self._since)}", "dim"))
                 )

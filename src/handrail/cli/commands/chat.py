@@ -71,7 +71,7 @@ def chat(
         made.talk(message)
     except Leave as left:
         code = left.code
-        if len(made.agent.loop.conversation):
+        if made.was_used:
             made.say(f"Go on with: handrail chat --resume {made.agent.session_id}", "dim")
     finally:
         made.close()

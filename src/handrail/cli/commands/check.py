@@ -39,13 +39,19 @@ def check(
 
     Exit codes: 0 it may run, 3 a person would be asked, 4 it is blocked and nobody can allow it.
     """
-    from ...config import load_config
+    from ...config import load_config, located
+    from ...errors import ConfigError
     from ...tools.approval.detect import assess
+    from ...tools.approval.project import policy_file, tightened
     from ...tools.approval.rules.custom import configured
     from ..output import emit_json
 
     text = _from_stdin() if command == "-" else command
-    assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=configured(load_config()))
+    try:
+        rulebook = configured(tightened(load_config(), policy_file()))
+    except ConfigError as error:
+        raise located(error) from None
+    assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=rulebook)
     if as_json:
         emit_json(assessment.as_dict())
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ...testing import ScriptedModel
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def play(*, step: bool = False) -> None:
     """The whole demonstration, from an empty folder back to none. `step` waits for Enter after each scene."""
     start = time.perf_counter()
-    scenes = [scene() for scene in SCENES]
+    scenes = [scene for make in SCENES if not (scene := make()).needs or find_spec(scene.needs) is not None]
     model = ScriptedModel(reply for scene in scenes for reply in scene.replies)
     show = Show()
     messages: list[JsonDict] = [{"role": "user", "content": TASK}]

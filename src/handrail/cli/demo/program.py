@@ -16,6 +16,7 @@ SCENES: tuple[Callable[[], scenes.Scene], ...] = (
     scenes.a_shell_that_stays,
     scenes.a_server_in_the_background,
     scenes.a_program_that_asks,
+    scenes.a_tool_of_an_mcp_server,
     approval.a_question,
     approval.what_nobody_can_allow,
     scenes.an_unavailable_tool,

@@ -21,6 +21,7 @@ class Scene:
     replies: list[Reply]
     on_slow_disk: bool = False
     notice_before: int | None = None  # the reply before which the model hears from what runs in the background
+    needs: str = ""  # a package without which it cannot be played
 
 
 def a_plan() -> Scene:
@@ -147,6 +148,18 @@ def a_program_that_asks() -> Scene:
             _to_process("Ten pieces of cheese:", action="submit", data=order),
             _to_process("89.10, as it should be. I leave with Ctrl-D.", action="write", keys=["C-d"]),
         ],
+    )
+
+
+def a_tool_of_an_mcp_server() -> Scene:
+    return Scene(
+        "A tool of an MCP server",
+        "A program of its own, started by the first call. Its tools keep to the same rules: see the second.",
+        [
+            ModelReply("What does it cost to send such an order?", [call("mcp__carrier__quote", kg=3)]),
+            ModelReply("And a heavy one?", [call("mcp__carrier__quote", kg="heavy")]),
+        ],
+        needs="mcp",
     )
 
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ...async_bridge import run_async
 from ...config import Config
 from ...config.sections import TerminalConfig
+from ...config.services import McpServerConfig
+from ...mcp_client.config import Server
 from ...plugins.hooks import hookimpl
 from ...plugins.manager import HookManager
 from ...protocols import Decision
@@ -32,6 +34,7 @@ from ...tools.environments.local import LocalEnvironment
 from ...tools.environments.local_backend import LocalBackend
 from ...tools.environments.tasks import TaskEnvironments
 from ...tools.files.local import LocalFiles
+from ...tools.mcp_tool import McpTools
 from ...tools.processes.table import ProcessTable
 from ...tools.registry import ToolRegistry
 from ...tools.registry import registry as builtin
@@ -48,6 +51,13 @@ _TASK = "demo"
 # The modules are imported by name, without a scan, which would leave its notes in the user's cache.
 _TOOLS = ("read_file", "search_files", "patch", "read_result", "todo", "terminal", "process")
 _NOTICE_SECONDS = 10.0
+_CARRIER = Server(
+    "carrier",
+    McpServerConfig(
+        command=sys.executable, args=("-IS", str(Path(__file__).with_name("carrier.py"))), protocol="handshake"
+    ),
+    "the demonstration",
+)
 
 
 class SlowFiles(LocalFiles):
@@ -87,6 +97,8 @@ class Stage:
     def __init__(self, folder: Path, notes: Path) -> None:
         self.folder = folder
         self.registry = _registry(folder)
+        self._mcp = McpTools([_CARRIER], self.registry, folder=notes)
+        self.registry.late = self._mcp.find
         self.files = SlowFiles(cwd=str(folder), roots=[str(folder)])
         self.stopwatch = Stopwatch()
         hooks = HookManager()
@@ -122,6 +134,7 @@ class Stage:
         return [str(notice) for notice in self._processes.drain_notices(_TASK)]
 
     def close(self) -> None:
+        self._mcp.close()
         for process in self._processes.list():
             self._processes.forget(process.id)
         self._processes.close()

@@ -23,8 +23,9 @@ async def events(asked: Asked) -> Any:
 
 
 async def _frames(bus: Bus, after: int | None) -> AsyncIterator[bytes]:
-    yield frame("hello", {"last": bus.last_id if after is None else after}, bus.last_id if after is None else after)
-    async for found in bus.follow(after):
+    last = bus.last_id if after is None else after  # what comes while the greeting is on its way is not missed
+    yield frame("hello", {"last": last}, last)
+    async for found in bus.follow(last):
         yield b"".join(frame(each.kind, {"at": each.at, **each.data}, each.id) for each in found)
 
 

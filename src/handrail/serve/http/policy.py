@@ -40,9 +40,10 @@ async def check(asked: Asked) -> JsonDict:
 def _check(command: str, cwd: str) -> JsonDict:
     from ...tools.approval.detect import assess
     from ...tools.approval.display import pieces
+    from ...tools.approval.project import policy_file, tightened
     from ...tools.approval.rules.custom import configured
 
-    assessment = assess(command, cwd=cwd, rulebook=configured(load_config()))
+    assessment = assess(command, cwd=cwd, rulebook=configured(tightened(load_config(), policy_file())))
     spans = [each.span for each in assessment.findings if each.severity.value != "note"]
     return {**assessment.as_dict(), "pieces": [each._asdict() for each in pieces(command, spans)]}
 

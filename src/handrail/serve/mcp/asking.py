@@ -35,6 +35,11 @@ class CallUnderWay:
         self.asked: asyncio.Future[ApprovalRequest] = asyncio.get_running_loop().create_future()
         self.answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
+    @property
+    def may_park(self) -> bool:
+        """Whether the client is asked by an answer to its request, with which it comes back."""
+        return self.can_ask and self.session is None
+
     def again(self) -> None:
         """Ready for another question."""
         self.asked = asyncio.get_running_loop().create_future()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SESSION_HEADER = "mcp-session-id"
 DEFAULT_TOOLSETS = ("handrail-mcp",)
+ONLY_CLIENT = "mcp"
 
 
 class HandrailServer:
@@ -33,7 +34,10 @@ class HandrailServer:
         self._backend = backend
         self._waiting = Waiting()
         self._placed: set[str] = set()
+        self._chosen: tuple[int, frozenset[str]] = (-1, frozenset())
         self._ask_at_client()
+        if backend:  # one that does not exist is told now, not at the first command
+            here.environments.override(ONLY_CLIENT, {"backend": backend})
 
     def _ask_at_client(self) -> None:
         from ...tools.approval.approvers import ChainApprover
@@ -65,7 +69,7 @@ class HandrailServer:
         except ToolError as error:
             return answer_of(error_outcome(error))
         assert call.work is not None
-        waiters: set[asyncio.Future[Any]] = {call.work, call.asked}
+        waiters: set[asyncio.Future[Any]] = {call.work, call.asked} if call.may_park else {call.work}
         try:
             await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -77,7 +81,7 @@ class HandrailServer:
         return self._waiting.park(call, call.asked.result())
 
     async def _begun(self, context: Any, params: Any) -> CallUnderWay:
-        names = await self._names()
+        names = self._names()
         if params.name not in names:
             raise UnknownTool(f"Unknown tool: {params.name}")
         owner = _owner(context)
@@ -105,9 +109,14 @@ class HandrailServer:
         identity = (params.name, params.arguments or {}, _owner(context))
         return self._waiting.resume(params.request_state, identity, params.input_responses)
 
-    async def _names(self) -> frozenset[str]:
-        select = self._here.toolsets.select
-        return frozenset(select(self._toolsets, list(self._here.config.tools.disabled_toolsets)))
+    def _names(self) -> frozenset[str]:
+        """What may be called now. It changes only with the registry."""
+        generation = self._here.runtime.registry.generation
+        if self._chosen[0] != generation:
+            select = self._here.toolsets.select
+            chosen = frozenset(select(self._toolsets, list(self._here.config.tools.disabled_toolsets)))
+            self._chosen = (generation, chosen)
+        return self._chosen[1]
 
     async def _place(self, task_id: str) -> None:
         if self._backend and task_id not in self._placed:
@@ -119,7 +128,7 @@ def _owner(context: Any) -> str:
     """Whose environment a call gets: the session's over HTTP; over stdio there is one client."""
     request = context.request
     session = request.headers.get(SESSION_HEADER) if request is not None else None
-    return f"mcp-{session}" if session else "mcp"
+    return f"mcp-{session}" if session else ONLY_CLIENT
 
 
 def _has_back_channel(context: Any) -> bool:

@@ -46,14 +46,16 @@ class Own:
 
 
 def own_folders() -> list[Path]:
-    """Where this user's configuration, state and cache are, and what their links point to."""
+    """Where this user's configuration, state and cache are, what their links point to, and the project's policy."""
     from ...config.paths import cache_dir, config_path, state_dir
+    from .project import policy_file
 
     config = config_path()
     places = [config.parent, state_dir(), cache_dir()]
     if config.is_symlink():
         places.append(Path(os.path.realpath(config)))
-    return places
+    project = policy_file()
+    return [*places, project] if project is not None else places
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -167,5 +167,7 @@ def _acts_elsewhere(rule_id: str) -> bool:
 def _checked(key: str, read: Callable[[], T]) -> T:
     try:
         return read()
+    except ConfigError:
+        raise
     except ValueError as error:
         raise ConfigError(str(error), key=key) from None

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...config import Config, load_config
+from ...config import Config, load_config, located
 from ...errors import ConfigError
 from ...inside import is_inside
 from ...workers import pool
 from .policy import Policy, read_policy, strictest
+from .project import tightened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,8 +41,8 @@ class _Read(NamedTuple):
 class Settings:
     """Of a configuration that is given, or else of the file at `path`, which is read anew when it changes.
 
-    `yolo`: nobody is asked. `more_rules` are those that plugins bring. In an agent's own shell nothing that allows holds,
-    whatever the settings there say.
+    `project` is the file of a project, which tightens. `yolo`: nobody is asked. `more_rules` are those that plugins bring.
+    In an agent's own shell nothing that allows holds, whatever the settings there say.
     """
 
     def __init__(
@@ -49,10 +50,11 @@ class Settings:
         config: Config | None = None,
         *,
         path: Path | None = None,
+        project: Path | None = None,
         yolo: bool = False,
         more_rules: Sequence[Rule] = (),
     ) -> None:
-        self._path, self._yolo, self._unattended = path, yolo, False
+        self._path, self._project, self._yolo, self._unattended = path, project, yolo, False
         self._more_rules = tuple(more_rules)
         self._lock = threading.Lock()
         self._read = self._read_anew(self._look(), config or Config())
@@ -113,24 +115,28 @@ class Settings:
         return True
 
     def _look(self) -> tuple[int, ...]:
-        if self._path is None:
-            return ()
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            return ()
-        return (found.st_mtime_ns, found.st_size, found.st_ino)
+        return (*_stamp(self._path), *_stamp(self._project))
 
     def _read_anew(self, stamp: tuple[int, ...], config: Config) -> _Read:
         try:
             if self._path is not None:
                 config = load_config(self._path)
-            policy = read_policy(config, yolo=self._yolo, more_rules=self._more_rules)
+            policy = read_policy(tightened(config, self._project), yolo=self._yolo, more_rules=self._more_rules)
             if self._unattended:
                 policy = policy._replace(asks=None, smart=False)
         except ConfigError as error:
-            return _Read(stamp, config, error)
+            return _Read(stamp, config, located(error, self._path) if self._path is not None else error)
         return _Read(stamp, config, strictest(policy) if self.is_inside else policy)
+
+
+def _stamp(path: Path | None) -> tuple[int, ...]:
+    if path is None:
+        return ()
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (0,)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def add_to_allowlist(path: Path, keys: Sequence[str]) -> None:

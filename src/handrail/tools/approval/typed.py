@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ...protocols import Action
 from .assessment import Finding, Reach, Severity
+from .shell.languages import LANGUAGES, SHELLS
 
 # Programs that take command lines, and those that lead to one, somewhere.
 _SHELLS = frozenset(
@@ -37,9 +38,9 @@ class Reading(NamedTuple):
 
 def read_typed(action: Action) -> Reading | None:
     """What to judge before this is typed. None: nothing runs by it."""
-    if action.details.get("echo") is False:
-        return None
     is_shell = _reads_as_shell(action)
+    if action.details.get("echo") is False and _asks_for_a_password(action):
+        return None
     typed = action.text.replace("\r\n", "\n")
     if is_shell and (found := _unforeseeable(typed)) is not None:
         return Reading(typed, 0, is_shell, (found,))
@@ -59,6 +60,12 @@ def _unforeseeable(typed: str) -> Finding | None:
         why = "the line goes on in the next one: what the shell will run cannot be known"
         return Finding("input.continued", Severity.ASK, why, (0, len(typed)), (), Reach.UNKNOWN)
     return None
+
+
+def _asks_for_a_password(action: Action) -> bool:
+    """Not a shell or an interpreter, whose terminal an agent could have made silent: to them it is still a command."""
+    base = str(action.details.get("foreground") or "").rpartition("/")[2].lstrip("-")
+    return bool(base) and base.rstrip("0123456789.") not in SHELLS | LANGUAGES.keys()
 
 
 def _reads_as_shell(action: Action) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging
 import os
 import threading
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_START_SECONDS = 60.0
 _CLOSE_SECONDS = 10.0
 _STEP_SECONDS = 5.0
 _LEAST_LOOK_SECONDS = 1.0
@@ -66,7 +68,7 @@ class Browsers:
     def close_task(self, task_id: str) -> None:
         """Close the task's pages, if it has any."""
         room = self._room
-        if room is not None:
+        if room is not None and not room.is_over:
             room.close_session(task_id)
 
     def close(self) -> None:
@@ -119,7 +121,8 @@ class _Room:
             log.warning("the browser does not close the pages of the task %s", task_id)
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
+        with contextlib.suppress(RuntimeError):  # it was idle, and has ended by itself
+            self._loop.call_soon_threadsafe(self._over.set)
         self.thread.join(_CLOSE_SECONDS * 2)
 
     # All below runs in the loop
@@ -206,7 +209,7 @@ class _Room:
         chromium = self._playwright.chromium
         try:
             if config.cdp_url:
-                self._browser = await chromium.connect_over_cdp(config.cdp_url, timeout=config.timeout * 1000)
+                self._browser = await chromium.connect_over_cdp(config.cdp_url, timeout=_START_SECONDS * 1000)
                 return
             self._browser = await chromium.launch(
                 executable_path=executable(config) or None,
@@ -216,7 +219,7 @@ class _Room:
                 proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
                 env=_environment(),
-                timeout=config.timeout * 1000,
+                timeout=_START_SECONDS * 1000,
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
@@ -230,6 +233,8 @@ class _Room:
             await session.close()
 
     async def _end_idle(self, limit: float) -> None:
+        if self._starting.locked():  # somebody is about to use it
+            return
         now = time.monotonic()
         for task_id, session in list(self._sessions.items()):
             if not session.turn.locked() and now - session.used_at >= limit:

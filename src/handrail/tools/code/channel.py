@@ -31,6 +31,7 @@ Frame = tuple[bytes, int, bytes]
 
 # A packet to the process that minds a background process has 128 kB, and a byte takes up to six characters there.
 _WRITE_BYTES = 16 << 10
+_TEXT_BYTES = 48 << 10  # of printable ASCII, of which a byte takes two at most
 _WRITE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.002
 _READ_BYTES = 1 << 20
@@ -103,7 +104,7 @@ class Doorstep:
         """The channel to the script that runs in `process`. Raises ToolFailed when there is nobody."""
         log = LogWay(process)
         with contextlib.suppress(InputRefused):  # what it said before it ended says why
-            log.send(first_words)
+            log.send(first_words, piece_bytes=_TEXT_BYTES)
         said, token = b"", self.token.encode()
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
@@ -185,12 +186,12 @@ class LogWay:
             self._offset += len(piece.data)
         return piece.data
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes, *, piece_bytes: int = _WRITE_BYTES) -> None:
         end = time.monotonic() + _WRITE_SECONDS
-        for at in range(0, len(data), _WRITE_BYTES):
+        for at in range(0, len(data), piece_bytes):
             while True:
                 try:
-                    self._process.write(data[at : at + _WRITE_BYTES])
+                    self._process.write(data[at : at + piece_bytes])
                     break
                 except InputRefused:  # it has gone, or has not read yet what came before
                     if time.monotonic() > end or self._process.poll().state is not ProcessState.RUNNING:

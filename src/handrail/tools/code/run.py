@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # What is in the log of a process while nobody reads it must not be more than the log holds.
 _MOST_CALL_BYTES = MOST_FRAME_BYTES // 2
 _KILL_GRACE_SECONDS = 0.5
+# More than the model gets of it, however little is stored.
+_LEAST_OUTPUT_BYTES = 1 << 20
 
 
 def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments) -> str:
@@ -44,7 +46,7 @@ def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments) ->
             "socket": doorstep.path,
             "code": code,
             "tools": {entry.name: _parameters(entry) for entry in tools},
-            "max_output_bytes": environments.config.terminal.max_stored_bytes,
+            "max_output_bytes": max(environments.config.terminal.max_stored_bytes, _LEAST_OUTPUT_BYTES),
             "max_call_bytes": _MOST_CALL_BYTES,
         }
         process = environment.background(bundle.command(settings.python))

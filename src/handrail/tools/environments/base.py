@@ -142,6 +142,9 @@ class PtyProcess(BackgroundProcess, Protocol):
     def waits_for_input(self) -> bool:
         """Whether the program in the foreground reads the terminal and has nothing to read."""
 
+    def reader(self) -> tuple[str, bool]:
+        """The name of the program in the foreground, and whether it hides what is typed: it asks for a password."""
+
 
 class Environment(Protocol):
     """Sync, and safe to use from several threads: commands of one environment run one after the other, all else beside them.

@@ -13,7 +13,8 @@ from ...safe_text import mask_secrets
 
 # Wider than what is masked in messages: a command that needs one of these can be given it by name.
 _SECRET_NAME = (
-    r"(?i)(?:^|_)(?:api_?key|access_?key|private_?key|secret|token|auth|passw(?:or)?d|passphrase|credentials?|pat)s?(?:_|$)"
+    r"(?i)(?:^|_)(?:api_?key|access_?key|private_?key|secret|token|auth|passw(?:or)?d|passphrase|credentials?|pat|"
+    r"webhook)s?(?:_|$)"
     r"|(?:apikey|token|secret|passw(?:or)?d|_pwd|_key)s?$"
 )
 # Names that look like the above and are needed: where something is, not the thing itself.

@@ -99,6 +99,10 @@ class JobProcess:
         answer, _ = self._call("job_ask", id=self.id, what="waits")
         return bool(answer.get("waits"))
 
+    def reader(self) -> tuple[str, bool]:
+        answer, _ = self._call("job_ask", id=self.id, what="reader")
+        return str(answer.get("name", "")), bool(answer.get("hides"))
+
 
 class LeftProcess:
     """One that a command left running. Its log is what came through the command's pipe after the command's end."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import posixpath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ...errors import ToolFailed
 from ...workers import pool
+from ..files.task import text_argument
 from ..http import ask
 from ..outcome import tool_result
-from .images import prepared
+from .images import check_suffix, in_format
 from .providers import Place, place_of, post
 from .saving import save
 
@@ -26,24 +28,23 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 async def draw(args: JsonDict, path: str, *, config: Config, context: ToolContext | None) -> str:
     """The answer of the tool: where the image is, and what it is."""
-    place = place_of(config.media.image_model, config)
+    place, suffix = place_of(config.media.image_model, config), posixpath.splitext(path)[1]
+    check_suffix(suffix)
     if context is not None:
         context.progress(f"{place.model} draws")
-    size = SIZES[args.get("aspect_ratio") or "square"]
-    body = {"prompt": args["prompt"], "n": 1, "size": size}
+    wanted = SIZES[args.get("aspect_ratio") or "square"]
+    body = {"prompt": text_argument(args, "prompt"), "n": 1, "size": wanted}
     reply = await post(place, "/images/generations", body, config=config, max_bytes=_MAX_BYTES)
     try:
         made = reply.json()["data"][0]
-        data = (
-            base64.b64decode(made["b64_json"], validate=True)
-            if made.get("b64_json")
-            else await _got(made["url"], place)
-        )
+        inline = made.get("b64_json")
+        data = base64.b64decode(inline, validate=True) if inline else await _got(made["url"], place)
     except (TypeError, LookupError, AttributeError, binascii.Error):
         raise ToolFailed(f"{place.label} answered with no image") from None
-    picture = await prepared(data, config, what="the image that was made")  # no image, or a broken one, is said here
-    saved = await asyncio.wrap_future(pool.submit(save, data, path, context))
-    told = {"path": saved, "width": picture.width, "height": picture.height, "bytes": len(data), "model": place.model}
+    picture = await in_format(data, suffix, what="the image that was made")
+    saved = await asyncio.wrap_future(pool.submit(save, picture.data, path, context))
+    size = {"width": picture.width, "height": picture.height, "bytes": len(picture.data)}
+    told = {"path": saved, **size, "model": place.model}
     revised = made.get("revised_prompt")
     return tool_result({**told, "revised_prompt": revised} if revised else told)
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import io
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _TAKEN = {"PNG": "image/png", "JPEG": "image/jpeg"}
 # More pixels than this are a mistake or an attack: a few bytes can unpack to gigabytes.
 _MAX_PIXELS = 100_000_000
+_ORIENTATION = 0x0112
 
 
 class Picture(NamedTuple):
@@ -64,31 +66,66 @@ async def picture_at(source: str, config: Config, context: ToolContext | None) -
 
 async def prepared(data: bytes, config: Config, *, what: str) -> Picture:
     """The image in these bytes, ready for a model. Raises ToolFailed for what is no image, or a broken one."""
-    return await asyncio.wrap_future(
-        pool.submit(_prepare, data, config.media.max_image_side, shown(what, max_chars=120))
-    )
+    side = config.media.max_image_side
+    return await asyncio.wrap_future(pool.submit(_opened, data, what, lambda image: _prepare(image, data, side)))
 
 
-def _prepare(data: bytes, max_side: int, what: str) -> Picture:
-    from PIL import Image, ImageOps, UnidentifiedImageError
+def check_suffix(suffix: str) -> None:
+    """Raises InvalidArguments for the ending of a name under which no image can be written."""
+    from PIL import Image
 
+    known = Image.registered_extensions()
+    if suffix.lower() not in known or known[suffix.lower()] not in Image.SAVE:
+        raise InvalidArguments(
+            f"no image can be written as {suffix or 'a name without an ending'}; take .png, .jpg or .webp",
+            argument="output_path",
+        )
+
+
+async def in_format(data: bytes, suffix: str, *, what: str) -> Picture:
+    """The whole image, in the format that the ending of a file's name means."""
+    return await asyncio.wrap_future(pool.submit(_opened, data, what, lambda image: _converted(image, data, suffix)))
+
+
+def _opened(data: bytes, what: str, work: Callable[[Any], Picture]) -> Picture:
+    """What the work makes of the image. A broken one is found here, not at the provider."""
+    from PIL import Image, UnidentifiedImageError
+
+    what = shown(what, max_chars=120)
     try:
         with Image.open(io.BytesIO(data)) as image:
             width, height = image.size
             if width * height > _MAX_PIXELS:
                 raise ToolFailed(f"{what} has {width} x {height} pixels; make it smaller first")
-            if image.format in _TAKEN and max(width, height) <= max_side and not image.getexif().get(0x0112):
-                image.load()  # a broken one is found here, not at the provider
-                return Picture(_TAKEN[image.format], data, width, height)
-            upright = ImageOps.exif_transpose(image) or image
-            upright.thumbnail((max_side, max_side))
-            return _encoded(upright)
+            image.load()
+            return work(image)
     except UnidentifiedImageError:
         raise ToolFailed(f"{what} is no image that can be read here, or a broken one") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ToolFailed(f"{what} has too many pixels; make it smaller first") from None
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, MemoryError) as error:  # what decoders raise
         raise ToolFailed(f"{what} is broken: {error}") from None
+
+
+def _prepare(image: Any, data: bytes, max_side: int) -> Picture:
+    from PIL import ImageOps
+
+    if image.format in _TAKEN and max(image.size) <= max_side and not image.getexif().get(_ORIENTATION):
+        return Picture(_TAKEN[image.format], data, *image.size)
+    upright = ImageOps.exif_transpose(image) or image
+    upright.thumbnail((max_side, max_side))
+    return _encoded(upright)
+
+
+def _converted(image: Any, data: bytes, suffix: str) -> Picture:
+    from PIL import Image
+
+    wanted = Image.registered_extensions()[suffix.lower()]
+    if wanted != image.format:
+        written = io.BytesIO()
+        (image.convert("RGB") if wanted == "JPEG" else image).save(written, wanted)
+        data = written.getvalue()
+    return Picture(Image.MIME.get(wanted, ""), data, *image.size)
 
 
 def _encoded(image: Any) -> Picture:

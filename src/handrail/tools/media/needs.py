@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ...types import Unavailable
 from ..availability import first_lack
 from ..web.settings import missing
-from .providers import why_not
 
 if TYPE_CHECKING:
     from ...config import Config
@@ -18,19 +17,19 @@ SPEAKER = "espeak-ng"
 
 def seeing(config: Config) -> Unavailable | None:
     model = config.media.vision_model
-    return first_lack(missing("media", "PIL", "httpx"), why_not(model, config) if model else None)
+    return first_lack(missing("media", "PIL", "httpx"), _model_lack(model, config) if model else None)
 
 
 def drawing(config: Config) -> Unavailable | None:
     model = config.media.image_model
     if not model:
         return Unavailable("no model that makes images is configured", "set media.image_model in config.yaml")
-    return first_lack(missing("media", "PIL"), why_not(model, config))
+    return first_lack(missing("media", "PIL"), _model_lack(model, config))
 
 
 def speaking(config: Config) -> Unavailable | None:
     if config.media.speech_model:
-        return why_not(config.media.speech_model, config)
+        return _model_lack(config.media.speech_model, config)
     folders = os.get_exec_path()
     if any(os.access(os.path.join(folder, SPEAKER), os.X_OK) for folder in folders):
         return None
@@ -44,4 +43,10 @@ def mixing(config: Config) -> Unavailable | None:
             "fewer than two models are configured for it", "list them under media.mixture_models in config.yaml"
         )
     wanted = [*names, *([config.media.mixture_merger] if config.media.mixture_merger else [])]
-    return first_lack(*(why_not(name, config) for name in wanted))
+    return first_lack(*(_model_lack(name, config) for name in wanted))
+
+
+def _model_lack(name: str, config: Config) -> Unavailable | None:
+    from .providers import why_not  # most have no model but the agent's own
+
+    return why_not(name, config)

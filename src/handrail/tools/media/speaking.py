@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import InvalidArguments, ToolFailed
 from ...workers import pool
+from ..files.task import text_argument
 from ..outcome import tool_result
 from .needs import SPEAKER
 from .providers import place_of, post
@@ -27,7 +28,7 @@ _MAX_BYTES = 256 * 1024 * 1024
 
 async def speak(args: JsonDict, path: str, *, config: Config, context: ToolContext | None) -> str:
     """The answer of the tool: where the speech is."""
-    text, model = args["text"], config.media.speech_model
+    text, model = text_argument(args, "text"), config.media.speech_model
     limit = _MAX_MODEL_CHARS if model else _MAX_CHARS
     if not text.strip():
         raise InvalidArguments("the text is empty", argument="text")

@@ -9,6 +9,9 @@ from ...config.keys import key_of
 from ...errors import ToolFailed
 from ...types import Unavailable
 
+# What a message with files may take: some lines are slow.
+UPLOAD_SECONDS = 100.0
+
 
 class Attachment(NamedTuple):
     name: str
@@ -35,7 +38,8 @@ class Message(NamedTuple):
 class Target(Protocol):
     """Somebody who can be written to. It is made of its settings: they are the fields of a frozen dataclass.
 
-    A kind whose people can write back has `async def ask(question: str) -> str` too: the next thing that one of them writes.
+    A kind whose people can write back has `async def ask(question, *, seconds) -> str | None` too: the next thing that one of
+    them writes, None when nobody does within so many seconds after the question was sent.
     """
 
     @property
@@ -50,11 +54,9 @@ class Target(Protocol):
 
 def absent(variable: str) -> Unavailable | None:
     """Whether the key is missing that a variable names."""
-    return (
-        None
-        if key_of(variable)
-        else Unavailable(f"{variable or 'its variable'} is not set", "set it in the environment")
-    )
+    if key_of(variable):
+        return None
+    return Unavailable(f"{variable or 'its variable'} is not set", "set it in the environment")
 
 
 def secret(variable: str) -> str:

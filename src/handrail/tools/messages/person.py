@@ -12,7 +12,7 @@ from .targets import target_of
 
 
 class FarPerson:
-    """Somebody at a target. One question at a time; no answer within `seconds` is none."""
+    """Somebody at a target. One question at a time; no answer within `seconds` after it was asked is none."""
 
     def __init__(self, name: str, targets: Mapping[str, Mapping[str, Any]], *, seconds: float) -> None:
         self._name, self._targets, self._seconds = name, targets, seconds
@@ -26,10 +26,8 @@ class FarPerson:
         turn = self._turns.take()
         try:
             await asyncio.wrap_future(turn)
-            async with asyncio.timeout(self._seconds):
-                return chosen(await ask(_worded(question, choices)), choices)
-        except TimeoutError:
-            return None
+            answer = await ask(_worded(question, choices), seconds=self._seconds)
+            return None if answer is None else chosen(answer, choices)
         finally:
             self._turns.leave(turn)
 

@@ -56,4 +56,4 @@ def first_usable(targets: Mapping[str, Mapping[str, Any]]) -> Unavailable | bool
         if why is None:
             return True
         reasons.append(f"{name}: {why}")
-    return Unavailable("; ".join(reasons))
+    return Unavailable("; ".join(reasons), "look at messages.targets in config.yaml")

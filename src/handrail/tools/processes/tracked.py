@@ -144,6 +144,10 @@ class TrackedProcess:
         """Whether the program reads its terminal, or its input, and has nothing to read."""
         return self.use(lambda process: bool(getattr(process, "waits_for_input", bool)()))
 
+    def reader(self) -> tuple[str, bool]:
+        """The program in the foreground of its terminal, and whether it hides what is typed; nothing is known of a pipe."""
+        return self.use(lambda process: getattr(process, "reader", lambda: ("", False))())
+
     # Output
 
     def read(self, offset: int, max_bytes: int) -> LogPiece:

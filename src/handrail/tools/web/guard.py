@@ -18,7 +18,7 @@ from ...errors import ConfigError, Denied, InvalidArguments, ToolFailed
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+_PORTS = {"http": 80, "https": 443}
 _LONGEST_URL = 8_000
 # Public by their numbers, but what answers there belongs to the machine's own cloud, or to nobody.
 _NOT_PUBLIC: tuple[Network, ...] = tuple(

@@ -381,3 +381,24 @@ def test_what_is_dangerous_is_found_wherever_it_stands(command: str) -> None:
 @pytest.mark.parametrize("command", HARMLESS)
 def test_what_is_harmless_passes(command: str) -> None:
     assert assess(command).findings == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo >(rm -rf ~)",
+        "ls > >(rm -rf ~)",
+        "[[ a =~ b>(rm -rf ~) ]]",
+        "[[ a =~ <(rm -rf ~) ]]",
+        "tee >(rm -rf ~) < x",
+    ],
+)
+def test_what_a_process_substitution_runs_is_judged_whoever_writes_to_it(command: str) -> None:
+    assert assess(command).dangerous
+
+
+@pytest.mark.parametrize(
+    "command", ["ls | tee >(wc -l) > out.txt", "make > >(tee log) 2> >(tee err >&2)", "diff <(ls a) <(ls b)"]
+)
+def test_harmless_process_substitutions_are_harmless(command: str) -> None:
+    assert not assess(command).dangerous

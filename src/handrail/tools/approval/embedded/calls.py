@@ -108,8 +108,8 @@ def _mentions(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _interpolated(text: str) -> str:
-    """`#{x}` and `${x}` inside a string are not known."""
-    return re.sub(r"[#$]\{[^}]*\}", UNKNOWN, text)
+    """`#{x}` and `${x}` inside a string are not known; `${HOME}` is one of the shell's, or nothing, which is no better."""
+    return re.sub(r"#\{[^}]*\}|\$\{(?!HOME\b)[^}]*\}", UNKNOWN, text)
 
 
 def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
@@ -145,7 +145,8 @@ def _names(language: str, written: str, chain: list[str], text: str) -> set[str]
         names.add(f"fs.{last}")
     if language == "javascript" and last in ("sync", "default", "manual") and _mentions(_REMOVERS, text):
         names.add("rimraf")
-    return names - _ALONE_UNCLEAR if len(names) == 1 or language == "javascript" else names
+    unclear = len(names) == 1 and language != "julia"
+    return names - _ALONE_UNCLEAR if unclear or language == "javascript" else names
 
 
 def _shell(host: Host, call: Call, *, parenthesised: bool) -> None:

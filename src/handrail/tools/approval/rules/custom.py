@@ -6,12 +6,13 @@ which may come from anywhere, can be read by the same function: it can only tigh
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ....errors import RuleError
+from ....errors import ConfigError, RuleError
 from ....suggest import nearest
 from ..assessment import Severity
 from ..shell.values import Arg
@@ -35,11 +36,17 @@ _TOO_MANY = 3
 
 
 def configured(config: Config, more: Sequence[Rule] = ()) -> Rulebook:
-    """The rules that hold under this configuration, with those that plugins bring; raises RuleError."""
+    """The rules that hold under this configuration, with those that plugins bring.
+
+    Raises ConfigError, with the key of the rule that is to blame.
+    """
     rules = config.approval_rules
     if not rules and not more:
         return builtin()
-    return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}, more)
+    try:
+        return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}, more)
+    except RuleError as error:
+        raise ConfigError(str(error), key=f"approval_rules.{error.rule}".rstrip(".")) from None
 
 
 def checked(rule: object) -> Rule:
@@ -60,12 +67,25 @@ def rulebook(entries: Mapping[str, Mapping[str, Any]], more: Sequence[Rule] = ()
     """
     if len(entries) > _MOST_RULES:
         raise RuleError(f"{len(entries)} rules are too many; at most {_MOST_RULES}")
-    rules = [_rule(rule_id, entry) for rule_id, entry in entries.items()]
+    rules = []
+    for rule_id, entry in entries.items():
+        with _about(rule_id):
+            rules.append(_rule(rule_id, entry))
     taken = {rule.id for rule in rules}
     book = Rulebook((*builtin().rules.values(), *rules, *(rule for rule in more if rule.id not in taken)))
     for rule in rules:
-        _check_examples(rule, book)
+        with _about(rule.id):
+            _check_examples(rule, book)
     return book
+
+
+@contextlib.contextmanager
+def _about(rule_id: str) -> Iterator[None]:
+    try:
+        yield
+    except RuleError as error:
+        error.rule = rule_id
+        raise
 
 
 def _rule(rule_id: str, entry: Mapping[str, Any]) -> Rule:

@@ -22,7 +22,7 @@ _STORE_COMMAND = re.compile(
 )
 _METHODS = ("-X", "--request", "--method")
 _DELETING_URL = re.compile(
-    r"(?i)_delete_by_query|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|"
+    r"(?i)_delete_by_query|/_close\b|/_freeze\b|/_all\b.*-x|flushall|/shutdown\b|/_cluster/reroute|/delete(?:all)?(?:[/?]|"
     r"$)|/_shutdown|/actuator/(?:shutdown|restart)|query=\W*(?:drop|truncate|delete)\b"
 )
 _SECRET_WORDS = re.compile(r"(?i)passw|secret|api.?key|access.?key|token|private.key|AKIA|credential|BEGIN ")

@@ -94,7 +94,7 @@ _MONGO = re.compile(
     r"\.remove\(\s*(?:\{\s*\})?\s*[,)]|shutdownServer|dropUser|dropAllUsers|dropRole|dropIndex|"
     r"updateMany\(\s*\{\s*\}|fsyncLock|replSetReconfig|rs\.(?:stepDown|remove|reconfig)|"
     r"sh\.removeShard|killOp|createUser|grantRolesToUser|renameCollection|\bdrop\b.*:\s*['\"]|"
-    r"findAndModify.*remove|\.deleteMany\(|bulkWrite.*deleteMany"
+    r"adminCommand\(\s*\{\s*['\"]?(?:shutdown|fsync|replSet\w+|dropAllUsers\w*)|findAndModify.*remove|\.deleteMany\(|bulkWrite.*deleteMany"
 )
 
 

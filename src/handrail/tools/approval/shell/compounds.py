@@ -202,7 +202,7 @@ class CompoundParser(SimpleParser):
             if match:
                 parts.append(Literal(match.group()))
                 self.position = match.end()
-            elif char in "<>" or not self.special(parts):
+            elif not self.special(parts):
                 parts.append(Literal(char))
                 self.position += 1
         if not parts:

@@ -9,6 +9,8 @@ from .scanner import MAX_PARTS, Budget
 from .syntax import Literal, Parameter, Part, Quoted, ShellSyntaxError, Substitution, TooLarge, Word
 from .words import WordParser, merged
 
+_ENDS_COMMAND = re.compile(r"[;&|<>\n]")
+_ENDS_EXPANSION = re.compile(r"\}")
 _PLAIN_HASH = re.compile(r"#(?:[-}=?+%/:#]|\Z)")
 _LENGTH_OF_SPECIAL = re.compile(r"#[#@*?$!\-]\}")
 _PREFIX_END = re.compile(r"[*@]\}")
@@ -69,7 +71,12 @@ class ParameterParser(WordParser):
             else:
                 self.special(parts)
 
-    def index(self, *, in_braces: bool = False) -> list[Part]:
+    def index(self, forbidden: re.Pattern[str] | None = _ENDS_COMMAND) -> list[Part]:
+        """What stands in brackets, the last of which is consumed.
+
+        Whether bash takes `a[x; y]` for an index or for the end of a command depends on what came before, and `}` ends an
+        expansion whatever is open in it: both are refused, lest commands hide there.
+        """
         parts: list[Part] = []
         level = 0
         while True:
@@ -83,9 +90,9 @@ class ParameterParser(WordParser):
                 return merged(parts)
             level += (char == "[") - (char == "]")
             match = lexical.IN_INDEX.match(self.text, self.position)
+            if forbidden is not None and forbidden.search(match.group() if match else char):
+                raise self.fail("an index with what may end it")
             if match:
-                if in_braces and "}" in match.group():  # to bash it ends the expansion, and commands may follow
-                    raise self.fail("bad substitution")
                 parts.append(Literal(match.group()))
                 self.position = match.end()
             elif char in "[]" or not self.special(parts):
@@ -105,7 +112,7 @@ class ParameterParser(WordParser):
         self.position = match.end()
         if self.at("["):
             start = self.position = self.position + 1
-            index = Word(self.index(in_braces=True), start, self.position - 1)
+            index = Word(self.index(_ENDS_EXPANSION), start, self.position - 1)
         part = Parameter(name, index, "length" if length else "", None, None, indirect)
         if indirect and _PREFIX_END.match(self.text, self.position):
             part.operator = "prefix"

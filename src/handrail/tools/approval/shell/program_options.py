@@ -128,6 +128,9 @@ def _vim(walk: Running, call: Call) -> Value | None:
             match = re.match(r"\s*:*\s*(?:%|\d+,[\d$]+)?\s*(?:w|write|r|read)\s*!(.*)", line, re.S)
             if match:
                 walk.run_text(Value(match[1]), unknown(), "-c")
+            match = re.search(r"\bdelete\((['\"])(.*?)\1", line)
+            if match:
+                walk.run([Arg("rm"), Arg("-r"), Arg(match[2])], None, functions=False)
             match = re.search(r"system\((['\"])(.*?)\1\)", line)
             if match:
                 _run_option(walk, match[2], arg)

@@ -37,6 +37,7 @@ from .values import (
 )
 
 MAX_WRAPPERS = 24
+_PROGRAM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "~/bin", "~/.local/bin")
 _PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
 _SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
 
@@ -48,7 +49,8 @@ class Running(CompoundWalk):
     """The programs that this one was started through, outermost first."""
     locals: dict[str, Stored | None] | None = None
     """What the function at hand has made its own, with what it was outside; None outside of functions."""
-    _calls: tuple[str, ...] = ()
+    _calls: tuple[int, ...] = ()
+    """The functions at work, by the identity of their bodies: another shell may have one of the same name."""
 
     def __init__(self, judgement: Judgement, state: State) -> None:
         super().__init__(judgement, state)
@@ -240,13 +242,13 @@ class Running(CompoundWalk):
 
     def _call(self, name: str, function: Defined, args: Sequence[Arg] | None, stdin: Value | None) -> Value:
         self._called.add(function)
-        if name in self._calls:
+        if id(function.body) in self._calls:
             if self.concurrent:
                 self.report("proc.fork_bomb", [name])
             return unknown()
         saved = self.state.arguments
         self.state.arguments = None if args is None else tuple(arg.value() for arg in args)
-        calls, self._calls = self._calls, (*self._calls, name)
+        calls, self._calls = self._calls, (*self._calls, id(function.body))
         outer, self.locals = self.locals, {}
         try:
             with self.inside(function.frame), self.nested():
@@ -272,7 +274,7 @@ class Running(CompoundWalk):
         """A program that the command itself has made: it is what was written into it."""
         path = str(name)
         if "/" not in path:
-            path = self._in_search_path(path)
+            path = self._in_search_path(path) if path in self.state.file_names else ""
         content = self.known_file(path) if path else None
         if content is None or path.startswith("/dev/"):
             return None
@@ -283,9 +285,8 @@ class Running(CompoundWalk):
     def _in_search_path(self, name: str) -> str:
         """Where a program is found, if a directory of PATH got it from this command."""
         search = self.state.variables.get("PATH")
-        if search is self.state.first_path or not isinstance(search, Value):
-            return ""
-        for directory in search.text.split(":")[:32]:
+        own = search.text.split(":")[:32] if isinstance(search, Value) and search is not self.state.first_path else []
+        for directory in (*own, *_PROGRAM_FOLDERS):
             if self.known_file(f"{directory or '.'}/{name}") is not None:
                 return f"{directory or '.'}/{name}"
         return ""

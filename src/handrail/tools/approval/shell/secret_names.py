@@ -12,9 +12,13 @@ _SECRET = re.compile(
     r"(?:GITHUB|GH|GITLAB|NPM|PYPI|VAULT|CI_JOB|OPENAI|ANTHROPIC|AWS|AZURE|GOOGLE|DOCKER)_\w*(?:TOKEN|KEY)",
     re.IGNORECASE,
 )
+# What is about a secret, and not the secret itself.
+_ABOUT = re.compile(
+    r"_(?:URL|URI|HOST|ADDR|ADDRESS|ENDPOINT|PORT|PATH|FILE|DIR|NAME|ARN|REGION|VERSION|LENGTH)$", re.IGNORECASE
+)
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
 
 
 @functools.lru_cache(256)
 def secret_taints(name: str) -> Taints:
-    return _PRIVATE if _SECRET.search(name) else NO_TAINTS
+    return _PRIVATE if _SECRET.search(name) and not _ABOUT.search(name) else NO_TAINTS

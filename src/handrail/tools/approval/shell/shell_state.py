@@ -34,6 +34,7 @@ _BUILT = re.compile(
     r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
 )
 """What a project's own tools make or are: running them is what a build does anyway."""
+_HERE = frozenset(("", ".", ".."))
 _normalised = functools.lru_cache(4096)(paths.normalise)
 
 
@@ -209,7 +210,7 @@ class ShellState:
     def written_file(self, path: str) -> Value | None:
         """What a file holds that the command has named as it wrote it, not only a directory above it."""
         files = self.state.files
-        if not files:
+        if not files or ((name := path.rpartition("/")[2]) not in self.state.file_names and name not in _HERE):
             return None
         found = files.get(path)
         return found if found is not None else files.get(self.path(path))

@@ -52,6 +52,8 @@ class State:
         self.files: dict[str, Value] = {}
         """What files hold that the command itself has written, by normalised path; `dir/` stands for all below it."""
         self.has_trees = False
+        self.file_names: set[str] = set()
+        """The last parts of their paths: most files that are asked for are told apart by that alone."""
         self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
         self._tables: tuple[dict[str, Any], ...] = (
             self.variables,
@@ -94,6 +96,7 @@ class State:
 
     def write(self, path: str, content: Value) -> None:
         self.has_trees |= path.endswith("/")
+        self.file_names.add(path.rpartition("/")[2])
         self._set(_FILES, path, content)
 
     def mark(self) -> int:

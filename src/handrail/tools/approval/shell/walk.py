@@ -208,6 +208,8 @@ class Walk(ShellState):
                 content = self.script(part.script, None)
             self.state.write(path, content)
         else:
+            with self.inside(self.frame), self.subshell():
+                self.script(part.script, EMPTY)  # it runs even if nobody writes to it; what is written comes later
             self.state.write(path, EMPTY)
         return path
 

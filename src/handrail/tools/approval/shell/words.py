@@ -42,7 +42,7 @@ class WordParser(Scanner):
         """The inside of `((..))` from `start`, or None when it turns out to be two parentheses."""
         raise NotImplementedError
 
-    def index(self) -> list[Part]:
+    def index(self, forbidden: re.Pattern[str] | None = ...) -> list[Part]:
         """Everything up to the matching `]`, which is consumed."""
         raise NotImplementedError
 
@@ -222,7 +222,7 @@ class WordParser(Scanner):
         if following == "[":
             self.position += 2
             self.enter()
-            inside = self.index()
+            inside = self.index(None)
             self.leave()
             return Arithmetic(inside)
         if following == "'" and not in_double:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .running import Running
 
 _DAEMON_PROGRAM = frozenset(("-x", "--exec", "-a", "--startas"))
+_SPLITS = re.compile(r"-([iv0]*)S(.*)|--split-string(?:=(.*))?", re.S)
 _ARCHITECTURES = frozenset(
     "linux32 linux64 i386 i486 i586 i686 x86_64 athlon ppc ppc64 ppc64le s390 s390x arm64 aarch64".split()
 )
@@ -25,6 +26,8 @@ def wrap(walk: Running, call: Call) -> Value | None:
     """Run what a wrapper runs."""
     name, wrapper = call.name, WRAPPERS[call.name]
     letters = wrapper.letters + "".join(option[1] for option in wrapper.text.split() if len(option) == 2)
+    if name == "env" and (split := _split_up(call.args)) is not None:
+        return walk.run([call.program, *split], call.stdin, functions=False, builtins=False)
     start, options = skip_options(
         call.args, letters, wrapper.words, pairs=wrapper.pairs, assignments=wrapper.assignments
     )
@@ -47,7 +50,7 @@ def wrap(walk: Running, call: Call) -> Value | None:
         return EMPTY
     if wrapper.raises and not rest and not given.isdisjoint(("-s", "-i", "--shell", "--login")):
         walk.report("privilege.root_shell", call.argv)
-    if not rest and not (name == "env" and {"-S", "--split-string"} & given):
+    if not rest:
         return effects.unknown_output(walk, call)
     if rest and rest[0][:1] == "-" and rest[0] != "-":
         # No program is called so: an option that takes no value was taken for one that does.
@@ -60,7 +63,6 @@ def _run_inside(
     walk: Running, call: Call, wrapper: Wrapper, options: list[tuple[str, Arg | None]], rest: Sequence[Arg]
 ) -> Value:
     name, given = call.name, dict(options)
-    split = given.get("-S", given.get("--split-string")) if name == "env" else None
     directory = next(
         (value for option, value in options if option in wrapper.chdir.split() and value is not None), None
     )
@@ -70,9 +72,7 @@ def _run_inside(
             walk.state.cwd = Value(walk.path(directory))
         if name == "env" and not {"-i", "-", "--ignore-environment"} & given.keys():
             _assign(walk, options)
-        if split is not None:
-            out = walk.run([*_split_string(split), *rest], call.stdin, functions=False, builtins=False)
-        elif (wrapper.joined and not {"-x", "--exec"} & given.keys()) or (name == "entr" and "-s" in given):
+        if (wrapper.joined and not {"-x", "--exec"} & given.keys()) or (name == "entr" and "-s" in given):
             out = walk.run_text(_together(rest), call.stdin, "-c")
         else:
             builtins = name in ("command", "builtin", "exec", "noglob", "nocorrect")
@@ -82,6 +82,22 @@ def _run_inside(
         if name == "env":
             walk.state.undo(mark)
     return out
+
+
+def _split_up(args: Sequence[Arg]) -> list[Arg] | None:
+    """`env -S 'text' more`, with the words of the text in its place; None when there is no such option."""
+    place = 0
+    while place < len(args):
+        arg = args[place]
+        if match := _SPLITS.fullmatch(arg):
+            flags = [Arg(f"-{match[1]}")] if match[1] else []
+            attached = match[2] or match[3]
+            text = arg.like(attached) if attached else args[place + 1] if place + 1 < len(args) else Arg("")
+            return [*args[:place], *flags, *_split_string(text), *args[place + (1 if attached else 2) :]]
+        if arg[:1] != "-" and "=" not in arg:
+            return None
+        place += 2 if arg in ("-u", "-C", "-a", "--unset", "--chdir", "--argv0") else 1
+    return None
 
 
 def _assign(walk: Running, options: list[tuple[str, Arg | None]]) -> None:

@@ -30,6 +30,7 @@ FRAME = struct.Struct(">cII")  # kind, number, bytes that follow
 _PIECE_BYTES = 1 << 16
 _TAIL_BYTES = 1 << 16
 _LOOK_MILLISECONDS = 20
+_LOGGED_BYTES = 8 << 20
 
 
 def main(hello: Packet) -> None:
@@ -76,6 +77,10 @@ class Host:
         os.close(self._out)
         self._in = self._out = line.fileno()
 
+    @property
+    def has_socket(self) -> bool:
+        return self._socket is not None
+
     def fileno(self) -> int:
         return self._in
 
@@ -113,6 +118,8 @@ class Supervisor:
     def __init__(self, host: Host, control: socket.socket, output: int, hello: Packet) -> None:
         self._host, self._control, self._output = host, control, output
         self._most_output, self._most_call = hello["max_output_bytes"], hello["max_call_bytes"]
+        if not host.has_socket:  # a log forgets what nobody has read in time
+            self._most_output = min(self._most_output, _LOGGED_BYTES)
         self._sent = self._left_out = self._lines = 0
         self._tail = b""
         self._waiting: dict[int, Callable[[], object]] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+import termios
 
 from . import proc
 
@@ -31,6 +32,23 @@ def waits_for_input(ours: int, root: int) -> bool:
     except OSError:
         return False
     return any(stat.group == group and _process_waits(pid, _TERMINAL) for pid, stat in proc.tree(root).items())
+
+
+def reader(ours: int, root: int) -> tuple[str, bool]:
+    """The program that reads a terminal, and whether it hides what is typed, as one does that asks for a password.
+
+    It is the one of the foreground that waits for input, or when that cannot be told the first of the foreground. A line
+    editor, such as a shell's, switches the echo off too; but it also takes every key by itself.
+    """
+    try:
+        flags, group = termios.tcgetattr(ours)[3], os.tcgetpgrp(ours)
+        ahead = [pid for pid, stat in proc.tree(root).items() if stat.group == group]
+        waiting = [pid for pid in ahead if _process_waits(pid, _TERMINAL)]
+        with open(f"/proc/{waiting[0] if len(waiting) == 1 else group}/comm") as file:
+            name = file.read().strip()
+    except (OSError, termios.error):
+        return "", False
+    return name, bool(flags & termios.ICANON) and not flags & termios.ECHO
 
 
 def _process_waits(pid: int, source: str) -> bool:

@@ -21,7 +21,7 @@ import time
 from . import bash, jobstatus, proc, wire
 from .child import Child, prepare, resize
 from .events import Events
-from .input_wait import waits_for_input
+from .input_wait import reader, waits_for_input
 from .joblog import LogWriter
 from .wire import Packet
 
@@ -163,6 +163,9 @@ class Minder:
             waits = self._input >= 0 and not self._pending and waits_for_input(self._input, os.getpid())
             self._drain()  # whoever hears that it waits finds the question in the log
             return {"waits": waits}
+        elif op == "reader" and self._is_pty and self._input >= 0:
+            name, hides = reader(self._input, os.getpid())
+            return {"name": name, "hides": hides}
         return {}
 
     def _write(self, data: bytes) -> bool:

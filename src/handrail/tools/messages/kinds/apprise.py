@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from ....types import Unavailable
 from ....workers import pool
 from ...availability import first_lack
 from ...web.settings import missing
-from ..base import Message, absent, secret
+from ..base import Attachment, Message, absent, secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +36,16 @@ class Target:
         service = apprise.Apprise()
         if not service.add(secret(self.url_variable)):
             raise ToolFailed(f"{self.url_variable} holds no address that Apprise knows; tell the user")
-        with contextlib.ExitStack() as stack:
-            folder = (
-                Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="handrail-")))
-                if message.attachments
-                else None
-            )
-            paths = [_written(folder / str(number), each.name, each.data)
-                     for number, each in enumerate(message.attachments) if folder]  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="handrail-") as folder:
+            paths = [_written(Path(folder) / str(number), each) for number, each in enumerate(message.attachments)]
             if not service.notify(body=message.text, title=message.subject, attach=paths or None):
                 raise ToolFailed("the service did not take the message; its address or its key may be wrong")
         return {}
 
 
-def _written(folder: Path, name: str, data: bytes) -> str:
+def _written(folder: Path, attachment: Attachment) -> str:
+    """In a folder of its own: two may have the same name."""
     folder.mkdir()
-    path = folder / name
-    path.write_bytes(data)
+    path = folder / attachment.name
+    path.write_bytes(attachment.data)
     return str(path)

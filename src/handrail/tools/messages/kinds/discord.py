@@ -10,7 +10,7 @@ from ....types import Unavailable
 from ...availability import first_lack
 from ...http import ask
 from ...web.settings import missing
-from ..base import Message, absent, secret, split
+from ..base import UPLOAD_SECONDS, Message, absent, secret, split
 
 _MAX_CHARS = 2000
 
@@ -35,7 +35,7 @@ class Target:
             content: dict[str, Any] = {"json": body}
             if message.attachments and number == len(parts):
                 files = {f"files[{n}]": (each.name, each.data, each.mime) for n, each in enumerate(message.attachments)}
-                content = {"data": {"payload_json": json.dumps(body)}, "files": files}
+                content = {"data": {"payload_json": json.dumps(body)}, "files": files, "seconds": UPLOAD_SECONDS}
             reply = await ask("POST", secret(self.url_variable), what="Discord", params={"wait": "true"}, **content)
             if not reply.is_good:
                 raise reply.failure("Discord")

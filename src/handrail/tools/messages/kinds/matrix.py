@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator
@@ -9,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from ....errors import ToolFailed
+from ....errors import CallTimeout, ToolFailed
 from ....types import Unavailable
 from ...availability import first_lack
 from ...http import Reply, ask
 from ...web.settings import missing
-from ..base import Attachment, Message, absent, secret, split
+from ..base import UPLOAD_SECONDS, Attachment, Message, absent, secret, split
 
 # The whole event may have 64 KiB, in UTF-8 and as JSON.
 _MAX_CHARS = 10_000
@@ -43,18 +44,27 @@ class Target:
             events.append(await self._post(room, await self._uploaded(each)))
         return {"room": room, "event_ids": events}
 
-    async def ask(self, question: str) -> str:
-        """The next text that one of the people writes after the question."""
+    async def ask(self, question: str, *, seconds: float) -> str | None:
+        """The next text that one of the people writes after the question; None when nobody does in time."""
         room = await self._open_room()
         me = (await self._good("GET", "/_matrix/client/v3/account/whoami"))["user_id"]
         since = (await self._sync(room, None))["next_batch"]
         await self._post(room, {"msgtype": "m.text", "body": question})
-        async for event in self._events(room, since):
-            sender, content = event.get("sender"), event.get("content", {})
-            if sender == me or (self.people and sender not in self.people) or content.get("msgtype") != "m.text":
-                continue
-            return _without_quote(content)
-        raise AssertionError("events go on")
+        try:
+            async with asyncio.timeout(seconds):
+                async for event in self._events(room, since):
+                    if event.get("sender") != me and self._counts(event):
+                        return _without_quote(event["content"])
+        except CallTimeout:  # of the server: it is not the person who is silent
+            raise
+        except TimeoutError:
+            pass
+        return None
+
+    def _counts(self, event: dict[str, Any]) -> bool:
+        """Whether it is a text by one of the people."""
+        may_answer = not self.people or event.get("sender") in self.people
+        return may_answer and event.get("content", {}).get("msgtype") == "m.text"
 
     async def _events(self, room: str, since: str) -> AsyncIterator[dict[str, Any]]:
         while True:
@@ -103,6 +113,7 @@ class Target:
         told = await self._good(
             "POST",
             "/_matrix/media/v3/upload",
+            seconds=UPLOAD_SECONDS,
             params={"filename": attachment.name},
             headers={"content-type": attachment.mime},
             content=attachment.data,

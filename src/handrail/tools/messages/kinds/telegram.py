@@ -9,7 +9,7 @@ from ....types import Unavailable
 from ...availability import first_lack
 from ...http import ask
 from ...web.settings import missing
-from ..base import Message, absent, secret, split
+from ..base import UPLOAD_SECONDS, Message, absent, secret, split
 
 _MAX_CHARS = 4096
 
@@ -33,7 +33,8 @@ class Target:
         ids = [await self._call("sendMessage", json={"chat_id": self.chat, "text": part}) for part in parts]
         for each in message.attachments:
             files = {"document": (each.name, each.data, each.mime)}
-            ids.append(await self._call("sendDocument", data={"chat_id": self.chat}, files=files))
+            sent = self._call("sendDocument", seconds=UPLOAD_SECONDS, data={"chat_id": self.chat}, files=files)
+            ids.append(await sent)
         return {"parts": len(parts), "message_ids": ids}
 
     async def _call(self, method: str, **content: Any) -> Any:

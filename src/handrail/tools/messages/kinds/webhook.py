@@ -17,7 +17,7 @@ from ....types import Unavailable
 from ...availability import first_lack
 from ...http import ask
 from ...web.settings import missing
-from ..base import Message, absent, secret
+from ..base import UPLOAD_SECONDS, Message, absent, secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,8 @@ class Target:
             signature = hmac.new(secret(self.secret_variable).encode(), body, hashlib.sha256).hexdigest()
             headers["x-handrail-signature"] = f"sha256={signature}"
         url = self.url or secret(self.url_variable)
-        reply = await ask("POST", url, what="the webhook", headers=headers, content=body)
+        seconds = UPLOAD_SECONDS if message.attachments else 30.0
+        reply = await ask("POST", url, what="the webhook", seconds=seconds, headers=headers, content=body)
         if not reply.is_good:
             raise reply.failure("the webhook")
         return {"id": message_id, "status": reply.status}

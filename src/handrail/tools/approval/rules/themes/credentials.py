@@ -257,6 +257,7 @@ RULES = (
             "wget https://oauth:$GITLAB_TOKEN@gitlab.com/a/b.tgz",
             "pg_dump prod > prod.sql",
             'curl -d "$BODY" https://x.example',
+            'curl "$SECRETS_SERVICE_URL/health"',
         ),
     ),
     Rule(

@@ -174,6 +174,7 @@ RULES = (
             "fusermount|fusermount3 -z",
             "udisksctl unmount|power-off|delete-loop|lock -f|--force|-b",
             "udisksctl power-off",
+            "systemd-mount|systemd-umount -u|--umount",
             "eject -F|-f",
             "exportfs -u|-ua|-f",
             "mount -o=*remount* @root",

@@ -16,7 +16,7 @@ RULES = (
             "useradd -D -s|-b|-e|-g",
             "passwd !-S|--status|-s|-a|--all",
             "chpasswd|chgpasswd|newusers|vipw|vigr|pwconv|pwunconv|grpconv|grpunconv|pwck|grpck !-r|-q|-V|-h",
-            "chage !-l|--list +",
+            "chage|lchage !-l|--list +",
             "chsh !-l|--list-shells +",
             "chsh -s|--shell",
             "dscl {any:-create|-delete|-passwd|-append|-change|create|delete|passwd|append|change|merge}",

@@ -1,0 +1,189 @@
+"""Runs of rollouts and what became of each, in a file that whoever plans, runs and looks at them shares."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import RunNotFound, StoreError
+from ..owners import is_gone, this_runtime
+from .database import Database
+
+_STEPS = (
+    """
+    CREATE TABLE runs (
+      id TEXT PRIMARY KEY, plan TEXT NOT NULL, state TEXT NOT NULL, created REAL NOT NULL, started REAL, ended REAL,
+      error TEXT NOT NULL, stop INTEGER NOT NULL, owner TEXT NOT NULL
+    );
+    CREATE TABLE rollouts (
+      run TEXT NOT NULL, number INTEGER NOT NULL, task TEXT NOT NULL, state TEXT NOT NULL, reward REAL, session TEXT NOT NULL,
+      ended_by TEXT NOT NULL, error TEXT NOT NULL, seconds REAL, model_calls INTEGER NOT NULL, tokens INTEGER NOT NULL,
+      folder TEXT NOT NULL, PRIMARY KEY (run, number)
+    )
+    """,
+)
+
+
+class RunState(Enum):
+    PLANNED = "planned"
+    RUNNING = "running"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"  # the environment could not be used at all
+    LOST = "lost"  # the process that ran it was killed
+
+
+class RolloutState(Enum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    SCORED = "scored"
+    FAILED = "failed"  # there is no reward; its error says why
+    STOPPED = "stopped"
+    LOST = "lost"
+
+
+class Plan(NamedTuple):
+    """What a run is to do. `tasks` 0 are all of the environment's; `toolsets` None are the environment's own."""
+
+    environment: str
+    model: str = ""
+    backend: str = ""
+    toolsets: tuple[str, ...] | None = None
+    tasks: int = 0
+    per_task: int = 1
+    parallel: int = 2
+    model_calls: int = 30
+    timeout: float = 600.0
+
+
+class Run(NamedTuple):
+    id: str
+    plan: Plan
+    state: RunState
+    created: float
+    started: float | None
+    ended: float | None
+    error: str
+    stop: bool
+    owner: str
+
+
+class Rollout(NamedTuple):
+    """One agent at one task. `ended_by` is why the agent stopped, `folder` what is to be removed after it."""
+
+    run: str
+    number: int
+    task: str
+    state: RolloutState
+    reward: float | None = None
+    session: str = ""
+    ended_by: str = ""
+    error: str = ""
+    seconds: float | None = None
+    model_calls: int = 0
+    tokens: int = 0
+    folder: str = ""
+
+
+class RolloutStore:
+    """Threads and processes may share it. `path` None keeps it in memory."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._database = Database(path, _STEPS)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def plan(self, plan: Plan) -> Run:
+        run = Run(secrets.token_hex(4), plan, RunState.PLANNED, time.time(), None, None, "", False, "")
+        with self._database.transaction() as connection:
+            values = (run.id, json.dumps(plan._asdict()), run.state.value, *run[3:])
+            connection.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(values))})", values)
+        return run
+
+    def change(self, run_id: str, plan: Plan) -> None:
+        """Raises StoreError for a run that has begun."""
+        with self._database.transaction() as connection:
+            changed = connection.execute(
+                "UPDATE runs SET plan = ? WHERE id = ? AND state = 'planned'", (json.dumps(plan._asdict()), run_id)
+            ).rowcount
+        if not changed:
+            raise StoreError(f"the run {run_id} has begun, and cannot be changed; configure another")
+
+    def begin(self, run_id: str, tasks: Sequence[str]) -> bool:
+        """Note that this process runs it, with the rollouts that there will be. False when it has begun already."""
+        with self._database.transaction() as connection:
+            changed = connection.execute(
+                "UPDATE runs SET state = 'running', started = ?, owner = ? WHERE id = ? AND state = 'planned'",
+                (time.time(), this_runtime(), run_id),
+            ).rowcount
+            if changed:
+                rows = [_values(Rollout(run_id, n, task, RolloutState.WAITING)) for n, task in enumerate(tasks)]
+                connection.executemany(f"INSERT INTO rollouts VALUES ({', '.join('?' * len(Rollout._fields))})", rows)
+        return bool(changed)
+
+    def note(self, rollout: Rollout) -> None:
+        """What is known of a rollout now."""
+        with self._database.transaction() as connection:
+            marks = ", ".join("?" * len(Rollout._fields))
+            connection.execute(f"INSERT OR REPLACE INTO rollouts VALUES ({marks})", _values(rollout))
+
+    def end(self, run_id: str, state: RunState, error: str = "") -> None:
+        """The run is over; what still waits or runs of it is over too."""
+        left = RolloutState.LOST if state is RunState.LOST else RolloutState.STOPPED
+        with self._database.transaction() as connection:
+            connection.execute(
+                "UPDATE runs SET state = ?, ended = ?, error = ? WHERE id = ? AND ended IS NULL",
+                (state.value, time.time(), error, run_id),
+            )
+            connection.execute(
+                "UPDATE rollouts SET state = ? WHERE run = ? AND state IN ('waiting', 'running')", (left.value, run_id)
+            )
+
+    def request_stop(self, run_id: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE runs SET stop = 1 WHERE id = ?", (run_id,))
+
+    def mark_lost(self) -> list[Rollout]:
+        """Find the runs whose process is gone, and say so. Returns what of them was running."""
+        lost: list[Rollout] = []
+        for row in self._database.rows("SELECT id, owner FROM runs WHERE state = 'running'"):
+            if is_gone(row["owner"]):
+                lost += [each for each in self.rollouts(row["id"]) if each.state is RolloutState.RUNNING]
+                self.end(row["id"], RunState.LOST, "the process that ran it was killed; what was scored is kept")
+        return lost
+
+    def get(self, run_id: str) -> Run:
+        """Raises RunNotFound."""
+        rows = self._database.rows("SELECT * FROM runs WHERE id = ?", (run_id,))
+        if not rows:
+            from ..suggest import did_you_mean
+
+            known = [run.id for run in self.all()]
+            raise RunNotFound(f"no run {run_id!r}; {did_you_mean(run_id, known)}")
+        return _run(rows[0])
+
+    def all(self) -> list[Run]:
+        """The latest first."""
+        return [_run(row) for row in self._database.rows("SELECT * FROM runs ORDER BY created DESC, id")]
+
+    def rollouts(self, run_id: str) -> list[Rollout]:
+        rows = self._database.rows("SELECT * FROM rollouts WHERE run = ? ORDER BY number", (run_id,))
+        return [Rollout(**{**dict(row), "state": RolloutState(row["state"])}) for row in rows]
+
+
+def _values(rollout: Rollout) -> tuple[Any, ...]:
+    return tuple(value.value if isinstance(value, Enum) else value for value in rollout)
+
+
+def _run(row: Any) -> Run:
+    fields = dict(row)
+    plan = json.loads(fields["plan"])
+    plan["toolsets"] = None if plan["toolsets"] is None else tuple(plan["toolsets"])
+    state = RunState(fields["state"])
+    return Run(**{**fields, "plan": Plan(**plan), "state": state, "stop": bool(fields["stop"])})

@@ -1,0 +1,1 @@
+"""What is behind the tools for rollouts: what environments there are, and the runs."""

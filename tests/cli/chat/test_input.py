@@ -1,0 +1,86 @@
+"""What is typed: keys as a terminal sends them, without a terminal."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from handrail.cli.chat.input import Input, _Words
+
+CHOICES: dict[str, tuple[str, Callable[[], list[str]]]] = {
+    "help": ("what there is", list),
+    "resume": ("go on", lambda: ["20260101-1", "20260102-2"]),
+}
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+
+        def read(keys: str, text: str = "") -> str:
+            made = Input(history=tmp_path / "state" / "history", choices=CHOICES, toolbar=lambda: "", coloured=False)
+            pipe.send_text(keys)
+            return made.read("› ", text=text)
+
+        yield read
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("hello\r", "hello"),
+        ("two\x1b\rlines\r", "two\nlines"),
+        ("two\nlines\r", "two\nlines"),
+        ("two\\\rlines\r", "two\nlines"),
+        ("\x1b[200~pasted\r\n  text\r\n\x1b[201~\r", "pasted\n  text\n"),
+        ("helo\x1b[Dl\r", "hello"),
+        ("日本\r", "日本"),
+    ],
+    ids=["enter sends", "alt-enter", "ctrl-j", "backslash", "paste", "arrow", "wide"],
+)
+def test_what_keys_mean(typed: Callable[..., str], keys: str, message: str) -> None:
+    assert typed(keys) == message
+
+
+def test_what_was_taken_back_stands_there_to_be_changed(typed: Callable[..., str]) -> None:
+    assert typed(" again\r", text="do it") == "do it again"
+
+
+def test_ctrl_d_and_ctrl_c_are_told_apart(typed: Callable[..., str]) -> None:
+    with pytest.raises(EOFError):
+        typed("\x04")
+    with pytest.raises(KeyboardInterrupt):
+        typed("half a sent\x03")
+
+
+def test_history_is_kept_for_the_next_chat_and_from_others_eyes(typed: Callable[..., str], tmp_path: Path) -> None:
+    typed("remember me\r")
+    assert typed("\x1b[A\r") == "remember me"
+    assert stat.S_IMODE((tmp_path / "state" / "history").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("/", ["/help", "/resume"]),
+        ("/re", ["/resume"]),
+        ("/resume 20260102", ["20260102-2"]),
+        ("/nonsense ", []),
+        ("some words", []),
+        ("look at ./no", ["tes.txt"]),
+        ("!cat no", ["tes.txt"]),
+    ],
+)
+def test_what_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, offered: list[str]) -> None:
+    (tmp_path / "notes.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    found = _Words(CHOICES).get_completions(Document(line, len(line)), CompleteEvent())
+    assert [each.text for each in found] == offered

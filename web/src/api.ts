@@ -1,0 +1,69 @@
+// How the console asks the server. A browser is known by its cookie; what changes something needs a header of ours, too.
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+export type Fields = { [name: string]: Json };
+
+export class ApiError extends Error {
+  constructor(readonly status: number, readonly kind: string, message: string) {
+    super(message);
+  }
+}
+
+let onSignedOut: () => void = () => {};
+
+/** Be told when the server does not know this browser (any more). */
+export function whenSignedOut(tell: () => void): void {
+  onSignedOut = tell;
+}
+
+export function get<T>(path: string): Promise<T> {
+  return ask<T>("GET", path);
+}
+
+export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const response = await request(method, path, body);
+  return (await response.json()) as T;
+}
+
+/** The events of an answer that comes bit by bit. */
+export async function* told(path: string, body: unknown, signal?: AbortSignal): AsyncGenerator<[string, Fields]> {
+  const response = await request("POST", path, body, signal);
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const frames = (rest + value).split("\n\n");
+    rest = frames.pop()!;
+    for (const frame of frames) {
+      const event = parsed(frame);
+      if (event) yield event;
+    }
+  }
+}
+
+function parsed(frame: string): [string, Fields] | null {
+  let kind = "";
+  for (const line of frame.split("\n")) {
+    if (line.startsWith("event: ")) kind = line.slice(7);
+    else if (line.startsWith("data: ")) return [kind, JSON.parse(line.slice(6)) as Fields];
+  }
+  return null;
+}
+
+async function request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> = { "x-handrail": "1" };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const sent = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal };
+  let response: Response;
+  try {
+    response = await fetch(path, sent);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, "offline", "the server does not answer; is `handrail serve` running?");
+  }
+  if (response.ok) return response;
+  const said = (await response.json().catch(() => ({}))) as { error?: string; error_type?: string };
+  if (response.status === 401 && path !== "/v1/login") onSignedOut();
+  throw new ApiError(response.status, said.error_type ?? "", said.error ?? `the server said ${response.status}`);
+}

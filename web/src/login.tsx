@@ -1,0 +1,35 @@
+// The door: a token that is typed once becomes a cookie that scripts cannot read.
+import { useState } from "preact/hooks";
+import { ask } from "./api";
+import { Trouble } from "./ui";
+
+export function Login({ onEntered }: { onEntered: () => void }) {
+  const [token, setToken] = useState("");
+  const [trouble, setTrouble] = useState("");
+  async function enter(event: Event) {
+    event.preventDefault();
+    try {
+      await ask("POST", "/v1/login", { token });
+      onEntered();
+    } catch (error) {
+      setTrouble((error as Error).message);
+    }
+  }
+  return (
+    <main class="login">
+      <h1><img src="/assets/icon.svg" alt="" width="32" height="32" /> Handrail</h1>
+      <form onSubmit={(event) => void enter(event)}>
+        <label>Token
+          <input type="password" autocomplete="current-password" value={token} required
+            onInput={(event) => setToken(event.currentTarget.value)} />
+        </label>
+        <button class="main">Come in</button>
+      </form>
+      <Trouble text={trouble} />
+      <p>
+        <code>handrail serve</code> prints a link when it starts that lets a browser in, once. For another device make a token
+        with <code>handrail serve token new NAME</code>, or a link in the console of a browser that is in (the “?” at the top).
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,97 @@
+// The frame around the pages: who you are, where you can go, and whether the server is there.
+import { render, type ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, get, whenSignedOut } from "./api";
+import { Login } from "./login";
+import { Approvals } from "./pages/approvals";
+import { Live } from "./pages/live";
+import { Policy } from "./pages/policy";
+import { Sessions } from "./pages/sessions";
+import { Stats } from "./pages/stats";
+import { Terminal } from "./pages/terminal";
+import { Tools } from "./pages/tools";
+import { Help } from "./help";
+import type { Me, PageProps } from "./types";
+import { useWatch, watch } from "./watch";
+
+const PAGES: [string, string, ComponentType<PageProps>][] = [
+  ["live", "Live", Live], ["approvals", "Approvals", Approvals], ["terminal", "Terminal", Terminal],
+  ["tools", "Tools", Tools], ["sessions", "Sessions", Sessions], ["policy", "Policy", Policy], ["stats", "Stats", Stats],
+];
+
+/** A page and what is chosen on it: `#/sessions/ID`. */
+function place(): [string, string] {
+  const [page, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
+  return [PAGES.some(([name]) => name === page) ? page : "live", decodeURIComponent(rest.join("/"))];
+}
+
+function App() {
+  const [me, setMe] = useState<Me | null>(null);
+  const [isOut, setOut] = useState(false);
+  const enter = () => void get<Me>("/v1/me").then((found) => { setMe(found); setOut(false); watch.start(); }, () => setOut(true));
+  useEffect(() => {
+    whenSignedOut(() => { watch.stop(); setOut(true); });
+    enter();
+  }, []);
+  if (isOut) return <Login onEntered={enter} />;
+  return me && <Console me={me} />;
+}
+
+function Console({ me }: { me: Me }) {
+  const seen = useWatch();
+  const [[page, chosen], setPlace] = useState(place());
+  const [helps, setHelps] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const moved = () => setPlace(place());
+    addEventListener("hashchange", moved);
+    moved(); // between the first drawing and now the address may have changed already
+    return () => removeEventListener("hashchange", moved);
+  }, []);
+  useEffect(() => {
+    const title = PAGES.find(([name]) => name === page)![1];
+    document.title = `${seen.waiting.length ? `(${seen.waiting.length}) ` : ""}${title} · Handrail`;
+  });
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (!event.altKey || event.ctrlKey || event.metaKey) return;
+      const number = Number(event.code.replace("Digit", "")) - 1;
+      if (!PAGES[number]) return;
+      event.preventDefault();
+      location.hash = `#/${PAGES[number][0]}`;
+      main.current?.focus();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  const Page = PAGES.find(([name]) => name === page)![2];
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); main.current?.focus(); }}>Skip to the page</a>
+      <header>
+        <span class="brand"><img src="/assets/icon.svg" alt="" width="22" height="22" /> Handrail</span>
+        <nav aria-label="Pages">
+          {PAGES.map(([name, title]) => (
+            <a href={`#/${name}`} aria-current={name === page ? "page" : undefined}>
+              {title}
+              {name === "approvals" && seen.waiting.length > 0 && (
+                <b class="count" aria-label={`${seen.waiting.length} waiting`}>{seen.waiting.length}</b>
+              )}
+            </a>
+          ))}
+        </nav>
+        <span class={seen.isConnected ? "state on" : "state"} role="status">
+          {seen.isConnected ? "connected" : "connecting…"}
+        </span>
+        <button class="plain" onClick={() => setHelps(true)} aria-label="Help and devices">?</button>
+      </header>
+      <main ref={main} id="main" tabIndex={0}>
+        <h1 class="unseen">{PAGES.find(([name]) => name === page)![1]}</h1>
+        <Page key={page} me={me} chosen={chosen} />
+      </main>
+      {helps && <Help me={me} onClose={() => setHelps(false)} onLeave={() => void ask("POST", "/v1/logout").finally(() => location.reload())} />}
+    </>
+  );
+}
+
+render(<App />, document.getElementById("app")!);

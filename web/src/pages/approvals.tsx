@@ -1,0 +1,156 @@
+// Questions that wait for a person: what would run, why it asks, and what each answer would cover.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask } from "../api";
+import type { Decision, PageProps, Question } from "../types";
+import { clock, Command, Empty, lasting, Tag, Trouble, useNow } from "../ui";
+import { useWatch, watch } from "../watch";
+
+const WORDS: Record<Decision, string> = { once: "Once", task: "Task", session: "Session", always: "Always", deny: "Deny" };
+const KEYS: Record<string, Decision> = { o: "once", t: "task", s: "session", a: "always", d: "deny" };
+// A key that was meant for something else must not answer a card that came under it.
+const CALM_MS = 600;
+
+watch.onAsked = (question) => {
+  if (!document.hidden || !("Notification" in window) || Notification.permission !== "granted") return;
+  const shown = new Notification("Handrail asks", { body: `${question.tool}: ${question.reason}`, tag: question.id });
+  shown.onclick = () => { window.focus(); location.hash = "#/approvals"; shown.close(); };
+};
+
+export function Approvals({ me }: PageProps) {
+  const { waiting, over } = useWatch();
+  const list = useRef<HTMLDivElement>(null);
+
+  function move(step: number) {
+    const cards = [...list.current!.querySelectorAll<HTMLElement>(".card")];
+    const at = cards.findIndex((card) => card.contains(document.activeElement));
+    cards[at < 0 ? 0 : Math.min(cards.length - 1, Math.max(0, at + step))]?.focus();
+  }
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (isTyping(event)) return;
+      if (event.key === "j") move(1);
+      if (event.key === "k") move(-1);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+
+  return (
+    <div class="page" ref={list}>
+      <div class="line bar">
+        <p role="status">{waiting.length ? `${waiting.length} ${waiting.length === 1 ? "question waits" : "questions wait"} for you` : "Nothing waits"}</p>
+        <Notify />
+      </div>
+      {waiting.map((question) => <Card key={question.id} question={question} mayAnswer={me.role !== "watch"} onAnswered={() => move(1)} />)}
+      {!waiting.length && (
+        <Empty title="Nothing waits for you">
+          <p>When an agent wants to do something dangerous, its command stands here, with what is dangerous in it marked.
+            Until you answer it waits; without an answer it is denied.</p>
+          <p>Try it: <code>handrail call terminal command='rm -rf build'</code> in another terminal, or run
+            the tool <a href="#/tools/terminal">terminal</a> with <code>rm -rf build</code>.</p>
+        </Empty>
+      )}
+      {over.length > 0 && <h2>Over</h2>}
+      {over.map((question) => <Over key={question.id} question={question} />)}
+    </div>
+  );
+}
+
+function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnswer: boolean; onAnswered: () => void }) {
+  const [isDenying, setDenying] = useState(false);
+  const [why, setWhy] = useState("");
+  const [trouble, setTrouble] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const card = useRef<HTMLElement>(null);
+  const reason = useRef<HTMLInputElement>(null);
+  const shown = useRef(performance.now());
+  const left = question.expires_at - useNow(1000);
+  const offered = question.offers.map((each) => each.decision);
+
+  async function answer(decision: Decision) {
+    if (isBusy) return;
+    setBusy(true);
+    const hadFocus = card.current?.contains(document.activeElement);
+    try {
+      const body = why && decision === "deny" ? { decision, why } : { decision };
+      const said = await ask<{ holds: boolean; request: Question }>("POST", `/v1/approvals/${question.id}`, body);
+      if (hadFocus) onAnswered();
+      watch.closed(said.request);
+    } catch (error) {
+      setTrouble((error as Error).message);
+      setBusy(false);
+    }
+  }
+  function press(event: KeyboardEvent) {
+    if (event.key === "Escape") { setDenying(false); card.current!.focus(); return; }
+    const decision = KEYS[event.key];
+    if (isTyping(event) || !mayAnswer || !decision || !offered.includes(decision)) return;
+    if (performance.now() - shown.current < CALM_MS) return;
+    event.preventDefault();
+    if (decision === "deny") setDenying(true);
+    else void answer(decision);
+  }
+  useEffect(() => { if (isDenying) reason.current?.focus(); }, [isDenying]);
+
+  return (
+    <article class="card" ref={card} tabIndex={0} aria-label={`${question.tool}: ${question.reason}`} onKeyDown={press}>
+      <div class="line"><b>{question.tool}</b>
+        {!question.concerns.length && <span>{question.reason}</span>}
+        {question.asker && <Tag>{question.asker}</Tag>}
+        <span class={left < 30 ? "left soon" : "left"}>{left > 0 ? `denied in ${lasting(Math.floor(left))}` : "time is up"}</span></div>
+      <Command pieces={question.pieces} />
+      <dl class="facts">
+        <dt>in</dt><dd>{question.cwd}</dd>
+        <dt>on</dt><dd>{question.environment}</dd>
+        {question.session && <><dt>session</dt><dd><a href={`#/sessions/${question.session}`}>{question.session}</a></dd></>}
+        {question.concerns.map((each) => <><dt>rule</dt><dd><a href={`#/policy/${each.rule}`}>{each.rule}</a> {each.why}</dd></>)}
+      </dl>
+      {mayAnswer ? !isDenying && (
+        <ul class="answers">
+          {question.offers.map(({ decision, covers }) => (
+            <li>
+              <button class={decision === "deny" ? "deny" : "allow"} disabled={isBusy}
+                onClick={() => decision === "deny" ? setDenying(true) : void answer(decision)}>
+                {WORDS[decision]} <kbd aria-hidden="true">{decision[0]}</kbd>
+              </button>
+              <small>{covers}</small>
+            </li>
+          ))}
+        </ul>
+      ) : <p>You may watch, and not answer. Somebody with the role “approve” may.</p>}
+      {isDenying && (
+        <form class="line denying" onSubmit={(event) => { event.preventDefault(); void answer("deny"); }}>
+          <label class="grow">Why not? The model reads it, and can go another way.
+            <input ref={reason} value={why} maxLength={1000} placeholder="optional: move it to trash/ instead"
+              onInput={(event) => setWhy(event.currentTarget.value)} /></label>
+          <button class="deny" disabled={isBusy}>Deny</button>
+          <button type="button" onClick={() => { setDenying(false); card.current!.focus(); }}>Not yet</button>
+        </form>
+      )}
+      <Trouble text={trouble} />
+    </article>
+  );
+}
+
+function Over({ question }: { question: Question }) {
+  const allowed = question.decision && question.decision !== "deny";
+  return (
+    <article class="over">
+      <Tag kind={allowed ? "good" : "bad"}>{question.decision ?? question.state}</Tag>
+      <code class="grow">{question.pieces.map((piece) => piece.text).join("")}</code>
+      <small>{question.by ? `by ${question.by}` : "nobody answered"}{question.why ? `: ${question.why}` : ""}
+        {question.answered_at ? ` · ${clock(question.answered_at)}` : ""}</small>
+    </article>
+  );
+}
+
+function Notify() {
+  const [state, setState] = useState("Notification" in window ? Notification.permission : "denied");
+  if (state !== "default") return null;
+  return <button onClick={() => void Notification.requestPermission().then(setState)}>Notify me when this page is hidden</button>;
+}
+
+function isTyping(event: KeyboardEvent): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey) return true;
+  return (event.target as HTMLElement).closest("input, textarea, select") !== null;
+}

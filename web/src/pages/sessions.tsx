@@ -1,0 +1,163 @@
+// Conversations: find them, read them with their calls and cost, play them again, go on with them.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, get, told, type Fields } from "../api";
+import type { Hit, PageProps, Session } from "../types";
+import { clock, Empty, lasting, Rows, Split, Tag, Text, Trouble, useAnswer, visible } from "../ui";
+
+type Asked = { id: string; function: { name: string; arguments: string } };
+type Message = { id: number; at: number; role: string; content?: string | Fields[] | null; tool_calls?: Asked[]; tool_call_id?: string };
+type Ran = { tool: string; call_id: string; at: number; seconds: number; error_type: string };
+type Decided = { text: string; decision: string; by: string; why: string };
+type Whole = {
+  session: Session; messages: Message[]; calls: Ran[]; children: Session[]; decisions: Decided[]; is_running: boolean;
+};
+const STEP_MS = 900;
+
+export function Sessions({ me, chosen }: PageProps) {
+  const [query, setQuery] = useState("");
+  const [wanted, setWanted] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setWanted(query), 200);
+    return () => clearTimeout(timer);
+  }, [query]);
+  const address = `/v1/sessions?limit=${wanted.trim() ? 100 : 1000}&query=${encodeURIComponent(wanted)}`;
+  const { answer, trouble, again } = useAnswer(() => get<{ sessions: Session[]; hits: Hit[] }>(address), [address]);
+  const isSearch = wanted.trim() !== "";
+  const goTo = (id: string) => { location.hash = `#/sessions/${id}`; };
+  const mayTalk = me.role === "operate";
+  return (
+    <Split onBack={() => { location.hash = "#/sessions"; }}
+      detail={chosen === "new" ? <Talk session={null} onSaid={(id) => { again(); goTo(id); }} />
+        : chosen ? <Detail key={chosen} id={chosen} mayTalk={mayTalk} onChanged={again} /> : null}
+      list={<>
+        <div class="line bar">
+          <input type="search" aria-label="Search all conversations" placeholder="Search all conversations" value={query}
+            onInput={(event) => setQuery(event.currentTarget.value)} />
+          {mayTalk && <button onClick={() => goTo("new")}>New</button>}
+        </div>
+        <Trouble text={trouble} />
+        {answer && !isSearch && !answer.sessions.length && (
+          <Empty title="No conversations yet"><p>Every conversation with an agent is kept: its messages, the calls in it, what was
+            decided and what it cost. Begin one with <b>New</b>, with <code>handrail chat</code>, or over the API.</p></Empty>
+        )}
+        {answer && isSearch && !answer.hits.length && <Empty title="Nothing fits"><p>Words are found in any order; "quoted" text as it stands.</p></Empty>}
+        {answer && (isSearch
+          ? <Rows items={answer.hits} height={76} label="Messages that fit" keyOf={(hit) => hit.message_id} chosen={null}
+              onChoose={(hit) => goTo(hit.session)} row={(hit) => (
+                <><div class="line"><b>{visible(hit.title || hit.session)}</b><Tag>{hit.role}</Tag><span class="left">{clock(hit.at)}</span></div>
+                  <div class="two">{visible(hit.excerpt)}</div></>
+              )} />
+          : <Rows items={answer.sessions} height={54} label="Conversations" keyOf={(each) => each.id} chosen={chosen || null}
+              onChoose={(each) => goTo(each.id)} row={(each) => (
+                <><div class="line"><b>{visible(each.title || each.id)}</b>{each.is_running && <Tag kind="busy">running</Tag>}
+                  {each.parent && <Tag>{each.kind}</Tag>}<span class="left">{clock(each.updated)}</span></div>
+                  <div class="cut">{each.platform} · {each.model} · {cost(each)}</div></>
+              )} />)}
+      </>} />
+  );
+}
+
+function Detail({ id, mayTalk, onChanged }: { id: string; mayTalk: boolean; onChanged: () => void }) {
+  const { answer, trouble, again } = useAnswer(() => get<Whole>(`/v1/sessions/${encodeURIComponent(id)}`), [id]);
+  const [step, setStep] = useState<number | null>(null);
+  const count = answer?.messages.length ?? 0;
+  useEffect(() => {
+    if (step === null) return;
+    const timer = setTimeout(() => setStep(step < count ? step + 1 : null), STEP_MS);
+    return () => clearTimeout(timer);
+  }, [step, count]);
+  if (!answer) return <Trouble text={trouble} />;
+  const { session, calls, decisions, children } = answer;
+  const ran = new Map(calls.map((call) => [call.call_id, call]));
+  const results = new Map(answer.messages.filter((each) => each.role === "tool").map((each) => [each.tool_call_id, each]));
+  const shown = step === null ? answer.messages : answer.messages.slice(0, step);
+  return (
+    <>
+      <h2>{visible(session.title || session.id)} {answer.is_running && <Tag kind="busy">running</Tag>}</h2>
+      <p><small>{session.model} · {session.cwd} · {clock(session.created)} · {calls.length} calls · {cost(session)}</small></p>
+      <p class="line">
+        <button onClick={() => setStep(step === null ? 1 : null)}>{step === null ? "Replay" : "Show all"}</button>
+        {step !== null && <label class="grow">Message <input type="range" min={1} max={count} value={step}
+          onInput={(event) => setStep(Number(event.currentTarget.value))} /></label>}
+        <button onClick={again}>Look again</button>
+        {answer.is_running && mayTalk && <button class="deny" onClick={() => void ask("POST", `/v1/sessions/${id}/stop`).then(again)}>Stop</button>}
+        {session.parent && <a href={`#/sessions/${session.parent}`}>its parent</a>}
+        {children.map((child) => <a href={`#/sessions/${child.id}`}>{visible(child.title || child.id)}</a>)}
+      </p>
+      <ol class="talk">
+        {shown.filter((each) => each.role !== "tool").map((message) => (
+          <li key={message.id} class={message.role}>
+            <small>{message.role} · {clock(message.at)}</small>
+            {textOf(message) && <div class="said">{visible(textOf(message))}</div>}
+            {message.tool_calls?.map((call) => <Called key={call.id} call={call} ran={ran.get(call.id)} result={results.get(call.id)} />)}
+          </li>
+        ))}
+      </ol>
+      {decisions.length > 0 && <><h3>Decided</h3><ul>{decisions.map((each) => (
+        <li><Tag kind={each.decision === "deny" ? "bad" : "good"}>{each.decision}</Tag> <code>{visible(each.text)}</code> <small>by {each.by}{each.why && `: ${visible(each.why)}`}</small></li>
+      ))}</ul></>}
+      {mayTalk && !answer.is_running && <Talk session={id} onSaid={() => { again(); onChanged(); }} />}
+    </>
+  );
+}
+
+function Called({ call, ran, result }: { call: Asked; ran?: Ran; result?: Message }) {
+  return (
+    <details class="called">
+      <summary><b>{call.function.name}</b> {ran && <small>{lasting(ran.seconds)}</small>} {ran?.error_type && <Tag kind="bad">{ran.error_type}</Tag>}
+        <div class="cut">{visible(call.function.arguments)}</div></summary>
+      <Text value={call.function.arguments} label="Arguments" />
+      {result && <Text value={textOf(result)} label="Result" />}
+    </details>
+  );
+}
+
+/** Say something to an agent, and see its answer come. */
+function Talk({ session, onSaid }: { session: string | null; onSaid: (session: string) => void }) {
+  const [text, setText] = useState("");
+  const [answer, setAnswer] = useState("");
+  const [trouble, setTrouble] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const stop = useRef<AbortController | null>(null);
+  useEffect(() => () => stop.current?.abort(), []);
+  async function say(event: Event) {
+    event.preventDefault();
+    if (!text.trim() || isBusy) return;
+    setBusy(true); setTrouble(""); setAnswer("");
+    stop.current = new AbortController();
+    let id = session ?? "";
+    try {
+      for await (const [kind, data] of told(session ? `/v1/sessions/${session}/turns` : "/v1/sessions", { text }, stop.current.signal)) {
+        if (kind === "session") id = String(data.id);
+        if (kind === "TextDelta") setAnswer((before) => before + String(data.text ?? ""));
+        if (kind === "error") setTrouble(String(data.error));
+      }
+      setText("");
+      onSaid(id);
+    } catch (error) {
+      if (!stop.current.signal.aborted) setTrouble((error as Error).message);
+    }
+    setBusy(false);
+  }
+  return (
+    <form class="say" onSubmit={(event) => void say(event)}>
+      {answer && isBusy && <div class="said" role="log">{visible(answer)}</div>}
+      <textarea rows={3} aria-label="Say something" placeholder={session ? "Go on…" : "What should the agent do?"} value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void say(event); }} />
+      <p class="line"><button class="main" disabled={isBusy}>{isBusy ? "Working…" : "Say it"}</button>
+        {isBusy && <button type="button" onClick={() => stop.current?.abort()}>Stop</button>}<small>Ctrl+Enter</small></p>
+      <Trouble text={trouble} />
+    </form>
+  );
+}
+
+function textOf(message: Message): string {
+  if (typeof message.content === "string") return message.content;
+  return (message.content ?? []).map((part) => (typeof part.text === "string" ? part.text : `[${String(part.type)}]`)).join("\n");
+}
+
+function cost(session: Session): string {
+  const tokens = `${(session.input_tokens + session.output_tokens).toLocaleString()} tokens`;
+  return session.cost === null ? tokens : `${tokens} · $${session.cost.toFixed(4)}`;
+}

@@ -1,0 +1,121 @@
+// Background processes, and the terminal of each: to look at, or to type into.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, get } from "../api";
+import type { PageProps, Process } from "../types";
+import { clock, Empty, lasting, Rows, Split, Tag, Trouble, useAnswer, useNow, visible } from "../ui";
+
+// A terminal keeps about so much; what was printed before is in the log.
+const LAST_BYTES = 300_000;
+const AGAIN_MS = 1_500;
+
+export function Terminal({ me, chosen }: PageProps) {
+  const { answer, trouble, again } = useAnswer(() => get<{ processes: Process[] }>("/v1/processes"), [], 2);
+  const now = useNow(1000);
+  const processes = [...(answer?.processes ?? [])].sort((a, b) => b.started_at - a.started_at);
+  const process = processes.find((each) => each.id === chosen);
+  if (answer && !processes.length) {
+    return (
+      <Empty title="No background processes">
+        <p>What an agent starts in the background shows here: servers, builds, programs that ask. Attach to one to see its
+          screen, and type into it when it waits for you.</p>
+        <p>Try it: run the tool <a href="#/tools/terminal">terminal</a> with the command <code>top</code>, and check
+          <i> background</i> and <i>pty</i>.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Split onBack={() => { location.hash = "#/terminal"; }}
+      detail={process ? <Attached key={process.id} process={process} mayType={me.role === "operate"} onChanged={again} /> : null}
+      list={<>
+        <Trouble text={trouble} />
+        <div class="bar"><small role="status">{processes.filter((each) => each.ended_at === null).length} running · {processes.length} in all</small></div>
+        <Rows items={processes} height={54} label="Processes" keyOf={(each) => each.id} chosen={chosen || null}
+          onChoose={(each) => { location.hash = `#/terminal/${each.id}`; }} row={(each) => (
+            <>
+              <div class="line"><b>{visible(each.command)}</b><State process={each} />{each.has_pty && <Tag>terminal</Tag>}
+                <span class="left">{lasting((each.ended_at ?? now) - each.started_at)}</span></div>
+              <div class="cut">{each.id} · {each.environment} · {clock(each.started_at)}</div>
+            </>
+          )} />
+      </>} />
+  );
+}
+
+function State({ process }: { process: Process }) {
+  if (process.ended_at === null) return <Tag kind="busy">{process.state}</Tag>;
+  return <Tag kind={process.exit_code === 0 ? "good" : "bad"}>{process.exit_code === null ? process.state : `exit ${process.exit_code}`}</Tag>;
+}
+
+function Attached({ process, mayType, onChanged }: { process: Process; mayType: boolean; onChanged: () => void }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [isTyping, setTyping] = useState(false);
+  const [trouble, setTrouble] = useState("");
+  const typing = useRef(isTyping);
+  const screen = useRef<Screen | null>(null);
+  typing.current = isTyping;
+  const isOver = process.ended_at !== null;
+
+  useEffect(() => {
+    let isGone = false;
+    void import("../screen").then(({ openScreen }) => {
+      if (isGone) return;
+      const opened = openScreen(box.current!, process, {
+        typed: (text) => { if (typing.current) write(text); },
+        sized: (rows, columns) => {
+          if (typing.current && process.has_pty) void ask("POST", `/v1/processes/${process.id}/size`, { rows, columns }).catch(() => {});
+        },
+      });
+      screen.current = opened;
+      stop = follow(process.id, opened.write, onChanged, setTrouble);
+    });
+    let stop = () => {};
+    return () => { isGone = true; stop(); screen.current?.close(); screen.current = null; };
+  }, []);
+
+  // One after the other: keys must not overtake each other.
+  const last = useRef<Promise<unknown>>(Promise.resolve());
+  function write(raw: string) {
+    last.current = last.current.then(() => ask("POST", `/v1/processes/${process.id}/input`, { raw }))
+      .catch((error: Error) => setTrouble(error.message));
+  }
+  useEffect(() => { screen.current?.letType(isTyping); }, [isTyping]);
+  const end = () => void ask("DELETE", `/v1/processes/${process.id}`).then(onChanged, (error: Error) => setTrouble(error.message));
+
+  return (
+    <div class="attached">
+      <h2 class="cut">{visible(process.command)} <State process={process} /></h2>
+      <p class="line">
+        {mayType && !isOver && <label class="check"><input type="checkbox" checked={isTyping}
+          onChange={(event) => setTyping(event.currentTarget.checked)} /> Type into it</label>}
+        {mayType && !isOver && <button class="deny" onClick={end}>End it</button>}
+        {isOver && <small>{process.reason || `ended ${clock(process.ended_at!)}`}</small>}
+        {!isOver && <small>{isTyping ? "Keys go to the program, Tab too; Alt+1 to Alt+7 lead out." : "You only look."}</small>}
+      </p>
+      <Trouble text={trouble} />
+      <div class="screen" ref={box} />
+    </div>
+  );
+}
+
+type Screen = { write(data: Uint8Array): void; letType(may: boolean): void; close(): void };
+
+/** Its output as it comes, over lost connections. Gives a way to stop. */
+function follow(id: string, write: (data: Uint8Array) => void, onEnd: () => void, onTrouble: (text: string) => void): () => void {
+  let source: EventSource | null = null;
+  let isOver = false;
+  const open = (offset: number) => {
+    if (isOver) return;
+    let next = offset;
+    source = new EventSource(`/v1/processes/${id}/output?offset=${offset}`);
+    source.addEventListener("output", (event) => {
+      const said = JSON.parse((event as MessageEvent<string>).data) as { data: string; next: number };
+      next = said.next;
+      write(Uint8Array.from(atob(said.data), (byte) => byte.charCodeAt(0)));
+    });
+    source.addEventListener("ended", () => { isOver = true; source!.close(); onEnd(); });
+    source.onerror = () => { source!.close(); setTimeout(() => open(next), AGAIN_MS); };
+  };
+  get<{ end: number }>(`/v1/processes/${id}/log?limit=1`).then(
+    ({ end }) => open(Math.max(0, end - LAST_BYTES)), (error: Error) => onTrouble(error.message));
+  return () => { isOver = true; source?.close(); };
+}

@@ -1,0 +1,44 @@
+// What the server tells, as far as the console shows it.
+import type { Fields } from "./api";
+
+export type Decision = "once" | "task" | "session" | "always" | "deny";
+export type Piece = { text: string; marked: boolean; ours: boolean };
+
+export type Question = {
+  id: string; state: string; tool: string; kind: string; asker: string; reason: string; pieces: Piece[];
+  cwd: string; environment: string; session: string | null; task: string | null;
+  concerns: { rule: string; why: string; covers: string }[];
+  offers: { decision: Decision; covers: string }[];
+  asked_at: number; expires_at: number; is_waiting: boolean;
+  decision: Decision | null; by: string | null; why: string | null; answered_at: number | null;
+};
+
+export type Call = {
+  call: number; tool: string; arguments?: Fields; task: string | null; session?: string | null; started?: number;
+  status?: string; error_type?: string | null; seconds?: number; result?: string; progress?: string;
+};
+
+export type Grant = {
+  id: string; scope: string; key: string; by: string; granted_at: number; expires_at: number | null; uses_left: number | null;
+};
+export type Process = {
+  id: string; command: string; task: string | null; environment: string; has_pty: boolean; rows: number; columns: number;
+  started_at: number; state: string; exit_code: number | null; ended_at: number | null; reason: string;
+};
+export type Tool = {
+  name: string; toolset: string; emoji: string; description: string; parameters: Schema; available: boolean;
+  reason: string; fix: string; offered: boolean;
+};
+export type Schema = {
+  type?: string | string[]; description?: string; enum?: (string | number)[]; default?: unknown; minimum?: number;
+  maximum?: number; properties?: Record<string, Schema>; required?: string[]; items?: Schema;
+};
+export type Session = {
+  id: string; created: number; updated: number; title: string; platform: string; model: string; cwd: string;
+  parent: string | null; kind: string; input_tokens: number; output_tokens: number; cost: number | null;
+  is_running?: boolean;
+};
+export type Hit = { session: string; title: string; message_id: number; at: number; role: string; excerpt: string };
+export type Me = { name: string; role: "watch" | "approve" | "operate" };
+/** `chosen` is what the address names on the page: `#/sessions/ID`. */
+export type PageProps = { me: Me; chosen: string };

@@ -1,0 +1,184 @@
+// Small pieces that the pages share. Everything that comes from outside is text to them, never markup.
+import type { ComponentChildren } from "preact";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Piece } from "./types";
+
+/** A command with what is dangerous in it marked, and what cannot be shown told in words. */
+export function Command({ pieces }: { pieces: Piece[] }) {
+  return (
+    <pre class="command" tabIndex={0} aria-label="The command">
+      {pieces.map((piece) =>
+        piece.ours ? <b class={piece.marked ? "ours marked" : "ours"}>{piece.text}</b>
+        : piece.marked ? <mark>{piece.text}</mark>
+        : piece.text)}
+    </pre>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children: ComponentChildren }) {
+  return <div class="empty"><h2>{title}</h2>{children}</div>;
+}
+
+export function Trouble({ text }: { text: string }) {
+  return text ? <p class="trouble" role="alert">{text}</p> : null;
+}
+
+export function Tag({ kind, children }: { kind?: string; children: ComponentChildren }) {
+  return <span class={`tag ${kind ?? ""}`}>{children}</span>;
+}
+
+/** A list beside what is chosen in it; on a narrow screen one of them at a time. */
+export function Split({ list, detail, onBack }: {
+  list: ComponentChildren; detail: ComponentChildren | null; onBack: () => void;
+}) {
+  return (
+    <div class={detail ? "split chosen" : "split"}>
+      <div class="split-list">{list}</div>
+      {detail && (
+        <section class="split-detail" aria-label="Details">
+          <button class="back" onClick={onBack}>← Back</button>
+          {detail}
+        </section>
+      )}
+    </div>
+  );
+}
+
+/** Rows of one height, of which only those in sight are drawn. Arrow keys, Page keys, Home and End move the choice. */
+export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: {
+  items: T[]; height: number; label: string; keyOf: (item: T) => string | number; chosen: string | number | null;
+  onChoose: (item: T) => void; row: (item: T) => ComponentChildren;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  const [seen, setSeen] = useState(600);
+  useLayoutEffect(() => {
+    const watched = new ResizeObserver(() => setSeen(box.current?.clientHeight ?? 600));
+    watched.observe(box.current!);
+    return () => watched.disconnect();
+  }, []);
+  const at = items.findIndex((item) => keyOf(item) === chosen);
+  const first = Math.max(0, Math.floor(top / height) - 5);
+  const shown = items.slice(first, Math.ceil((top + seen) / height) + 5);
+
+  function move(event: KeyboardEvent) {
+    const page = Math.max(1, Math.floor(seen / height) - 1);
+    const steps: Record<string, number> = {
+      ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: items.length - 1,
+    };
+    const wanted = steps[event.key];
+    if (wanted === undefined || !items.length) return;
+    event.preventDefault();
+    const next = Math.min(items.length - 1, Math.max(0, wanted));
+    onChoose(items[next]);
+    const rows = box.current!;
+    if (next * height < rows.scrollTop) rows.scrollTop = next * height;
+    else if ((next + 1) * height > rows.scrollTop + seen) rows.scrollTop = (next + 1) * height - seen;
+  }
+
+  return (
+    <div class="rows" ref={box} role="listbox" tabIndex={0} aria-label={label} onKeyDown={move}
+      aria-activedescendant={at >= first && at < first + shown.length ? `row-${chosen}` : undefined}
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+      <div role="presentation" style={{ height: `${items.length * height}px`, position: "relative" }}>
+        {shown.map((item, index) => (
+          <div key={keyOf(item)} id={`row-${keyOf(item)}`} class="row" role="option"
+            aria-selected={keyOf(item) === chosen} aria-posinset={first + index + 1} aria-setsize={items.length}
+            style={{ height: `${height}px`, top: `${(first + index) * height}px` }} onClick={() => onChoose(item)}>
+            {row(item)}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** What an address of the server answers; asked again by `again`, and every `seconds` where that is given. */
+export function useAnswer<T>(load: () => Promise<T>, inputs: unknown[], seconds = 0) {
+  const [answer, setAnswer] = useState<T | null>(null);
+  const [trouble, setTrouble] = useState("");
+  const turn = useRef(0);
+  const again = useCallback(() => {
+    const mine = ++turn.current;
+    load().then(
+      (found) => { if (mine === turn.current) { setAnswer(found); setTrouble(""); } },
+      (error: Error) => { if (mine === turn.current) setTrouble(error.message); },
+    );
+  }, inputs);
+  useEffect(() => {
+    again();
+    const timer = seconds ? setInterval(again, seconds * 1000) : 0;
+    return () => { clearInterval(timer); turn.current++; };
+  }, [again, seconds]);
+  return { answer, trouble, again };
+}
+
+/** The time, again and again, for what counts down or up. */
+export function useNow(ms: number): number {
+  const [now, setNow] = useState(Date.now() / 1000);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now() / 1000), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return now;
+}
+
+export function clock(at: number): string {
+  const then = new Date(at * 1000);
+  const today = new Date().toDateString() === then.toDateString();
+  return today ? then.toLocaleTimeString() : then.toLocaleString();
+}
+
+export function lasting(seconds: number): string {
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+}
+
+/** Text with what would not be seen, or would change how the rest looks, written out. */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (hidden) => `\\u${hidden.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+export function pretty(value: unknown): string {
+  return visible(written(value));
+}
+
+function written(value: unknown): string {
+  if (typeof value !== "string") return JSON.stringify(value, null, 2) ?? "";
+  try {
+    const read = JSON.parse(value) as unknown;
+    return typeof read === "object" && read ? JSON.stringify(read, null, 2) : value;
+  } catch {
+    return value;
+  }
+}
+
+/** The last lines of a result as a person reads them: output as it was printed, the rest as JSON. */
+export function Text({ value, label }: { value: unknown; label: string }) {
+  const text = visible(readable(value));
+  const isDiff = /^(---|\+\+\+|@@) /m.test(text);
+  return (
+    <pre class="text" tabIndex={0} aria-label={label}>
+      {isDiff ? text.split("\n").map((line) => <span class={diffClass(line)}>{line + "\n"}</span>) : text}
+    </pre>
+  );
+}
+
+function diffClass(line: string): string {
+  return line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : line.startsWith("@@") ? "place" : "";
+}
+
+function readable(value: unknown): string {
+  let read = value;
+  if (typeof value === "string") {
+    try { read = JSON.parse(value); } catch { return value; }
+  }
+  if (typeof read !== "object" || !read || Array.isArray(read)) return written(value);
+  const long = Object.entries(read as Record<string, unknown>).filter(([, each]) => typeof each === "string" && each.includes("\n"));
+  if (!long.length) return written(read);
+  const rest = Object.fromEntries(Object.entries(read).filter(([name]) => !long.some(([each]) => each === name)));
+  const head = Object.keys(rest).length ? JSON.stringify(rest) + "\n" : "";
+  return head + long.map(([name, each]) => `${name}:\n${each as string}`).join("\n");
+}

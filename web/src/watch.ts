@@ -1,0 +1,149 @@
+// What happens on the server, kept up to date by its events: the calls, and the questions that wait.
+import { useEffect, useState } from "preact/hooks";
+import { get } from "./api";
+import type { Call, Grant, Question, Session } from "./types";
+
+const MOST_CALLS = 10_000;
+const DRAW_MS = 100;
+const AGAIN_MS = 2_000;
+const MOST_OVER = 20;
+
+class Watch {
+  calls = new Map<number, Call>();
+  waiting: Question[] = [];
+  over: Question[] = [];
+  grants: Grant[] = [];
+  always: string[] = [];
+  sessions = new Map<string, Session>();
+  isConnected = false;
+  onAsked: (question: Question) => void = () => {};
+  private listeners = new Set<() => void>();
+  private source: EventSource | null = null;
+  private timer = 0;
+  private changes = 0;
+
+  start(): void {
+    this.stop();
+    const source = (this.source = new EventSource("/v1/events"));
+    const on = (kind: string, act: (data: never) => void) =>
+      source.addEventListener(kind, (event) => act(JSON.parse((event as MessageEvent<string>).data) as never));
+    on("hello", () => {
+      this.isConnected = true;
+      void this.lookAgain();
+    });
+    on("missed", () => void this.lookAgain());
+    on("call.started", (call: Call) => this.note(call));
+    on("call.ended", (call: Call) => this.note(call));
+    on("call.progress", (said: { tool: string; task: string; message: string }) => this.progress(said));
+    on("approval.asked", (question: Question) => this.asked(question));
+    on("approval.over", (question: Question) => this.closed(question));
+    on("grants.changed", () => void this.lookAtApprovals());
+    source.onerror = () => {
+      this.isConnected = false;
+      this.draw(0);
+      if (source.readyState !== EventSource.CLOSED) return;
+      // Told to stay away, or let go for good: asking who we are shows the login when that is why.
+      setTimeout(() => {
+        if (this.source === source) get("/v1/me").then(() => this.start(), () => this.source === source && this.start());
+      }, AGAIN_MS);
+    };
+  }
+
+  stop(): void {
+    this.source?.close();
+    this.source = null;
+    this.isConnected = false;
+  }
+
+  async lookAtApprovals(): Promise<void> {
+    const before = this.changes;
+    const found = await get<{ waiting: Question[]; grants: Grant[]; always: string[] }>("/v1/approvals");
+    // An event that overtook the answer knows more than it.
+    if (before !== this.changes) return this.lookAtApprovals();
+    Object.assign(this, found);
+    this.draw(0);
+  }
+
+  closed(question: Question): void {
+    this.changes++;
+    this.waiting = this.waiting.filter((each) => each.id !== question.id);
+    this.over = [question, ...this.over.filter((each) => each.id !== question.id)].slice(0, MOST_OVER);
+    void this.lookAtApprovals().catch(() => {});
+    this.draw(0);
+  }
+
+  /** How deep a call is below the conversation that a person began. */
+  depth(call: Call): number {
+    let depth = 0;
+    for (let at = this.sessions.get(call.session ?? ""); at?.parent && at.kind !== "branch" && depth < 8; depth++) {
+      at = this.sessions.get(at.parent);
+    }
+    return depth;
+  }
+
+  listen(tell: () => void): () => void {
+    this.listeners.add(tell);
+    return () => this.listeners.delete(tell);
+  }
+
+  private async lookAgain(): Promise<void> {
+    try {
+      const found = await get<{ running: Call[]; ended: Call[] }>("/v1/calls?limit=2000");
+      const all = [...found.ended, ...found.running].sort((a, b) => a.call - b.call);
+      this.calls = new Map(all.map((call) => [call.call, call]));
+      await this.lookAtApprovals();
+    } catch {
+      this.draw(0); // the connection's own error shows, and it is tried again
+    }
+  }
+
+  private note(call: Call): void {
+    this.calls.set(call.call, { ...this.calls.get(call.call), ...call });
+    if (this.calls.size > MOST_CALLS) this.calls.delete(this.calls.keys().next().value!);
+    if (call.session && !this.sessions.has(call.session)) void this.lookAtSessions(call.session);
+    this.draw(DRAW_MS);
+  }
+
+  private async lookAtSessions(wanted: string): Promise<void> {
+    this.sessions.set(wanted, { id: wanted, parent: null } as Session);
+    const found = await get<{ sessions: Session[] }>("/v1/sessions?limit=200").catch(() => ({ sessions: [] }));
+    for (const session of found.sessions) this.sessions.set(session.id, session);
+    this.draw(DRAW_MS);
+  }
+
+  private progress(said: { tool: string; task: string; message: string }): void {
+    for (const call of [...this.calls.values()].reverse()) {
+      if (call.status || call.tool !== said.tool || call.task !== said.task) continue;
+      this.calls.set(call.call, { ...call, progress: said.message });
+      break;
+    }
+    this.draw(DRAW_MS);
+  }
+
+  private asked(question: Question): void {
+    if (this.waiting.some((each) => each.id === question.id)) return;
+    this.changes++;
+    this.waiting = [...this.waiting, question];
+    this.onAsked(question);
+    this.draw(0);
+  }
+
+  /** Tell who shows it, soon: many events make one drawing. */
+  private draw(soon: number): void {
+    if (soon && this.timer) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.timer = 0;
+      for (const tell of this.listeners) tell();
+    }, soon) as unknown as number;
+  }
+}
+
+export const watch = new Watch();
+
+/** Draw again whenever something happened. */
+export function useWatch(): Watch {
+  const [, again] = useState(0);
+  useEffect(() => watch.listen(() => again((count) => count + 1)), []);
+  return watch;
+}
