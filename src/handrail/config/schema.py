@@ -31,7 +31,7 @@ from .sections import (
     ToolsConfig,
     ToolsetConfig,
 )
-from .services import HomeConfig, McpServerConfig, ModelConfig, TelemetryConfig
+from .services import GatewayConfig, HomeConfig, McpServerConfig, ModelConfig, TelemetryConfig
 from .web import BrowserConfig, WebConfig
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Config(Section):
     rollouts: RolloutsConfig = field(default_factory=RolloutsConfig)
     web: WebConfig = field(default_factory=WebConfig)
     browser: BrowserConfig = field(default_factory=BrowserConfig)
+    gateway: GatewayConfig = field(default_factory=GatewayConfig)
     homeassistant: HomeConfig = field(default_factory=HomeConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     plugins: Mapping[str, PluginConfig] = named("What each plugin may do, by the plugin's name.")

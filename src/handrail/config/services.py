@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from .options import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, Section, named, option
 
@@ -98,3 +98,12 @@ class TelemetryConfig(Section):
 
     enabled: bool = option(False, "Send spans to where the OTEL_* variables say. Needs the extra `otel`.")
     content: bool = option(False, "Put what was said, called and answered into the spans.")
+
+
+class GatewayConfig(Section):
+    """The chats in which `handrail serve` talks with people."""
+
+    accounts: Mapping[str, Mapping[str, Any]] = named(
+        "The agent's accounts, by name: `kind` (matrix, telegram, ...), the settings of that kind, and `home`, the chat for "
+        "questions that come from elsewhere."
+    )

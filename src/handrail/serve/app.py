@@ -48,6 +48,10 @@ def build(served: Served, guard: Guard) -> Starlette:
             await stack.enter_async_context(served.running())
             if mcp is not None:
                 await stack.enter_async_context(mcp.running())
+            if served.here.config.gateway.accounts:
+                from .gateway.gateway import Gateway
+
+                await stack.enter_async_context(Gateway(served).running())
             yield
 
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _unknown, 405: _unknown, 500: _broken})

@@ -33,7 +33,10 @@ class ServedApprover:
     async def decide(self, request: ApprovalRequest) -> Reply:
         self._watch.look_soon(request.id)
         never: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        return await never
+        try:
+            return await never
+        finally:
+            self._watch.look_soon()  # answered, out of time, or withdrawn: the store tells only of answers
 
 
 class WaitingRequests:

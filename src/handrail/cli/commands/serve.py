@@ -50,6 +50,7 @@ def run(context: typer.Context, http: Http = DEFAULT, host: Hosts = None, no_cro
         return
     from ...model_tools import default
     from ...serve import running
+    from ...serve.gateway.adapters import accounts
     from ...serve.mcp.http import parse_address
     from ...serve.served import Served
     from ..approval_answers import refuse_inside
@@ -63,6 +64,7 @@ def run(context: typer.Context, http: Http = DEFAULT, host: Hosts = None, no_cro
     running.hide_from_others()
     token = running.token_from_environment()
     served = Served(default(), token=token)
+    accounts(served.here.config.gateway.accounts)  # what is wrong with them is told before anything starts
     running.check_bind(address, has_token=served.keys.has_token)
     with running.as_the_server(address):
         emit(f"Open {running.first_link(served, address)}")

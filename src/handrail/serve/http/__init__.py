@@ -18,6 +18,7 @@ RESOURCES = (
     "policy",
     "events",
     "completions",
+    "pairing",
 )
 
 

@@ -1,0 +1,169 @@
+"""What the chats must remember over a restart: who is paired, which session a chat is, which questions were put where."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ...errors import Denied
+from ...inside import is_inside
+from ...store.database import Database
+
+STORE_NAME = "gateway.db"
+CODE_SECONDS = 600
+# Without letters that look like others.
+_ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
+_CODE_CHARS = 10
+_STEPS = (
+    """
+    CREATE TABLE people (adapter TEXT, person TEXT, paired REAL NOT NULL, PRIMARY KEY (adapter, person));
+    CREATE TABLE codes (digest TEXT PRIMARY KEY, expires REAL NOT NULL);
+    CREATE TABLE chats (adapter TEXT, chat TEXT, session TEXT, unfinished TEXT NOT NULL, PRIMARY KEY (adapter, chat));
+    CREATE INDEX chats_by_session ON chats (session);
+    CREATE TABLE posts (
+      request TEXT, adapter TEXT, chat TEXT, message TEXT NOT NULL, is_over INTEGER NOT NULL,
+      PRIMARY KEY (request, adapter, chat)
+    );
+    CREATE TABLE places (adapter TEXT PRIMARY KEY, place TEXT NOT NULL);
+    """,
+)
+
+
+class Where(NamedTuple):
+    """A chat: which adapter's, and its id there."""
+
+    adapter: str
+    chat: str
+
+
+class Post(NamedTuple):
+    """A question as it was put into a chat."""
+
+    request: str
+    where: Where
+    message: str
+
+
+class Person(NamedTuple):
+    adapter: str
+    person: str
+    paired: float
+
+
+class GatewayStore:
+    """`path` None keeps it all in memory."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._database = Database(path, _STEPS)
+
+    def close(self) -> None:
+        self._database.close()
+
+    # People
+
+    def new_code(self) -> str:
+        """A code that pairs one person, once, within some minutes. Raises Denied for what an agent runs."""
+        if is_inside():
+            raise Denied("an agent cannot pair people; this process was started by one of its tools")
+        code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS))
+        now = time.time()
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM codes WHERE expires <= ?", (now,))
+            connection.execute("INSERT INTO codes VALUES (?, ?)", (_digest(code), now + CODE_SECONDS))
+        return code
+
+    def pair(self, adapter: str, person: str, code: str) -> bool:
+        """Whether the code was one that holds."""
+        now = time.time()
+        with self._database.transaction() as connection:
+            used = connection.execute(
+                "DELETE FROM codes WHERE digest = ? AND expires > ?", (_digest(code), now)
+            ).rowcount
+            if used:
+                connection.execute("INSERT OR REPLACE INTO people VALUES (?, ?, ?)", (adapter, person, now))
+        return bool(used)
+
+    def is_paired(self, adapter: str, person: str) -> bool:
+        return bool(self._database.rows("SELECT 1 FROM people WHERE adapter = ? AND person = ?", (adapter, person)))
+
+    def people(self) -> list[Person]:
+        rows = self._database.rows("SELECT adapter, person, paired FROM people ORDER BY adapter, person")
+        return [Person(*row) for row in rows]
+
+    def unpair(self, adapter: str, person: str) -> bool:
+        with self._database.transaction() as connection:
+            return bool(
+                connection.execute("DELETE FROM people WHERE adapter = ? AND person = ?", (adapter, person)).rowcount
+            )
+
+    # Chats
+
+    def session_of(self, where: Where) -> str | None:
+        rows = self._database.rows("SELECT session FROM chats WHERE adapter = ? AND chat = ?", where)
+        return rows[0]["session"] if rows else None
+
+    def set_session(self, where: Where, session: str | None) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO chats VALUES (?, ?, ?, '') ON CONFLICT DO UPDATE SET session = excluded.session",
+                (*where, session),
+            )
+
+    def chat_of(self, session: str) -> Where | None:
+        rows = self._database.rows("SELECT adapter, chat FROM chats WHERE session = ?", (session,))
+        return Where(*rows[0]) if rows else None
+
+    def set_unfinished(self, where: Where, text: str) -> None:
+        """What the agent works on; empty when it is done."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO chats VALUES (?, ?, NULL, ?) ON CONFLICT DO UPDATE SET unfinished = excluded.unfinished",
+                (*where, text),
+            )
+
+    def unfinished(self, adapter: str) -> list[tuple[str, str]]:
+        """Chats whose agent was cut off, with what it worked on."""
+        query = "SELECT chat, unfinished FROM chats WHERE adapter = ? AND unfinished != ''"
+        return [(row["chat"], row["unfinished"]) for row in self._database.rows(query, (adapter,))]
+
+    # Questions
+
+    def add_post(self, post: Post) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO posts VALUES (?, ?, ?, ?, 0)", (post.request, *post.where, post.message)
+            )
+
+    def open_posts(self, adapter: str) -> list[Post]:
+        rows = self._database.rows("SELECT * FROM posts WHERE is_over = 0 AND adapter = ?", (adapter,))
+        return [Post(row["request"], Where(row["adapter"], row["chat"]), row["message"]) for row in rows]
+
+    def request_at(self, where: Where, message: str) -> str | None:
+        """The question that a message asks."""
+        query = "SELECT request FROM posts WHERE adapter = ? AND chat = ? AND message = ?"
+        rows = self._database.rows(query, (*where, message))
+        return rows[0]["request"] if rows else None
+
+    def end_post(self, post: Post) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "UPDATE posts SET is_over = 1 WHERE request = ? AND adapter = ? AND chat = ?",
+                (post.request, *post.where),
+            )
+
+    # Places
+
+    def place(self, adapter: str) -> str:
+        rows = self._database.rows("SELECT place FROM places WHERE adapter = ?", (adapter,))
+        return str(rows[0]["place"]) if rows else ""
+
+    def set_place(self, adapter: str, place: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO places VALUES (?, ?)", (adapter, place))
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.strip().upper().encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,63 @@
+"""Who is served in chats: a code that lets a person in, who is in, and how to put them out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+from ...config.paths import state_dir
+from ...types import JsonDict
+from ..endpoint import Asked, Endpoint, HttpError
+from ..gateway.store import CODE_SECONDS, STORE_NAME, GatewayStore
+from ..roles import Role
+from .shapes import NUMBER, TEXT, many, record
+
+
+@contextlib.contextmanager
+def _store() -> Iterator[GatewayStore]:
+    with contextlib.closing(GatewayStore(state_dir() / STORE_NAME)) as store:
+        yield store
+
+
+async def new_code(asked: Asked) -> JsonDict:  # noqa: ARG001  it depends on nothing
+    """A code that a person sends to the agent's account in a chat: it lets them in, once, within some minutes."""
+
+    def make() -> str:
+        with _store() as store:
+            return store.new_code()
+
+    return {"code": await asyncio.to_thread(make), "seconds": CODE_SECONDS}
+
+
+async def people(asked: Asked) -> JsonDict:  # noqa: ARG001
+    """Who is served in chats."""
+
+    def found() -> list[JsonDict]:
+        with _store() as store:
+            return [
+                {"account": each.adapter, "person": each.person, "paired_at": each.paired} for each in store.people()
+            ]
+
+    return {"people": await asyncio.to_thread(found)}
+
+
+async def remove(asked: Asked) -> JsonDict:
+    """Do not serve a person any more."""
+
+    def put_out() -> bool:
+        with _store() as store:
+            return store.unpair(asked.path["account"], asked.path["person"])
+
+    if not await asyncio.to_thread(put_out):
+        raise HttpError(404, "not_found", "nobody like that is paired")
+    return {"removed": asked.path["person"]}
+
+
+_PERSON = record(account=TEXT, person=TEXT, paired_at=NUMBER)
+
+ENDPOINTS = (
+    Endpoint("GET", "/v1/people", people, answer=record(people=many(_PERSON))),
+    Endpoint("POST", "/v1/people/codes", new_code, role=Role.OPERATE, answer=record(code=TEXT, seconds=NUMBER)),
+    Endpoint("DELETE", "/v1/people/{account}/{person:path}", remove, role=Role.OPERATE, answer=record(removed=TEXT)),
+)

@@ -1,0 +1,336 @@
+"""Telegram, Slack and Discord as their clients see them on the wire: what is sent is kept, what is told is given out.
+
+Each double refuses a wrong token, as the real one does. What a real one checks beyond that is not here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from aiohttp import WSMsgType, web
+
+from tests.support import wait_until
+
+ME = "900"
+
+
+class Message:
+    """Something that stands in a chat: all texts that it ever had, and the buttons that it has now."""
+
+    def __init__(self, message_id: str, chat: str, text: str, buttons: list[str]) -> None:
+        self.id, self.chat, self.texts, self.buttons = message_id, chat, [text], buttons
+
+    def rewrite(self, text: str, buttons: list[str]) -> None:
+        self.texts.append(text)
+        self.buttons = buttons
+
+
+class Double:
+    """What the three have in common. `cut` drops who is connected."""
+
+    kind = ""
+    tokens: ClassVar[dict[str, str]] = {}
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.files: list[tuple[str, bytes]] = []
+        self.refused = 0
+        self._count = 1000
+        self._loop = asyncio.new_event_loop()
+        self._sockets: list[web.WebSocketResponse] = []
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(started,), name=self.kind, daemon=True)
+        self._thread.start()
+        assert started.wait(20)
+
+    def _run(self, started: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._over = asyncio.Event()
+
+        async def serve() -> None:
+            app = web.Application(client_max_size=10_000_000)
+            app.router.add_route("*", "/{path:.*}", self._handle)
+            runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+            started.set()
+            await self._over.wait()
+            for socket in self._sockets:
+                await socket.close()
+            await runner.cleanup()
+
+        self._loop.run_until_complete(serve())
+        self._loop.close()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        raise NotImplementedError
+
+    async def _tell(self, value: Any) -> None:
+        for socket in [each for each in self._sockets if not each.closed]:
+            await socket.send_str(json.dumps(value))
+
+    def tell(self, value: Any) -> None:
+        asyncio.run_coroutine_threadsafe(self._tell(value), self._loop).result(20)
+
+    @property
+    def is_connected(self) -> bool:
+        return any(not each.closed for each in self._sockets)
+
+    def cut(self) -> None:
+        async def drop() -> None:
+            for socket in self._sockets:
+                await socket.close()
+
+        asyncio.run_coroutine_threadsafe(drop(), self._loop).result(20)
+        self._sockets.clear()
+
+    def next_id(self) -> str:
+        self._count += 1
+        return str(self._count)
+
+    def _add(self, chat: Any, text: str, buttons: list[str]) -> Message:
+        message = Message(self.next_id(), str(chat), text, buttons)
+        self.messages.append(message)
+        return message
+
+    def _at(self, message_id: Any) -> Message:
+        return next(each for each in self.messages if each.id == str(message_id))
+
+    # For tests
+
+    def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
+        raise NotImplementedError
+
+    def tap(self, message: Message, person: str, choice: str) -> None:
+        raise NotImplementedError
+
+    def hears(self, chat: str, words: str) -> Message:
+        """The first message in the chat that has, or once had, these words."""
+        found: list[Message] = []
+
+        def has_come() -> bool:
+            here = [each for each in self.messages if each.chat == chat]
+            found[:] = [each for each in here if any(words in text for text in each.texts)]
+            return bool(found)
+
+        said: Callable[[], str] = lambda: f"nobody said {words!r}: {[each.texts for each in self.messages]}"  # noqa: E731
+        wait_until(has_come, timeout=30, otherwise=said)
+        return found[0]
+
+
+class Telegram(Double):
+    kind = "telegram"
+    tokens: ClassVar = {"TELEGRAM_BOT_TOKEN": "900:telegram-token"}
+
+    def __init__(self) -> None:
+        self._updates: list[dict[str, Any]] = []
+        self._polls = 0
+        super().__init__()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._polls > 1
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        _, bot, method = request.path.split("/")
+        if bot != f"bot{self.tokens['TELEGRAM_BOT_TOKEN']}":
+            self.refused += 1
+            return web.json_response({"ok": False, "error_code": 401, "description": "Unauthorized"}, status=401)
+        if method == "sendDocument":
+            form = await request.post()
+            sent: Any = form["document"]
+            self.files.append((sent.filename, sent.file.read()))
+            return web.json_response({"ok": True, "result": {"message_id": int(self.next_id())}})
+        body = await request.json() if request.can_read_body else {}
+        return web.json_response({"ok": True, "result": await getattr(self, f"_{method}")(body)})
+
+    async def _getMe(self, body: Any) -> Any:  # noqa: N802
+        return {"id": int(ME), "is_bot": True, "username": "hand_bot"}
+
+    async def _getUpdates(self, body: Any) -> Any:  # noqa: N802
+        self._polls += 1
+        if body["offset"] < 0:
+            return self._updates[-1:]
+        self._updates = [each for each in self._updates if each["update_id"] >= body["offset"]]
+        for _ in range(50 if body["timeout"] else 0):
+            if self._updates:
+                break
+            await asyncio.sleep(0.02)
+        return self._updates
+
+    async def _sendMessage(self, body: Any) -> Any:  # noqa: N802
+        return {"message_id": int(self._add(body["chat_id"], body["text"], _keyboard(body)).id)}
+
+    async def _editMessageText(self, body: Any) -> Any:  # noqa: N802
+        self._at(body["message_id"]).rewrite(body["text"], _keyboard(body))
+        return True
+
+    async def _answerCallbackQuery(self, body: Any) -> Any:  # noqa: N802
+        return True
+
+    def _update(self, **what: Any) -> None:
+        self._loop.call_soon_threadsafe(self._updates.append, {"update_id": int(self.next_id()), **what})
+
+    def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
+        where = {"id": int(chat), "type": "group" if in_group else "private"}
+        text = f"@hand_bot {text}" if mention else text
+        self._update(message={"message_id": 1, "from": {"id": int(person)}, "chat": where, "text": text})
+
+    def tap(self, message: Message, person: str, choice: str) -> None:
+        where = {"message_id": int(message.id), "chat": {"id": int(message.chat)}}
+        self._update(callback_query={"id": "q", "from": {"id": int(person)}, "message": where, "data": choice})
+
+
+def _keyboard(body: dict[str, Any]) -> list[str]:
+    rows = body.get("reply_markup", {}).get("inline_keyboard", [])
+    return [button["callback_data"] for row in rows for button in row]
+
+
+class Slack(Double):
+    kind = "slack"
+    tokens: ClassVar = {"SLACK_APP_TOKEN": "xapp-token", "SLACK_BOT_TOKEN": "xoxb-token"}
+
+    def __init__(self) -> None:
+        self.acknowledged: list[str] = []
+        super().__init__()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        method = request.path.strip("/")
+        if method == "socket":
+            return await self._socket(request)
+        if method == "upload":
+            self.files.append(("answer.md", await request.read()))
+            return web.Response(text="OK")
+        wanted = self.tokens["SLACK_APP_TOKEN" if method == "apps.connections.open" else "SLACK_BOT_TOKEN"]
+        if request.headers.get("authorization") != f"Bearer {wanted}":
+            self.refused += 1
+            return web.json_response({"ok": False, "error": "invalid_auth"})
+        return web.json_response({"ok": True, **await self._answer(method, request)})
+
+    async def _answer(self, method: str, request: web.Request) -> dict[str, Any]:
+        match method:
+            case "auth.test":
+                return {"user_id": f"U{ME}"}
+            case "apps.connections.open":
+                return {"url": f"ws://{request.host}/socket"}
+            case "chat.postMessage":
+                body = await request.json()
+                return {"ts": self._add(body["channel"], body["text"], _elements(body)).id}
+            case "chat.update":
+                body = await request.json()
+                self._at(body["ts"]).rewrite(body["text"], _elements(body))
+                return {}
+            case "files.getUploadURLExternal":
+                return {"upload_url": f"http://{request.host}/upload", "file_id": "F1"}
+            case "files.completeUploadExternal":
+                return {}
+        raise web.HTTPNotFound
+
+    async def _socket(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_str(json.dumps({"type": "hello"}))
+        self._sockets.append(socket)
+        async for message in socket:
+            if message.type is WSMsgType.TEXT:
+                self.acknowledged.append(json.loads(message.data)["envelope_id"])
+        return socket
+
+    def _envelope(self, kind: str, payload: dict[str, Any]) -> None:
+        self.tell({"envelope_id": self.next_id(), "type": kind, "payload": payload})
+
+    def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
+        if text.startswith("/") and not in_group:  # Slack keeps these to itself, and tells who has registered them
+            command, _, rest = text.partition(" ")
+            where = {"command": command, "text": rest, "channel_id": chat, "user_id": person}
+            self._envelope("slash_commands", where)
+            return
+        event = {"type": "message", "channel": chat, "user": person, "text": text}
+        event["channel_type"] = "channel" if in_group else "im"
+        self._envelope("events_api", {"event": event})
+        if mention:
+            self._envelope("events_api", {"event": {**event, "type": "app_mention", "text": f"<@U{ME}> {text}"}})
+
+    def tap(self, message: Message, person: str, choice: str) -> None:
+        where = {"channel": {"id": message.chat}, "message": {"ts": message.id}, "user": {"id": person}}
+        self._envelope("interactive", {"type": "block_actions", "actions": [{"value": choice}], **where})
+
+
+def _elements(body: dict[str, Any]) -> list[str]:
+    return [each["value"] for block in body["blocks"] if block["type"] == "actions" for each in block["elements"]]
+
+
+class Discord(Double):
+    kind = "discord"
+    tokens: ClassVar = {"DISCORD_BOT_TOKEN": "discord-token"}
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        path = request.path.strip("/").split("/")
+        if path == ["socket"]:
+            return await self._socket(request)
+        if request.headers.get("authorization") != f"Bot {self.tokens['DISCORD_BOT_TOKEN']}":
+            self.refused += 1
+            return web.json_response({"message": "401: Unauthorized", "code": 0}, status=401)
+        match path:
+            case ["users", "@me"]:
+                return web.json_response({"id": ME})
+            case ["gateway", "bot"]:
+                return web.json_response({"url": f"ws://{request.host}/socket"})
+            case ["interactions", *_]:
+                return web.Response(status=204)
+            case ["channels", chat, "messages", *rest]:
+                return await self._message(request, chat, rest)
+        raise web.HTTPNotFound
+
+    async def _message(self, request: web.Request, chat: str, rest: list[str]) -> web.Response:
+        if request.content_type.startswith("multipart/"):
+            form = await request.post()
+            sent: Any = form["files[0]"]
+            self.files.append((sent.filename, sent.file.read()))
+            return web.json_response({"id": self.next_id()})
+        body = await request.json()
+        assert body["allowed_mentions"] == {"parse": []}
+        if len(body["content"]) > 2000:
+            return web.json_response({"message": "Must be 2000 or fewer in length."}, status=400)
+        buttons = [each["custom_id"] for row in body["components"] for each in row["components"]]
+        if rest:
+            self._at(rest[0]).rewrite(body["content"], buttons)
+            return web.json_response({"id": rest[0]})
+        return web.json_response({"id": self._add(chat, body["content"], buttons).id})
+
+    async def _socket(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_str(json.dumps({"op": 10, "d": {"heartbeat_interval": 100}}))
+        async for message in socket:
+            told = json.loads(message.data)
+            if told["op"] == 1:
+                await socket.send_str(json.dumps({"op": 11}))
+            if told["op"] == 2:
+                if told["d"]["token"] != self.tokens["DISCORD_BOT_TOKEN"]:
+                    await socket.close(code=4004)
+                    break
+                await socket.send_str(json.dumps({"op": 0, "s": 1, "t": "READY", "d": {"user": {"id": ME}}}))
+                self._sockets.append(socket)
+        return socket
+
+    def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
+        data = {"id": self.next_id(), "channel_id": chat, "author": {"id": person}, "content": text, "mentions": []}
+        if mention:
+            data |= {"content": f"<@{ME}> {text}", "mentions": [{"id": ME}]}
+        self.tell({"op": 0, "s": 2, "t": "MESSAGE_CREATE", "d": data | ({"guild_id": "1"} if in_group else {})})
+
+    def tap(self, message: Message, person: str, choice: str) -> None:
+        who = {"channel_id": message.chat, "message": {"id": message.id}, "user": {"id": person}}
+        data = {"id": "i", "token": "t", "type": 3, "data": {"custom_id": choice}, **who}
+        self.tell({"op": 0, "s": 3, "t": "INTERACTION_CREATE", "d": data})

@@ -1,0 +1,126 @@
+"""Telegram, Slack and Discord at their wire: against doubles, as their servers cannot be had here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from handrail.testing import ModelReply, ModelServer, call
+from tests import conftest
+from tests.support import wait_until
+
+from ..conftest import Server
+from .doubles import Discord, Double, Slack, Telegram
+
+pytest.importorskip("aiohttp")
+
+ADA, BOB = "501", "502"
+
+
+class Place(NamedTuple):
+    """One server with an account on each platform."""
+
+    server: Server
+    model: ModelServer
+    doubles: dict[str, Double]
+    work: Path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    doubles: dict[str, Double] = {each.kind: each for each in (Telegram(), Slack(), Discord())}
+    # They serve all tests of this module: none of these has left their loops running.
+    loops = {double._loop for double in doubles.values()}
+    conftest._loops[:] = [counted for counted in conftest._loops if counted[0]() not in loops]
+    accounts = {name: {"kind": name, "server": double.url} for name, double in doubles.items()}
+    tokens = {variable: token for double in doubles.values() for variable, token in double.tokens.items()}
+    work = tmp_path_factory.mktemp("work")
+    with ModelServer() as model:
+        server = Server(
+            tmp_path_factory.mktemp("served"),
+            work,
+            config=json.dumps({"gateway": {"accounts": accounts}}),
+            HANDRAIL_MODEL="scripted",
+            OPENAI_BASE_URL=model.base_url,
+            OPENAI_API_KEY="k",
+            **tokens,
+        )
+        try:
+            for double in doubles.values():
+                wait_until(lambda double=double: double.is_connected, timeout=30)  # type: ignore[misc]
+                double.say("601", ADA, server.client.post("/v1/people/codes").json()["code"])
+                double.hears("601", "Welcome")
+            yield Place(server, model, doubles, work)
+        finally:
+            server.stop()
+            for double in doubles.values():
+                double.close()
+
+
+@pytest.fixture(params=["telegram", "slack", "discord"])
+def platform(place: Place, request: pytest.FixtureRequest) -> Double:
+    return place.doubles[request.param]
+
+
+def _folder(place: Place, name: str, then: str) -> Path:
+    folder = place.work / name
+    folder.mkdir()
+    place.model.say(ModelReply("", [call("terminal", command=f"rm -rf {folder}")]), ModelReply(then))
+    return folder
+
+
+def test_a_tap_lets_the_command_run_and_the_buttons_go(place: Place, platform: Double) -> None:
+    folder = _folder(place, f"tapped-{platform.kind}", "That is done.")
+    platform.say("701", ADA, "clean up")
+    question = platform.hears("701", "/approve once")
+    assert question.buttons == ["once", "task", "session", "always", "deny"]
+    assert folder.exists()
+    platform.tap(question, ADA, "once")
+    platform.hears("701", "That is done.")
+    assert not folder.exists()
+    wait_until(lambda: f"allowed by {platform.kind}:{ADA}, once" in question.texts[-1] and not question.buttons)
+
+
+def test_a_stranger_is_neither_heard_nor_obeyed(place: Place, platform: Double) -> None:
+    folder = _folder(place, f"strange-{platform.kind}", "I leave it.")
+    platform.say("702", BOB, "clean up")
+    platform.hears("702", "handrail pair")
+    platform.say("703", ADA, "clean up")
+    question = platform.hears("703", "/deny")
+    platform.tap(question, BOB, "once")
+    platform.say("703", ADA, "/deny not now")
+    platform.hears("703", "I leave it.")
+    wait_until(lambda: f"denied by {platform.kind}:{ADA}: not now" in question.texts[-1])
+    assert folder.exists()
+
+
+def test_in_a_group_the_agent_must_be_mentioned(place: Place, platform: Double) -> None:
+    place.model.say(ModelReply("Yes?"))
+    platform.say("704", ADA, "what a day", in_group=True)
+    platform.say("704", ADA, "and you?", in_group=True, mention=True)
+    platform.hears("704", "Yes?")
+    said = [each["content"] for each in place.model.requests[-1]["messages"] if each["role"] == "user"]
+    assert said == [f"{ADA}: and you?"]
+
+
+def test_a_long_answer_becomes_a_file_and_hostile_text_stays_text(place: Place, platform: Double) -> None:
+    long = "<!channel> @everyone <b>& " + "word " * 3000
+    place.model.say(ModelReply(long))
+    platform.say("705", ADA, "tell me much")
+    wait_until(lambda: platform.files, timeout=30)
+    name, data = platform.files[-1]
+    assert (name, data.decode()) == ("answer.md", long.strip())
+
+
+@pytest.mark.parametrize("kind", ["slack", "discord"])
+def test_a_lost_connection_comes_again(place: Place, kind: str) -> None:
+    platform = place.doubles[kind]
+    platform.cut()
+    wait_until(lambda: platform.is_connected, timeout=30)
+    place.model.say(ModelReply("Here again."))
+    platform.say("706", ADA, "are you there?")
+    platform.hears("706", "Here again.")
