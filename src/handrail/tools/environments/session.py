@@ -17,7 +17,7 @@ from .channel import Transport, Way
 from .far.attempt import Command
 from .far.connection import Fatal, Lost
 from .far.liveshell import Ended
-from .far.pump import pack, unpack
+from .far.messages import pack, pack_command, unpack, unpack_ended
 from .far.wire import FRAME, Packet
 from .heartbeat import heart
 
@@ -79,18 +79,12 @@ class Session:
             heart.add(self._confirm, every=self._channel.silence / _BEATS_A_SILENCE)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
-        details: Packet = {
-            "text_bytes": len(command.text),
-            "has_stdin": command.stdin is not None,
-            "cwd": command.cwd.decode("utf-8", "surrogateescape"),
-            "timeout": command.timeout,
-        }
         waiting = _Waiting(sink)
-        number = self._running = self._ask(b"R", pack(details, command.text + (command.stdin or b"")), waiting)
+        number = self._running = self._ask(b"R", pack_command(command), waiting)
         forget = cancel.on_cancel(lambda: self._cancel(number)) if cancel is not None else None
         try:
             limit = None if command.timeout is None else command.timeout + OVERDUE_SECONDS
-            answer, _ = unpack(self._await(number, waiting, limit))
+            answer = self._await(number, waiting, limit)
         except BaseException:
             self._cancel(number)
             raise
@@ -98,7 +92,7 @@ class Session:
             self._running = 0
             if forget is not None:
                 forget()
-        return Ended(**answer)
+        return unpack_ended(answer)
 
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         waiting = _Waiting()

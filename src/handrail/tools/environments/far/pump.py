@@ -1,12 +1,12 @@
 """Carries frames between a client that is elsewhere and the live shell that is here.
 
-A frame is kind, number, length, body. Some bodies are a JSON object with data behind it: four bytes of length, object, data.
+A frame is kind, number, length, body. messages.py knows what bodies hold; some are an object with data behind it.
 
-    from the client   R run a command: object, text and stdin     K abandon the command
+    from the client   R run a command                             K abandon the command
                       Q ask: object with `op`, data               B it lives, and has received so many bytes
                       E it leaves
     to the client     H hello: object                             O output of the command
-                      D it has ended: object                      A answer: object, data
+                      D it has ended                              A answer: object, data
                       S the state, for another shell to go on with
                       F there can be no shell, or none any more: object
 
@@ -16,7 +16,6 @@ and where nothing holds up one who sends faster than the client reads, at most `
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -26,9 +25,9 @@ import zlib
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import jobs, wire
-from .attempt import Command
 from .connection import Fatal, Lost
 from .liveshell import LiveShell
+from .messages import pack, pack_ended, unpack, unpack_command
 from .ops import Ops
 from .wire import FRAME, Packet
 
@@ -88,15 +87,6 @@ class Pump:
             self._shell.hear_while_idle()
 
     def _run(self, number: int, body: bytes) -> None:
-        details, data = unpack(body)
-        cut = details["text_bytes"]
-        command = Command(
-            data[:cut],
-            cwd=details["cwd"].encode("utf-8", "surrogateescape"),
-            stdin=data[cut:] if details["has_stdin"] else None,
-            timeout=details["timeout"],
-        )
-
         def begin(inner: int) -> None:
             self._current = (number, inner)
             if number in self._cancelled:
@@ -112,10 +102,10 @@ class Pump:
                 self._take_frames()  # what came in meanwhile
             return len(data)
 
-        ended = self._shell.run(command, read, may_block=True, on_begin=begin)
+        ended = self._shell.run(unpack_command(body), read, may_block=True, on_begin=begin)
         self._current = (0, 0)
         self._cancelled.clear()
-        self._send(b"D", number, pack(ended._asdict()))
+        self._send(b"D", number, pack_ended(ended))
 
     def _on_input(self) -> None:
         self._read_input()
@@ -220,16 +210,6 @@ class Pump:
             at += FRAME.size + length
             if len(self._input) >= at and (kind == b"B" or (kind == b"K" and number not in self._cancelled)):
                 self._on_frame(kind, number, bytes(self._input[at - length : at]))
-
-
-def pack(details: Packet, data: bytes = b"") -> bytes:
-    head = json.dumps(details).encode()
-    return struct.pack(">I", len(head)) + head + data
-
-
-def unpack(body: bytes) -> tuple[Packet, bytes]:
-    (length,) = struct.unpack_from(">I", body)
-    return json.loads(body[4 : 4 + length]), body[4 + length :]
 
 
 def run_pump(guard: socket.socket, arguments: Packet) -> None:
