@@ -136,7 +136,7 @@ def last_device(command: Command, _: str) -> bool:
 def shrinks(command: Command, _: str) -> bool:
     sizes = command.given("-L", "-l", "--size", "--extents")
     written = [Arg(arg) for arg in command.args if re.fullmatch(r"-\d[\w%]*", arg)]
-    return bool(written) or any(size.startswith("-") for size in sizes) or command.has(("-f", "--force"))
+    return bool(written) or any(not size.startswith("+") for size in sizes) or command.has(("-f", "--force"))
 
 
 def _world_writable(mode: str) -> bool:

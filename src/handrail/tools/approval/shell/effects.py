@@ -40,7 +40,7 @@ _ENVIRONMENT = frozenset(("env", "printenv", "set", "export", "declare"))
 _FINDERS = frozenset(("find", "fd", "fdfind", "locate"))
 _TELLING = frozenset(
     (
-        "openssl", "history", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS, *_ENVIRONMENT, *_FINDERS,
+        "openssl", "history", "yes", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS, *_ENVIRONMENT, *_FINDERS,
         *_DUMPERS, *INITIALISERS,
     )
 )  # fmt: skip
@@ -65,6 +65,8 @@ def unknown_output(walk: Running, call: Call) -> Value:
         taints.add(Taint.PRIVATE)
     if _shows_secrets(walk, name, args):
         taints.add(Taint.CREDENTIAL)
+    if name == "yes":
+        taints.add(Taint.ENDLESS)
     if name in _LISTERS:
         taints.add(Taint.WIDE)
     if prints_initialisation(name, args):
@@ -83,7 +85,7 @@ def _read_taints(walk: Running, arg: Arg) -> Taints:
 
 def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:
     if name in _ENVIRONMENT:
-        return not arguments
+        return all(arg[:1] == "-" and "f" not in arg.lower() for arg in arguments)
     if name in _SECRET_STORES or name == "history":
         return True
     if name in _ARCHIVERS:

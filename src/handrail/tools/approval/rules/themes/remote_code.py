@@ -84,7 +84,7 @@ RULES = (
             "cloudflared tunnel|access --url",
             "cloudflared tunnel|access run|tcp",
             "bore|localtunnel|lt|frpc|rathole|inlets|pagekite|serveo|expose +",
-            "autossh -R",
+            "ssh|autossh -R",
             "code|codium tunnel",
         ),
         match=(
