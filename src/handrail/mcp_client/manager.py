@@ -87,6 +87,9 @@ class McpConnections:
         connection = self._connections.get(name)
         return connection.offer if connection is not None else Offer()
 
+    def connection(self, name: str) -> Connection | None:
+        return self._connections.get(name)
+
     def use(self, name: str, work: Callable[[Client], Awaitable[T]], context: ToolContext) -> T | Awaitable[T]:
         """Do something with a server: from sync code the result, inside a running loop an awaitable of it."""
         hop = Hop(self._use(name, work, context), self._mailbox)
