@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from ..support import wait_until
+from . import contract
 
 TOKEN = "a-token-for-the-tests-only"
 
@@ -57,7 +58,8 @@ class Server:
 
     def as_(self, token: str = "", **options: Any) -> httpx.Client:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
+        hooks = {"response": [contract.check]}  # every answer in these tests is what the OpenAPI page says
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, event_hooks=hooks, **options)
         self.clients.append(client)
         return client
 

@@ -60,6 +60,7 @@ def window(store: SessionStore, message_id: int, *, before: int = 3, after: int 
 
 
 def _parsed(query: str) -> tuple[list[str], list[str]]:
+    query = query.replace("\0", " ")  # SQLite would take it for the end
     phrases = [each.strip() for each in re.findall(r'"([^"]+)"', query) if each.strip()]
     words = [each for each in re.sub(r'"[^"]*"?', " ", query).split() if any(char.isalnum() for char in each)]
     return phrases, words
