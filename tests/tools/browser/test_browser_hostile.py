@@ -76,7 +76,7 @@ def test_pages_that_never_answer_end_in_time(site: Site, own_browser: Callable[.
     site.pages["/busy"] = html("<p>busy</p><button onclick='while (true);'>go</button>")
     site.pages["/other"] = html("<p>elsewhere</p>")
     browser("navigate", url=site.url + "/other")
-    with takes_less_than(10):
+    with takes_less_than(30):
         assert browser("navigate", url=site.url + "/")["error_type"] == "timeout"
     tree = browser("navigate", url=site.url + "/busy")["snapshot"]
     with takes_less_than(30):
@@ -117,7 +117,7 @@ def test_a_cancelled_call_ends_at_once(site: Site, browser: Call, shared_runtime
 
     thread = threading.Thread(target=stop)
     thread.start()
-    with takes_less_than(8):
+    with takes_less_than(30):
         answer = in_thread(
             lambda: shared_runtime.handle("browser_navigate", {"url": site.url + "/"}, task, cancel=cancel)
         )
