@@ -11,7 +11,9 @@ from typing import Any
 
 from handrail.tools.registry import ToolRegistry
 
-PATIENCE_SECONDS = 10.0
+# How long a test waits for what should come at once: long enough for a slow machine that is busy with other things. What hangs
+# in a test hangs for as long.
+PATIENCE_SECONDS = 60.0
 
 
 def echo(args: dict[str, Any], **_: Any) -> str:
@@ -90,7 +92,7 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE_SECONDS * 3)
+        thread.join(PATIENCE_SECONDS * 2)
         assert not thread.is_alive(), "a thread never ended"
     while problems:
         raise problems.pop()  # taken out, so that it does not keep its own thread's frames alive in a ring
@@ -112,6 +114,7 @@ def costs_less_than(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def takes_less_than(seconds: float) -> Iterator[None]:
+    """It does not wait for what hangs. How soon exactly it ends is for `make bench`: here the machine may be busy."""
     start = time.perf_counter()
     yield
     elapsed = time.perf_counter() - start

@@ -37,7 +37,7 @@ def settings(request: pytest.FixtureRequest, authority: Authority) -> Iterator[M
     server = guarded(authority, base, path)
     app = server.sse_app() if request.param == "sse" else server.streamable_http_app()
     with serving(app, bound):
-        yield McpServerConfig(url=base + path, type=request.param, connect_timeout=20)
+        yield McpServerConfig(url=base + path, type=request.param, connect_timeout=60)
 
 
 def browse(url: str) -> None:

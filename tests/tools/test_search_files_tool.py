@@ -379,7 +379,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[int]]:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"
         os.sched_yield()

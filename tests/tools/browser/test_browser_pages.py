@@ -192,7 +192,7 @@ def test_a_download_that_goes_on_says_so(site: Site, browser: Call, monkeypatch:
 
     site.pages["/"] = held
     page = browser("navigate", url=site.url + "/")
-    wait_until(lambda: "downloads" in page or page.update(browser("console")), timeout=30)
+    wait_until(lambda: "downloads" in page or page.update(browser("console")))
     assert page["downloads"] == [{"url": site.url + "/", "running": True}]
     released.set()
     assert Path(downloaded(browser, {})["file"]).read_text() == "a,b\n"

@@ -136,7 +136,7 @@ def test_in_a_sandbox_it_ends_with_the_environment(
     environments.override("boxed", {"backend": "local", "sandbox": True})
     one = start("echo up; sleep 1000", task_id="boxed")
     assert not one.record.survives
-    one.use(lambda process: process.read(timeout=10))
+    one.use(lambda process: process.read(timeout=60))
     environments.close("boxed")
     wait_until(lambda: one.status().state in (State.LOST, State.UNREACHABLE))
     assert one.status().state is State.LOST
