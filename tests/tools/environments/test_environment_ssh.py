@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from handrail.errors import ConfigError
-from handrail.tools.environments import ssh_connections
+from handrail.tools.environments import own_folders, ssh_connections
 from handrail.tools.environments.base import ProcessState, RestartReason, ShellState
 from handrail.tools.environments.errors import (
     EnvironmentLost,
@@ -60,7 +60,7 @@ def make(mark: str) -> Iterator[Make]:
 
 def _folders() -> list[str]:
     """Ours, and those of processes that have ended."""
-    return [folder for folder in ssh_connections._folders() if f".{os.getpid()}." in folder]
+    return [folder for folder in own_folders.every(ssh_connections._PREFIX) if f".{os.getpid()}." in folder]
 
 
 def _connections(owner: int = os.getpid()) -> list[str]:

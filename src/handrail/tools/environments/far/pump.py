@@ -9,6 +9,7 @@ A frame is kind, number, length, body. messages.py knows what bodies hold; some 
                       D it has ended                              A answer: object, data
                       S the state, for another shell to go on with
                       F there can be no shell, or none any more: object
+                      L it leaves the stream for the door that it was invited to
 
 stdin at its end means the same. Where a connection would not tell, `silence` seconds without a word mean it too;
 and where nothing holds up one who sends faster than the client reads, at most `window` bytes are sent that it has not received.
@@ -32,6 +33,7 @@ from .ops import Ops
 from .wire import FRAME, Packet
 
 CHUNK_BYTES = 1 << 16
+DOOR_SECONDS = 2.0
 MOST_STATE_BYTES = 48 << 10  # what fits into a pipe: a client that does not run anything need not read it
 
 
@@ -212,8 +214,25 @@ class Pump:
                 self._on_frame(kind, number, bytes(self._input[at - length : at]))
 
 
+def go_to_door(door: Packet) -> None:
+    """Have a socket instead of stdin and stdout, if it can be reached and takes our word: doors.py says why."""
+    with socket.socket(socket.AF_UNIX) as way:
+        way.settimeout(DOOR_SECONDS)
+        try:
+            way.connect(door["path"])
+            way.sendall(bytes.fromhex(door["word"]))
+        except OSError:
+            return
+        wire.write_all(1, FRAME.pack(b"L", 0, 0))
+        way.setblocking(False)
+        os.dup2(way.fileno(), 0)
+        os.dup2(way.fileno(), 1)
+
+
 def run_pump(guard: socket.socket, arguments: Packet) -> None:
     """The pump is the guard's only client."""
+    if arguments["door"] is not None:
+        go_to_door(arguments["door"])
     # Without a directory given it is the one that this was started in.
     cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
     spec = {"env": arguments["env"], "cwd": cwd, "tells_saves": True}
