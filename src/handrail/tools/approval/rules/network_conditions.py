@@ -192,8 +192,7 @@ def _copies_everything(command: Command) -> bool:
         command.name in _COPIERS
         and _ELSEWHERE.match(target) is not None
         and any(
-            not command.classes(source).isdisjoint(("root", "home-root"))
-            or paths.normalise(source, command.cwd) in ("/etc", "/root", "/home")
+            paths.normalise(source, command.cwd) in ("/", "~", "/etc", "/root", "/home")
             for source in sources
             if not _ELSEWHERE.match(source)
         )

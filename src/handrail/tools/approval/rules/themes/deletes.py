@@ -147,7 +147,6 @@ RULES = (
             "czkawka_cli -D|--delete-method",
             "agedu -d|--delete",
             "tmpreaper|tmpwatch +2 !-t|--test",
-            "rename|prename|file-rename|perl-rename -f|--force !-n|--no-act",
         ),
         match=("find . -name x -delete", "fdupes -dN ."),
         spare=("find . -name delete", "find . -name '*.o' -print", "fdupes -r ."),
