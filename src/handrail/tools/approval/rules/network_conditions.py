@@ -49,7 +49,7 @@ _SCRIPTED = frozenset(("ftp", "sftp", "lftp", "smbclient", "tftp"))
 _UPLOADERS = frozenset(("curl", "wget", "netcat", "http", "socat"))
 _COPIERS = frozenset("scp rsync sftp rclone aws gsutil gcloud s3cmd s5cmd mc azcopy b2".split())
 _ELSEWHERE = re.compile(r"[\w.@-]+:|\w+://")
-_ONLY_BY_STDIN = frozenset("ssh sftp openssl gh glab git logger ping".split())
+_ONLY_BY_STDIN = frozenset("ssh sftp openssl gh glab git ping".split())
 _HOST_PATHS = re.compile(
     r"/|/(?:etc|root|proc|sys|home|dev|boot|usr|var|bin|sbin|lib)/?|/var/run/docker\.sock|"
     r"/run/docker\.sock|/run/containerd/?.*|/var/lib/docker/?|/var/run/?|/run/?|~|/home/[^/]+/?|"
@@ -192,8 +192,7 @@ def _copies_everything(command: Command) -> bool:
         command.name in _COPIERS
         and _ELSEWHERE.match(target) is not None
         and any(
-            not command.classes(source).isdisjoint(("root", "home-root"))
-            or paths.normalise(source, command.cwd) in ("/etc", "/root", "/home")
+            paths.normalise(source, command.cwd) in ("/", "~", "/etc", "/root", "/home")
             for source in sources
             if not _ELSEWHERE.match(source)
         )

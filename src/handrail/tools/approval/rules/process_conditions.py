@@ -11,6 +11,7 @@ from .command import Command
 
 _HARD = re.compile(r"-?(?:SIG)?(?:9|KILL|STOP|19|ABRT|6|SEGV|11)", re.IGNORECASE)
 _AT_ONCE = re.compile(r"(?:^|\s)(?:-[Pj]|--max-procs|--jobs)[= ]?(?:0|\d{3,})(?:\s|$)")
+_MILD = re.compile(r"-?(?:SIG)?(?:HUP|USR1|USR2|WINCH|CONT|1|10|12)", re.IGNORECASE)
 _PROBES = frozenset(("-l", "-L", "-0", "--list", "--table", "-t"))
 _EVERYTHING = re.compile(r"\^?\.?[.*+]*\$?|\^|\[\^?.*\]\*?|\.\*.*\.\*")
 
@@ -53,6 +54,8 @@ def kills_hard(command: Command, _: str) -> bool:
         _HARD.fullmatch(arg) for arg in command.args[:2] if arg[:1] == "-"
     ):
         return True
+    if any(_MILD.fullmatch(arg) for arg in (signal or "", *command.args[:1])):
+        return False
     return any(Taint.WIDE in arg.taints or (UNKNOWN in arg and arg.taints) for arg in command.args)
 
 

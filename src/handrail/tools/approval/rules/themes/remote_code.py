@@ -84,7 +84,7 @@ RULES = (
             "cloudflared tunnel|access --url",
             "cloudflared tunnel|access run|tcp",
             "bore|localtunnel|lt|frpc|rathole|inlets|pagekite|serveo|expose +",
-            "ssh|autossh -R",
+            "autossh -R",
             "code|codium tunnel",
         ),
         match=(
