@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from handrail.store.database import Database
@@ -21,3 +23,33 @@ def test_many_that_make_the_same_file_at_the_same_moment_all_can_use_it(tmp_path
             return index
 
         assert sorted(in_threads(8, use)) == list(range(8))
+
+
+_ELSEWHERE = """
+import sys
+from pathlib import Path
+from handrail.store.database import Database
+database = Database(Path(sys.argv[1]), ("CREATE TABLE rows (value INTEGER);",))
+print(sorted(row["value"] for row in database.rows("SELECT value FROM rows")))
+database.close()
+"""
+
+
+def test_what_one_object_writes_is_seen_elsewhere_when_another_of_its_process_has_come_and_gone(tmp_path: Path) -> None:
+    path, steps = tmp_path / "shared.db", ("CREATE TABLE rows (value INTEGER);",)
+
+    def seen_elsewhere() -> str:
+        return subprocess.run([sys.executable, "-c", _ELSEWHERE, path], capture_output=True, text=True).stdout.strip()
+
+    def write(database: Database, value: int) -> None:
+        with database.transaction() as connection:
+            connection.execute("INSERT INTO rows VALUES (?)", (value,))
+
+    first, second = Database(path, steps), Database(path, steps)
+    write(first, 1)
+    write(second, 2)
+    second.close()
+    assert seen_elsewhere() == "[1, 2]"
+    write(first, 3)
+    assert seen_elsewhere() == "[1, 2, 3]"
+    first.close()

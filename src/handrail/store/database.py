@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # A writer holds the file for less than a millisecond; one that is stopped must not stop the others for good.
 _BUSY_SECONDS = 10.0
 _LOOK_AGAIN_SECONDS = 0.005
+_making = threading.Lock()
 
 
 class Database:
@@ -135,8 +136,12 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _make_private(path: Path) -> None:
+    """Only one that is not there yet is opened: whoever closes a file loses all locks that their process has on it, and a store
+    without its locks goes on writing where nobody else looks."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        with _making, contextlib.suppress(FileExistsError):
+            if not path.exists():
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}; see that its folder can be written") from None
