@@ -14,7 +14,7 @@ from handrail.serve.openapi import document
 def check(response: httpx.Response) -> None:
     """Whether the page knows of this answer: its status, its kind, its form. What is not on the page is not looked at."""
     method, path = response.request.method.lower(), response.request.url.path
-    template = next((each for each in document()["paths"] if re.fullmatch(re.sub(r"\{\w+\}", ".+", each), path)), "")
+    template = next((each for each in document()["paths"] if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", each), path)), "")
     operation = document()["paths"].get(template, {}).get(method)
     if operation is None:
         return

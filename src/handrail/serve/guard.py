@@ -121,7 +121,9 @@ class _Often:
 
 
 async def read_body(request: Request) -> bytes:
-    """All of it. Raises HttpError for one that is too long, or takes too long to come."""
+    """All of it. Raises HttpError for one that is too long, takes too long to come, or breaks off."""
+    from starlette.requests import ClientDisconnect
+
     length = request.headers.get("content-length", "0")
     if not length.isdigit() or int(length) > MOST_BODY_BYTES:
         raise HttpError(413, "too_long", f"a body may have {MOST_BODY_BYTES:,} bytes")
@@ -132,6 +134,8 @@ async def read_body(request: Request) -> bytes:
                 data += piece
                 if len(data) > MOST_BODY_BYTES:
                     raise HttpError(413, "too_long", f"a body may have {MOST_BODY_BYTES:,} bytes")
+    except ClientDisconnect:
+        raise HttpError(400, "broken_off", "the body ended before its time") from None
     except TimeoutError:
         raise HttpError(408, "too_slow", "the body did not come in time") from None
     return bytes(data)
