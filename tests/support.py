@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from handrail.tools.registry import ToolRegistry
@@ -101,6 +104,16 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 def in_thread(work: Callable[[], Any]) -> Any:
     return in_threads(1, lambda _: work())[0]
+
+
+def free_port() -> int:
+    """A port of loopback for a server that is told its port. The kernel gives none of these to whoever connects meanwhile."""
+    end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.SystemRandom().sample(range(end // 2, end), 100):
+        with socket.socket() as found, contextlib.suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 @contextlib.contextmanager

@@ -335,7 +335,7 @@ def test_a_search_that_is_cancelled_ends_at_once_and_leaves_no_process(
     thread.start()
     wait_for(lambda: bool(started()))
     cancel.cancel("never mind")
-    thread.join(10)
+    thread.join(60)
     assert json.loads(answers[0])["error_type"] == "cancelled"
     wait_for(lambda: not started())
 

@@ -264,7 +264,7 @@ class TestApprovers:
     def test_a_blocking_approver_does_not_block_the_loop(self, held: threading.Event) -> None:
         class Blocking:
             def decide(self, request: ApprovalRequest) -> Decision:
-                held.wait(10)
+                held.wait(60)
                 return Decision.ONCE
 
         async def scenario() -> str:

@@ -90,7 +90,7 @@ def drips(handler: Handler) -> None:
 
 
 def is_silent(handler: Handler) -> None:
-    handler.server.over.wait(10)  # type: ignore[attr-defined]
+    handler.server.over.wait(60)  # type: ignore[attr-defined]
 
 
 @pytest.fixture

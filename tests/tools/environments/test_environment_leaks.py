@@ -157,7 +157,7 @@ def test_an_idle_environment_holds_few_descriptors_and_no_thread(work: Path) -> 
     for environment in environments:
         environment.execute("true", timeout=PATIENCE_SECONDS)
     assert len(os.listdir("/proc/self/fd")) - before <= 4 * len(environments)
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     for environment in environments:
         environment.close()
 

@@ -52,6 +52,8 @@ class Pump:
         self._current = (0, 0)  # the client's number of the command that runs, and the shell's
         self._cancelled: set[int] = set()
         os.set_blocking(1, False)
+        # What poll() said of it may be old: a reader that was held up has read it meanwhile.
+        os.set_blocking(0, False)
 
     def serve(self) -> None:
         """Until the client is gone."""
@@ -116,7 +118,7 @@ class Pump:
     def _read_input(self) -> None:
         try:
             data = os.read(0, CHUNK_BYTES)
-        except BlockingIOError:  # a terminal's two directions block together or not at all
+        except BlockingIOError:
             return
         except OSError:
             data = b""
