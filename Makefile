@@ -20,6 +20,7 @@ test: ## set up and run all tests
 	@scripts/setup.sh dev
 	@$(BIN)/python -m pytest -n auto --dist worksteal -q $(patsubst %,--ignore=%,$(ALONE) $(UNSTEADY))
 	@$(BIN)/python -m pytest -q $(ALONE)
+	@$(BIN)/handrail env prune --dry-run
 
 console-test: ## drive the web console in a browser
 	@scripts/setup.sh dev
