@@ -19,6 +19,7 @@ run: ## set up and talk with an agent; without a model: watch real calls go thro
 test: ## set up and run all tests
 	@scripts/setup.sh dev
 	@scripts/test.sh $(ALONE)
+	@$(BIN)/handrail env prune --dry-run
 
 console-test: ## drive the web console in a browser
 	@scripts/setup.sh dev
