@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from collections.abc import Iterator
@@ -12,10 +13,17 @@ from urllib.parse import quote
 import pytest
 
 from handrail.testing import ModelServer
+from tests import conftest
 from tests.services.synapse import Matrix
 from tests.support import wait_until
 
 from ..conftest import Server
+from .line import Line
+
+
+def lives_on(loop: asyncio.AbstractEventLoop) -> None:
+    """It serves all tests of a module: none of them has left it running."""
+    conftest._loops[:] = [counted for counted in conftest._loops if counted[0]() is not loop]
 
 
 class Room:
@@ -40,6 +48,18 @@ class Room:
     def bodies(self) -> list[str]:
         return [str(each["content"].get("body", "")) for each in self.events()]
 
+    def shown(self) -> list[str]:
+        """What stands there now: each message as it was last rewritten."""
+        texts: dict[str, str] = {}
+        for event in self.events():
+            content = event["content"]
+            about = content.get("m.relates_to", {})
+            if about.get("rel_type") == "m.replace":
+                texts[about["event_id"]] = content["m.new_content"]["body"]
+            else:
+                texts[event["event_id"]] = content["body"]
+        return list(texts.values())
+
     def hears(self, words: str) -> dict[str, Any]:
         """The first message of the bot that has these words, when it has come."""
         found: list[dict[str, Any]] = []
@@ -48,7 +68,7 @@ class Room:
             found[:] = [each for each in self.events() if words in str(each["content"].get("body", ""))]
             return bool(found)
 
-        wait_until(has_come, timeout=30, otherwise=lambda: f"nobody said {words!r}: {self.bodies()}")
+        wait_until(has_come, timeout=60, otherwise=lambda: f"nobody said {words!r}: {self.bodies()}")
         return found[0]
 
     def react(self, event: dict[str, Any], sign: str, *, by: str = "ada") -> None:
@@ -58,10 +78,11 @@ class Room:
 
 
 class Place:
-    """A server, its model, and an account in Matrix."""
+    """A server, its model, and an account in Matrix, by a line that can be cut."""
 
-    def __init__(self, matrix: Matrix, folder: Path, *, timeout: float = 120.0, url: str = "") -> None:
+    def __init__(self, matrix: Matrix, folder: Path, *, timeout: float = 300.0) -> None:
         self.matrix, self.bot = matrix, f"bot-{secrets.token_hex(4)}"
+        self.line = Line(matrix.url)
         token = matrix.register(self.bot)
         self.model = ModelServer()
         self.model.__enter__()
@@ -71,7 +92,7 @@ class Place:
         account = {
             "kind": "matrix",
             "home": self.home.id,
-            "homeserver": url or matrix.url,
+            "homeserver": self.line.url,
             "token_variable": "BOT_TOKEN",
         }
         config = {"gateway": {"accounts": {"chat": account}}, "approvals": {"timeout": timeout}}
@@ -100,12 +121,14 @@ class Place:
     def close(self) -> None:
         self.server.stop()
         self.model.__exit__(None, None, None)
+        self.line.close()
 
 
 @pytest.fixture(scope="module")
 def place(matrix_service: Matrix, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Shared by a module's tests; ada is paired."""
     made = Place(matrix_service, tmp_path_factory.mktemp("gateway"))
+    lives_on(made.line.loop)
     try:
         made.pair()
         yield made
