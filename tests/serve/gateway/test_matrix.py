@@ -21,8 +21,7 @@ def test_who_is_not_paired_is_told_how_and_nothing_else(place: Place) -> None:
     room = place.room("bob")
     asked = len(place.model.requests)
     room.say("do something", by="bob")
-    path = f"/_matrix/client/v3/rooms/{room.id}/messages?dir=b&limit=20"
-    wait_until(lambda: "handrail pair" in str(place.matrix.call("bob", "GET", path)), timeout=60)
+    room.hears("handrail pair")
     assert len(place.model.requests) == asked
 
 
