@@ -81,7 +81,9 @@ def test_a_tap_lets_the_command_run_and_the_buttons_go(place: Place, platform: D
     platform.tap(question, ADA, "once")
     platform.hears("701", "That is done.")
     assert not folder.exists()
-    wait_until(lambda: f"allowed by {platform.kind}:{ADA}, once" in question.texts[-1] and not question.buttons)
+    wait_until(
+        lambda: f"allowed by {platform.kind}:{ADA}, once" in question.texts[-1] and not question.buttons, timeout=60
+    )
 
 
 def test_a_stranger_is_neither_heard_nor_obeyed(place: Place, platform: Double) -> None:
@@ -93,7 +95,7 @@ def test_a_stranger_is_neither_heard_nor_obeyed(place: Place, platform: Double) 
     platform.tap(question, BOB, "once")
     platform.say("703", ADA, "/deny not now")
     platform.hears("703", "I leave it.")
-    wait_until(lambda: f"denied by {platform.kind}:{ADA}: not now" in question.texts[-1])
+    wait_until(lambda: f"denied by {platform.kind}:{ADA}: not now" in question.texts[-1], timeout=60)
     assert folder.exists()
 
 
