@@ -18,8 +18,7 @@ run: ## set up and talk with an agent; without a model: watch real calls go thro
 
 test: ## set up and run all tests
 	@scripts/setup.sh dev
-	@$(BIN)/python -m pytest -n auto --dist worksteal -q $(patsubst %,--ignore=%,$(ALONE) $(UNSTEADY))
-	@$(BIN)/python -m pytest -q $(ALONE)
+	@scripts/test.sh $(ALONE)
 
 console-test: ## drive the web console in a browser
 	@scripts/setup.sh dev

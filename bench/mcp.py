@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,38 +140,47 @@ def soak(script: Path) -> Iterator[Figure]:
     """Calls to a server that is killed every 500: each is answered once, and nothing is left behind."""
     registry = ToolRegistry()
     runtime = Runtime(registry, gate=ApprovalGate())
-    tools = McpTools([_server("bench", script, "0")], registry)
+    children = _children()
+    tools = McpTools([_server("soak", script, "0")], registry)
     tools.start(60)
-
-    async def calls(count: int) -> list[Any]:
-        work = [runtime.ahandle("mcp__bench__noop", {"text": str(number)}) for number in range(count)]
-        return [json.loads(str(each)) for each in await asyncio.gather(*work)]
-
-    before, answered, lost, wrong = len(os.listdir("/proc/self/fd")), 0, 0, 0
+    asyncio.run(_round(runtime, tools, 1, kill=False))
+    before, answered, lost, wrong = _held(tools), 0, 0, 0
     try:
         for number in range(_SOAK_CALLS // _SOAK_ROUND):
-            answers = asyncio.run(_with_kill(tools, calls(_SOAK_ROUND), kill=number % _KILL_EVERY == _KILL_EVERY - 1))
+            kill = number % _KILL_EVERY == _KILL_EVERY - 1
+            answers = asyncio.run(_round(runtime, tools, _SOAK_ROUND, kill=kill))
             answered += len(answers)
             for index, answer in enumerate(answers):
                 lost += answer.get("lost") is True
-                wrong += answer.get("lost") is not True and answer.get("content") != str(index)
-        asyncio.run(calls(1))
-        left = len(os.listdir("/proc/self/fd")) - before
+                wrong += answer.get("lost") is not True and answer != {"content": str(index)}
+        asyncio.run(_round(runtime, tools, 1, kill=False))
+        left = max(0, _held(tools) - before)
     finally:
         tools.close()
-    wrong += _SOAK_CALLS - answered + max(0, left - 5)
+    left += len(_children() - children)
     told = f"{answered:,} answered, {lost:,} of them lost"
-    yield Figure("  soak: calls without one answer, files left open", str(wrong), told, float(wrong), 0.0, "")
+    wrong += _SOAK_CALLS - answered
+    yield Figure("  soak: calls without their one answer", str(wrong), told, float(wrong), 0.0, "")
+    yield Figure("    files, tasks and processes that are left", str(left), "", float(left), 0.0, "")
 
 
-async def _with_kill(tools: McpTools, work: Coroutine[Any, Any, Any], *, kill: bool) -> Any:
-    task = asyncio.ensure_future(work)
-    if kill:
-        await asyncio.sleep(0.005)  # in the middle of the calls
-        pid = tools.connections.status()["bench"].pid
+async def _round(runtime: Runtime, tools: McpTools, count: int, *, kill: bool) -> list[Any]:
+    work = [asyncio.ensure_future(runtime.ahandle("mcp__soak__noop", {"text": str(n)})) for n in range(count)]
+    if kill:  # in the middle of the calls
+        await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        pid = tools.connections.status()["soak"].pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-    return await task
+    return [json.loads(str(await each)) for each in work]
+
+
+def _held(tools: McpTools) -> int:
+    """Open files, and tasks of the loop that the connections live on."""
+    return len(os.listdir("/proc/self/fd")) + len(asyncio.all_tasks(tools.connections.loop))
+
+
+def _children() -> set[str]:
+    return {child for path in Path("/proc/self/task").glob("*/children") for child in path.read_text().split()}
 
 
 def connecting(script: Path) -> Iterator[Figure]:

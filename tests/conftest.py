@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import signal
 import sys
 import threading
 import time
@@ -24,7 +25,7 @@ from handrail.store.results import FileResultStore
 from handrail.tools import registry as registry_module
 from handrail.tools.registry import ToolRegistry
 
-from .support import wait_until
+from .support import PATIENCE_SECONDS, wait_until
 
 pytest_plugins = ["tests.services.fixtures"]
 
@@ -40,6 +41,12 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 _FAILED = pytest.StashKey[bool]()
 _loops: list[tuple[weakref.ref[asyncio.AbstractEventLoop], threading.Thread]] = []
+
+
+def pytest_configure() -> None:
+    """In the background of a shell Ctrl-C is ignored, by us and by all that the tests start. Some of it is about Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
@@ -78,14 +85,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def _nothing_is_left_running(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
     yield
     model_tools.reset()  # ends what the default runtime started
-    wait_until(lambda: not _busy_threads(), timeout=5, otherwise=lambda: f"threads still busy: {_busy_threads()}")
+    wait_until(lambda: not _busy_threads(), otherwise=lambda: f"threads still busy: {_busy_threads()}")
     try:
         if _lost_loops():
             gc.collect()  # an exception that a test kept keeps alive what it passed through, loops too
         if not request.node.stash.get(_FAILED, False):
-            wait_until(
-                lambda: not _lost_loops(), timeout=2, otherwise=lambda: f"event loops left open: {_lost_loops()}"
-            )
+            wait_until(lambda: not _lost_loops(), otherwise=lambda: f"event loops left open: {_lost_loops()}")
     finally:
         _loops.clear()
 
@@ -102,7 +107,7 @@ def results(tmp_path: Path) -> FileResultStore:
 
 @pytest.fixture
 def hook_manager() -> HookManager:
-    return HookManager(timeout=6)
+    return HookManager(timeout=PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -119,13 +124,13 @@ def held() -> Iterator[threading.Event]:
 
 
 class _Stubborn:
-    """An async handler that goes on when it is cancelled, until it is told that the test is over, or for 5 seconds."""
+    """An async handler that goes on when it is cancelled, until it is told that the test is over."""
 
     def __init__(self) -> None:
         self.over = threading.Event()
 
     async def __call__(self, args: Any, **kw: Any) -> str:
-        end = time.monotonic() + 5
+        end = time.monotonic() + PATIENCE_SECONDS
         while not self.over.is_set() and time.monotonic() < end:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.02)

@@ -107,7 +107,7 @@ class TestEverywhere:
                 await asyncio.sleep(0)
                 cleaned.append("up")
 
-        with takes_less_than(5), pytest.raises(CallTimeout, match=r"0\.1 s"):
+        with takes_less_than(30), pytest.raises(CallTimeout, match=r"0\.1 s"):
             run(hang(), timeout=0.1)
         assert cleaned == ["up"]
 
@@ -121,7 +121,7 @@ class TestEverywhere:
             finally:
                 cleaned.append("up")
 
-        with takes_less_than(5), pytest.raises(CallCancelled, match="enough"):
+        with takes_less_than(30), pytest.raises(CallCancelled, match="enough"):
             run(hang(), cancel=token)
         assert cleaned == ["up"]
 
@@ -210,7 +210,7 @@ class TestLoops:
         thread.join(PATIENCE_SECONDS)
         assert kept
         try:
-            wait_until(loops[0].is_closed, timeout=1)
+            wait_until(loops[0].is_closed)
         finally:
             kept.clear()
 
@@ -345,16 +345,13 @@ class TestStubborn:
         over = threading.Event()
 
         async def stubborn() -> None:
-            for _ in range(60):
-                try:
+            end = time.monotonic() + PATIENCE_SECONDS
+            while not over.is_set() and time.monotonic() < end:
+                with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.sleep(0.05)
-                except asyncio.CancelledError:
-                    continue
-                if over.is_set():
-                    return
 
         try:
-            with takes_less_than(5), pytest.raises(CallTimeout):
+            with takes_less_than(30), pytest.raises(CallTimeout):
                 nested(stubborn(), timeout=0.1)
         finally:
             over.set()
@@ -363,7 +360,7 @@ class TestStubborn:
         async def block() -> None:
             held.wait(PATIENCE_SECONDS)
 
-        with takes_less_than(5), pytest.raises(CallTimeout):
+        with takes_less_than(30), pytest.raises(CallTimeout):
             nested(block(), timeout=0.1)
 
 
@@ -382,7 +379,7 @@ class TestInterrupting:
                 await asyncio.sleep(0)
                 cleaned.append("up")
 
-        with takes_less_than(5), pytest.raises(KeyboardInterrupt):
+        with takes_less_than(30), pytest.raises(KeyboardInterrupt):
             run_async(work())
         assert cleaned == ["up"]
         assert run_async(loop_here()) is run_async(loop_here()), "the loop is still good"
@@ -392,11 +389,11 @@ class TestInterrupting:
             "import asyncio, os, signal\nfrom handrail.async_bridge import run_async\n"
             "async def work():\n"
             "    asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGINT)\n"
-            "    try:\n        await asyncio.sleep(10)\n    finally:\n        print('cleaned')\n"
+            "    try:\n        await asyncio.sleep(60)\n    finally:\n        print('cleaned')\n"
             "try:\n    run_async(work())\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
         )
         done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=10, check=False
+            [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=50, check=False
         )
         assert done.stdout.split() == ["cleaned", "interrupted"]
         assert done.stderr == ""
@@ -425,8 +422,8 @@ def test_a_process_that_used_it_ends_cleanly() -> None:
         [sys.executable, "-X", "dev", "-W", "error", "-c", code],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=50,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 30

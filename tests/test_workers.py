@@ -48,7 +48,7 @@ class TestRunning:
         assert user.get() == "ada"
 
     def test_past_its_time_it_is_left_behind(self, held: threading.Event) -> None:
-        with takes_less_than(5), pytest.raises(CallTimeout, match=r"0\.05 s"):
+        with takes_less_than(30), pytest.raises(CallTimeout, match=r"0\.05 s"):
             run_bounded(held.wait, PATIENCE_SECONDS, timeout=0.05)
 
     def test_when_cancelled_it_is_left_behind(self, held: threading.Event) -> None:
@@ -59,7 +59,7 @@ class TestRunning:
             held.wait(PATIENCE_SECONDS)
 
         threading.Thread(target=lambda: started.wait(PATIENCE_SECONDS) and cancel.cancel("enough")).start()
-        with takes_less_than(5), pytest.raises(CallCancelled, match="enough"):
+        with takes_less_than(30), pytest.raises(CallCancelled, match="enough"):
             run_bounded(work, cancel=cancel)
 
     def test_work_that_hears_of_the_cancel_may_end_by_itself_within_a_grace(self) -> None:
@@ -140,7 +140,7 @@ class TestPool:
         def work(number: int) -> None:
             pause = threading.Event()
             for index in range(100):
-                assert pool.submit(lambda x: x, index).result(3) == index
+                assert pool.submit(lambda x: x, index).result(PATIENCE_SECONDS) == index
                 pause.wait(0.0005)  # about the time after which a thread goes
 
         in_threads(8, work)
@@ -161,9 +161,9 @@ class TestPool:
 
         monkeypatch.setattr(workers._Worker, "give", slow)
         first = pool.submit(lambda: "first")
-        assert first.result(1) == "first"
+        assert first.result(PATIENCE_SECONDS) == "first"
         if futures:
-            assert futures[0].result(1) == "second"
+            assert futures[0].result(PATIENCE_SECONDS) == "second"
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="forking is a thing of Unix")
     def test_a_forked_process_has_threads_of_its_own(self) -> None:
@@ -171,10 +171,10 @@ class TestPool:
             "import os\nfrom handrail.workers import run_bounded\n"
             "run_bounded(lambda: None)\n"
             "pid = os.fork()\n"
-            "if pid == 0:\n    os._exit(run_bounded(lambda: 7, timeout=5))\n"
+            "if pid == 0:\n    os._exit(run_bounded(lambda: 7, timeout=60))\n"
             "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=90, check=False)
         assert done.stdout == "7\n", done.stderr
 
     def test_a_thread_that_never_ends_does_not_hold_the_program(self) -> None:
@@ -182,5 +182,5 @@ class TestPool:
             "import threading\nfrom handrail.workers import run_bounded\n"
             "try:\n    run_bounded(threading.Event().wait, timeout=0.05)\nexcept TimeoutError:\n    print('left behind')\n"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=90, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, "left behind\n", "")

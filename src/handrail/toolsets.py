@@ -160,7 +160,10 @@ class Toolsets:
         """The leaves that tools name, made anew when the registry has changed."""
         generation, leaves = self._registry.generation, self._leaves
         if leaves[0] != generation:
-            leaves = self._leaves = (generation, self._registry.get_toolsets())
+            found: dict[str, list[str]] = {}
+            for entry in self._registry.entries():
+                found.setdefault(entry.toolset, []).append(entry.name)
+            leaves = self._leaves = (generation, found)
         return leaves[1]
 
     def _is_known(self, name: str) -> bool:

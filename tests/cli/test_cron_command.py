@@ -105,7 +105,7 @@ def test_a_scheduler_that_is_told_to_end_ends_what_runs(cli: Cli, jobs: JobStore
     run = _last(jobs, number)
     assert run is not None
     assert run.state is RunState.CANCELLED
-    wait_until(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists(), timeout=20)
+    wait_until(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
 
 
 def test_a_process_that_an_agent_started_cannot_schedule(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from handrail.model_tools import default, reset
 from handrail.tools.processes.table import Wanted
 one = default().processes.start(sys.argv[1], task_id=sys.argv[2], session_id=None, wanted=Wanted())
 if sys.argv[3] == "wait":
-    one.use(lambda process: process.wait(20))
+    one.use(lambda process: process.wait(60))
 print(one.id, one.record.pid)
 reset()
 """

@@ -6,7 +6,6 @@ import gzip
 import os
 import re
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,34 +14,38 @@ import pytest
 
 from .. import conftest
 from ..serve.conftest import TOKEN, Server
-from ..support import wait_until
+from . import console_parts
+from .console_parts import (
+    BUILT,
+    CHROMIUM,
+    FLAGS,
+    HOSTILE,
+    HOSTILE_NAME,
+    OLD_SESSIONS,
+    PATIENCE_SECONDS,
+    PICTURES,
+    Asking,
+    deny_all,
+    eventually,
+    shoot,
+    violations,
+)
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'handrail[browser]'")
+expect: Any = sync_api.expect
 
-ROOT = Path(__file__).parents[2]
-BUILT = ROOT / "src/handrail/serve/console"
-AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
-PICTURES = os.environ.get("CONSOLE_PICTURES", "")
+if console_parts.missing() and not os.environ.get("CI"):
+    pytest.skip(console_parts.missing(), allow_module_level=True)
+
 PAGES = ("live", "approvals", "terminal", "tools", "sessions", "policy", "stats")
-HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-
-
-def _missing() -> str:
-    if CHROMIUM is None:
-        return "no Chromium: apt install chromium"
-    return "" if (BUILT / "index.html").is_file() else "the console is not built: make console"
-
-
-if _missing() and not os.environ.get("CI"):
-    pytest.skip(_missing(), allow_module_level=True)
+DESKTOP, PHONE = {"width": 1200, "height": 850}, {"width": 375, "height": 740}
+Visit = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("served")
-    _remember_a_conversation(home)
+    console_parts.remember(home)
     # Pictures for the documentation show a folder that people could have.
     pictured = Path("/srv/shop")
     work = pictured if PICTURES and not pictured.exists() else tmp_path_factory.mktemp("work")
@@ -56,247 +59,399 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         shutil.rmtree(pictured)
 
 
-def _remember_a_conversation(home: Path) -> None:
-    from handrail.config.paths import state_dir
-    from handrail.store.sessions import SessionStore
-
-    before = os.environ.get("HANDRAIL_HOME")
-    os.environ["HANDRAIL_HOME"] = str(home)
-    try:
-        folder = state_dir()
-    finally:
-        os.environ.pop("HANDRAIL_HOME") if before is None else os.environ.update(HANDRAIL_HOME=before)
-    folder.mkdir(parents=True, exist_ok=True)
-    store = SessionStore(folder / "sessions.db")
-    info = store.create(platform="cli", model="a-model", cwd="/srv/app", title=f"Tidy up {HOSTILE}")
-    asked = {"id": "c1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls"}'}}
-    store.append(
-        info.id,
-        [
-            {"role": "user", "content": "please count the marmalade jars"},
-            {"role": "assistant", "content": "I look.", "tool_calls": [asked]},
-            {"role": "tool", "tool_call_id": "c1", "content": HOSTILE},
-            {"role": "assistant", "content": "There are seven."},
-        ],
-    )
-    store.close()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    expect.set_options(timeout=PATIENCE_SECONDS * 1000)
     with sync_api.sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split(), timeout=PATIENCE_SECONDS * 1000)
         conftest._loops.clear()  # its loop lives as long as the browser, and is no test's
         yield made
         made.close()
 
 
+@pytest.fixture(scope="module")
+def let_in(browser: Any, server: Server) -> Callable[[str], Any]:
+    """What a browser keeps that came in by a link, by its role."""
+    kept: dict[str, Any] = {}
+
+    def state(role: str) -> Any:
+        if role not in kept:
+            context = browser.new_context()
+            context.new_page().goto(server.client.post("/v1/links", json={"role": role}).json()["url"])
+            kept[role] = context.storage_state()
+            context.close()
+        return kept[role]
+
+    return state
+
+
 @pytest.fixture
-def visit(browser: Any, server: Server) -> Iterator[Callable[..., Any]]:
-    """Open a page of the console as somebody who may do everything. Errors in the page fail the test."""
+def visit(browser: Any, server: Server, let_in: Callable[[str], Any]) -> Iterator[Visit]:
+    """Open a page of the console, as somebody who may do everything or has another role. Errors in the page fail the test."""
     contexts, errors = [], []
 
-    def go(name: str, **options: Any) -> Any:
-        context = (
-            browser.new_context(viewport={"width": 1200, "height": 850}, **options)
-            if "viewport" not in options
-            else browser.new_context(**options)
-        )
+    def go(place: str, role: str = "operate", before: str = "", **options: Any) -> Any:
+        context = browser.new_context(storage_state=let_in(role), **{"viewport": DESKTOP, **options})
         contexts.append(context)
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(PATIENCE_SECONDS * 1000)
+        context.add_init_script(before or "0")
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
-        link = server.client.post("/v1/links", json={"role": "operate"}).json()["url"]
-        page.goto(link)
-        page.goto(f"{server.url}/#/{name}")
+        page.on("console", lambda told: errors.append(told.text) if "Content Security" in told.text else None)
+        page.goto(f"{server.url}/#/{place}")
         page.get_by_text("connected", exact=True).wait_for()
         return page
 
     yield go
     for context in contexts:
         context.close()
-    for question in server.waiting():
-        server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "deny"})
+    deny_all(server)
     assert not errors
 
 
-class Asking:
-    """Somebody's call that waits for an answer."""
-
-    def __init__(self, server: Server, command: str) -> None:
-        self.result: Any = None
-        self._thread = threading.Thread(target=self._run, args=(server, command))
-        self._thread.start()
-
-    def _run(self, server: Server, command: str) -> None:
-        self.result = server.call("terminal", command=command)
-
-    def over(self) -> Any:
-        self._thread.join(30)
-        assert not self._thread.is_alive()
-        return self.result
+def _card(page: Any) -> Any:
+    return page.get_by_role("article", name="terminal")
 
 
-def _shoot(page: Any, name: str) -> None:
-    """Pictures for the docs are made where they are wanted."""
-    folder = PICTURES
-    if folder:
-        page.screenshot(path=f"{folder}/{name}.png")
-
-
-def test_a_token_lets_a_browser_in_and_a_wrong_one_does_not(browser: Any, server: Server) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(server.url)
-    page.get_by_label("Token").fill("wrong")
-    page.get_by_role("button", name="Come in").click()
-    sync_api.expect(page.get_by_role("alert")).to_contain_text("not known")
-    page.get_by_label("Token").fill(TOKEN)
-    page.get_by_role("button", name="Come in").click()
-    page.get_by_text("connected", exact=True).wait_for()
-    assert page.evaluate("document.cookie") == ""
-    context.close()
-
-
-def test_a_click_allows_once_and_the_command_runs(visit: Callable[..., Any], server: Server) -> None:
-    folder = server.cwd / "by_click"
-    folder.mkdir()
-    page = visit("approvals")
-    asking = Asking(server, "rm -rf by_click; echo gone")
-    card = page.get_by_role("article", name="terminal")
-    sync_api.expect(card.locator("mark")).to_have_text("rm -rf by_click")
-    _shoot(page, "console-approval")
-    card.get_by_role("button", name="Once").click()
-    assert "gone" in asking.over()["output"]
-    assert not folder.exists()
-    sync_api.expect(page.get_by_text("Nothing waits for you")).to_be_visible()
-
-
-def test_keys_deny_with_a_reason_that_the_model_reads(visit: Callable[..., Any], server: Server) -> None:
-    folder = server.cwd / "by_key"
-    folder.mkdir()
-    page = visit("approvals")
-    asking = Asking(server, "rm -rf by_key")
-    page.get_by_role("article", name="terminal").wait_for()
+def _press_on_card(page: Any, key: str, until: str) -> None:
+    """Keys that come right after a card are not meant for it, so it takes a moment before it listens."""
     page.keyboard.press("j")
-    reason = page.get_by_label("Why not?")
-    # Keys that come right after a card are not meant for it, so it takes a moment before it listens.
+    expect(_card(page)).to_be_focused()
     page.wait_for_function(
-        "() => { document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'd', bubbles: true}));"
-        " return document.querySelector('.denying input') !== null; }"
+        "([key, until]) => document.querySelector(until.replace('!', '')) === null === until.startsWith('!') || (document"
+        ".querySelector('.card').dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true})), false)",
+        arg=[key, until],
     )
-    sync_api.expect(reason).to_be_focused()
-    page.keyboard.type("move it to trash instead")
-    page.keyboard.press("Enter")
-    assert "move it to trash instead" in str(asking.over())
-    assert folder.exists()
 
 
-def test_keys_allow_for_the_task_and_the_grant_can_be_revoked(visit: Callable[..., Any], server: Server) -> None:
-    page = visit("approvals")
-    (server.cwd / "granted").mkdir()
-    asking = Asking(server, "rm -rf granted")
-    page.get_by_role("article", name="terminal").wait_for()
-    page.keyboard.press("j")
-    page.wait_for_function(
-        "() => { document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 't', bubbles: true}));"
-        " return document.querySelector('.card') === null; }"
-    )
-    asking.over()
-    wait_until(lambda: server.client.get("/v1/approvals").json()["grants"])
-    page.goto(f"{server.url}/#/policy")
-    page.get_by_role("button", name=re.compile("^Revoke")).first.click()
-    wait_until(lambda: not server.client.get("/v1/approvals").json()["grants"])
-    sync_api.expect(page.get_by_role("button", name=re.compile("^Revoke"))).to_have_count(0)
+_ANSWER = """async (path) => {
+    const body = JSON.stringify({decision: 'once'});
+    return (await fetch(path, {method: 'POST', body, headers: {'x-handrail': '1'}})).status;
+}"""
 
 
-def test_an_answer_from_elsewhere_takes_the_card_away(visit: Callable[..., Any], server: Server) -> None:
-    page = visit("approvals")
-    asking = Asking(server, "rm -rf elsewhere")
-    page.get_by_role("article", name="terminal").wait_for()
-    server.client.post(f"/v1/approvals/{server.waiting()[0]['id']}", json={"decision": "deny"})
-    asking.over()
-    sync_api.expect(page.get_by_role("article", name="terminal")).to_have_count(0)
+class TestComingIn:
+    def test_a_token_lets_a_browser_in_and_a_wrong_one_does_not(self, browser: Any, server: Server) -> None:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(server.url)
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Come in").click()
+        expect(page.get_by_role("alert")).to_contain_text("not known")
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Come in").click()
+        page.get_by_text("connected", exact=True).wait_for()
+        assert page.evaluate("document.cookie") == ""
+        context.close()
+
+    def test_who_may_watch_sees_everything_and_answers_nothing(self, visit: Visit, server: Server) -> None:
+        asking = Asking(server, "rm -rf watched")
+        page = visit("approvals", role="watch")
+        expect(_card(page)).to_contain_text("You may watch, and not answer")
+        expect(_card(page).get_by_role("button")).to_have_count(0)
+        assert page.evaluate(_ANSWER, f"/v1/approvals/{server.waiting()[0]['id']}") == 403
+        page.goto(f"{server.url}/#/tools/terminal")
+        expect(page.get_by_text("you need the role “operate”")).to_be_visible()
+        page.goto(f"{server.url}/#/sessions")
+        page.get_by_role("option").first.wait_for()
+        expect(page.get_by_role("button", name="New")).to_have_count(0)
+        deny_all(server)
+        asking.over()
+
+    def test_who_may_approve_answers_and_runs_nothing(self, visit: Visit, server: Server) -> None:
+        page = visit("approvals", role="approve")
+        asking = Asking(server, "rm -rf approved")
+        _card(page).get_by_role("button", name="Once").click()
+        assert asking.over()["exit_code"] == 0
+        page.goto(f"{server.url}/#/tools/terminal")
+        expect(page.get_by_text("you need the role “operate”")).to_be_visible()
+        expect(page.get_by_role("button", name="Run")).to_have_count(0)
 
 
-def test_calls_show_as_they_run_and_their_output_is_never_markup(visit: Callable[..., Any], server: Server) -> None:
-    page = visit("live")
-    (server.cwd / "hostile.txt").write_text(HOSTILE)
-    server.call("terminal", command="cat hostile.txt")
-    page.get_by_role("option").filter(has_text="hostile.txt").first.click()
-    sync_api.expect(page.get_by_label("Result", exact=True)).to_contain_text("<script>")
-    assert page.locator("main img").count() == 0
-    assert "owned" not in page.title()
-    _shoot(page, "console-live")
+class TestApprovals:
+    def test_a_click_allows_once_and_the_command_runs(self, visit: Visit, server: Server) -> None:
+        folder = server.cwd / "by_click"
+        folder.mkdir()
+        page = visit("approvals")
+        asking = Asking(server, "rm -rf by_click; echo gone")
+        expect(_card(page).locator("mark")).to_have_text("rm -rf by_click")
+        shoot(page, "console-approval")
+        _card(page).get_by_role("button", name="Once").click()
+        assert "gone" in asking.over()["output"]
+        assert not folder.exists()
+        expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+
+    def test_keys_deny_with_a_reason_that_the_model_reads(self, visit: Visit, server: Server) -> None:
+        folder = server.cwd / "by_key"
+        folder.mkdir()
+        page = visit("approvals")
+        asking = Asking(server, "rm -rf by_key")
+        _card(page).wait_for()
+        _press_on_card(page, "d", until=".denying input")
+        expect(page.get_by_label("Why not?")).to_be_focused()
+        page.keyboard.type("move it to trash instead")
+        page.keyboard.press("Enter")
+        assert "move it to trash instead" in str(asking.over())
+        assert folder.exists()
+
+    def test_keys_allow_for_the_task_and_the_grant_can_be_revoked(self, visit: Visit, server: Server) -> None:
+        page = visit("approvals")
+        asking = Asking(server, "rm -rf granted")
+        _card(page).wait_for()
+        _press_on_card(page, "t", until="!.card")
+        asking.over()
+        page.goto(f"{server.url}/#/policy")
+        page.get_by_role("button", name=re.compile("^Revoke")).first.click()
+        eventually(lambda: not server.client.get("/v1/approvals").json()["grants"])
+        expect(page.get_by_role("button", name=re.compile("^Revoke"))).to_have_count(0)
+
+    def test_an_answer_from_elsewhere_takes_the_card_away(self, visit: Visit, server: Server) -> None:
+        page = visit("approvals")
+        asking = Asking(server, "rm -rf elsewhere")
+        _card(page).wait_for()
+        deny_all(server)
+        asking.over()
+        expect(_card(page)).to_have_count(0)
+
+    def test_a_hidden_page_notifies_and_leads_to_the_question(self, visit: Visit, server: Server) -> None:
+        noting = """
+            window.noted = [];
+            window.Notification = class extends Notification {
+                constructor(title, options) { super(title, options); noted.push(this); }
+            };
+            Object.defineProperty(document, 'hidden', {get: () => window.isAway === true});
+        """
+        page = visit("live", before=noting, permissions=["notifications"])
+        asking = Asking(server, "rm -rf in_sight")
+        expect(page.get_by_label("1 waiting")).to_be_visible()
+        assert page.evaluate("noted.length") == 0
+        deny_all(server)
+        asking.over()
+        page.evaluate("window.isAway = true")
+        asking = Asking(server, "rm -rf out_of_sight")
+        page.wait_for_function("noted.length === 1")
+        assert page.evaluate("noted[0].body").startswith("terminal: ")
+        page.evaluate("noted[0].dispatchEvent(new Event('click'))")
+        expect(_card(page)).to_be_visible()
+        deny_all(server)
+        asking.over()
 
 
-def test_a_terminal_is_watched_and_typed_into(visit: Callable[..., Any], server: Server) -> None:
-    started = server.call("terminal", command="cat", background=True, pty=True)
-    page = visit(f"terminal/{started['session_id']}")
-    page.get_by_label("Type into it").check()
-    page.locator(".xterm-helper-textarea").wait_for(state="attached")
-    page.keyboard.type("hello from the browser")
-    page.keyboard.press("Enter")
-    log = f"/v1/processes/{started['session_id']}/log"
-    wait_until(lambda: server.client.get(log).json()["text"].count("hello from the browser") == 2)
-    sync_api.expect(page.locator(".xterm-rows")).to_contain_text("hello from the browser")
-    _shoot(page, "console-terminal")
-    page.get_by_role("button", name="End it").click()
-    wait_until(lambda: server.client.get(log.removesuffix("/log")).json()["ended_at"] is not None)
+class TestWatching:
+    def test_calls_show_as_they_run_and_their_output_is_never_markup(self, visit: Visit, server: Server) -> None:
+        page = visit("live")
+        (server.cwd / "hostile.txt").write_text(HOSTILE)
+        server.call("terminal", command="cat hostile.txt")
+        page.get_by_role("option").filter(has_text="hostile.txt").first.click()
+        expect(page.get_by_label("Result", exact=True)).to_contain_text("<script>")
+        shoot(page, "console-live")
+
+    def test_calls_of_a_delegated_agent_stand_in(self, visit: Visit, server: Server) -> None:
+        from handrail.store.sessions import CHILD, SessionStore
+
+        store = SessionStore(server.home / "state/sessions.db")
+        known = {"platform": "cli", "model": "a-model", "cwd": "/srv/app"}
+        parent = store.create(**known)
+        child = store.create(**known, parent=parent.id, kind=CHILD)
+        store.close()
+        page = visit("live")
+        for session in (parent, child):
+            body = {"tool": "terminal", "arguments": {"command": f"echo {session.kind}"}, "session": session.id}
+            server.client.post("/v1/calls", json=body)
+        delegated = page.get_by_label("delegated")
+        expect(page.get_by_role("option").filter(has_text="echo child").filter(has=delegated)).to_have_count(1)
+        expect(page.get_by_role("option").filter(has_text="echo main").filter(has=delegated)).to_have_count(0)
+
+    def test_a_terminal_is_watched_and_typed_into(self, visit: Visit, server: Server) -> None:
+        started = server.call("terminal", command="cat", background=True, pty=True)
+        page = visit(f"terminal/{started['session_id']}")
+        page.get_by_label("Type into it").check()
+        expect(page.locator(".xterm-helper-textarea")).to_be_focused()
+        page.keyboard.type("from the browser")
+        page.keyboard.press("Enter")
+        log = f"/v1/processes/{started['session_id']}/log"
+        eventually(lambda: server.client.get(log).json()["text"].count("from the browser") == 2)
+        expect(page.locator(".xterm-rows")).to_contain_text("from the browser")
+        shoot(page, "console-terminal")
+        page.get_by_role("button", name="End it").click()
+        eventually(lambda: server.client.get(log.removesuffix("/log")).json()["ended_at"] is not None)
+
+    def test_a_page_goes_on_by_itself_when_the_server_was_killed(self, visit: Visit, server: Server) -> None:
+        page = visit("approvals")
+        asking = Asking(server, "rm -rf asked_before")
+        _card(page).wait_for()
+        server.process.kill()
+        page.get_by_text("connecting…", exact=True).wait_for()
+        assert asking.over() is None
+        server.stop()
+        server.start()
+        page.get_by_text("connected", exact=True).wait_for()
+        _card(page).get_by_role("button", name="Once").click()
+        expect(_card(page)).to_have_count(0)
+        # Its answer is kept for who asks the same again.
+        assert server.call("terminal", command="rm -rf asked_before")["exit_code"] == 0
 
 
-def test_a_form_runs_a_tool(visit: Callable[..., Any], server: Server) -> None:
+def test_a_form_runs_a_tool(visit: Visit) -> None:
     page = visit("tools/terminal")
     page.get_by_label(re.compile("^command")).fill("echo $((6 * 7))")
     page.get_by_role("button", name="Run").click()
-    sync_api.expect(page.get_by_label("Result", exact=True)).to_contain_text("42")
-    _shoot(page, "console-tools")
+    expect(page.get_by_label("Result", exact=True)).to_contain_text("42")
+    shoot(page, "console-tools")
 
 
-def test_conversations_are_found_by_their_words(visit: Callable[..., Any], server: Server) -> None:
-    page = visit("sessions")
-    page.get_by_label("Search all conversations").fill("marmalade")
-    page.get_by_role("option").filter(has_text="marmalade").click()
-    sync_api.expect(page.get_by_text("There are seven.")).to_be_visible()
-    page.get_by_text("terminal", exact=True).click()
-    sync_api.expect(page.get_by_label("Result", exact=True)).to_contain_text("<script>")
-    assert "owned" not in page.title()
-    _shoot(page, "console-sessions")
+class TestSessions:
+    def test_they_are_found_by_their_words_and_played_again(self, visit: Visit) -> None:
+        page = visit("sessions")
+        page.get_by_label("Search all conversations").fill("marmalade")
+        page.get_by_role("option").filter(has_text="marmalade").click()
+        expect(page.get_by_text("There are seven.")).to_be_visible()
+        page.get_by_text("terminal", exact=True).click()
+        expect(page.get_by_label("Result", exact=True)).to_contain_text("<script>")
+        shoot(page, "console-sessions")
+        messages = page.locator(".talk > li")
+        page.get_by_role("button", name="Replay").click()
+        expect(messages).to_have_count(1)
+        expect(messages).to_have_count(2)  # the next one comes by itself
+        page.get_by_role("slider").press("End")
+        expect(page.get_by_text("There are seven.")).to_be_visible()
+        expect(page.get_by_role("button", name="Replay")).to_be_visible()
+
+    def test_ten_thousand_stay_smooth(self, visit: Visit) -> None:
+        page = visit("sessions")
+        assert int(page.get_by_role("option").first.get_attribute("aria-setsize")) >= OLD_SESSIONS
+        many, most_drawn = _scrolled(page)
+        few, _ = _scrolled(visit("sessions", before=_FEWER))
+        assert most_drawn <= 50
+        assert many <= 5 * few
+        page.get_by_role("listbox").press("End")
+        expect(page.get_by_role("option", selected=True)).to_contain_text("An old one, ")
 
 
-def test_a_command_is_judged_and_not_run(visit: Callable[..., Any], server: Server) -> None:
-    page = visit("policy")
-    page.get_by_label("Command", exact=True).fill("rm -rf /")
+# The same page with fewer rows, for comparison.
+_FEWER = "const all = fetch; window.fetch = (path, more) => all(path.replace('limit=10000', 'limit=200'), more);"
+_SCROLL = """async () => {
+    const box = document.querySelector('.rows');
+    let most = 0;
+    for (let step = 0; step < 60; step++) {
+        box.scrollTop = (step % 2 ? 0.9 : 0.1) * box.scrollHeight + step * 40;
+        await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+        most = Math.max(most, box.querySelectorAll('.row').length);
+    }
+    return most;
+}"""
+
+
+def _scrolled(page: Any) -> tuple[float, int]:
+    """The processor's seconds that a page takes to be scrolled about in, and the most rows that were drawn."""
+    page.get_by_role("option").first.wait_for()
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent() -> float:
+        metrics = devtools.send("Performance.getMetrics")["metrics"]
+        return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
+
+    before = spent()
+    most = page.evaluate(_SCROLL)
+    return spent() - before, most
+
+
+class TestPolicy:
+    def test_a_command_is_judged_and_not_run(self, visit: Visit) -> None:
+        page = visit("policy")
+        page.get_by_label("Command", exact=True).fill("rm -rf /")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("It would be blocked")).to_be_visible()
+        shoot(page, "console-policy")
+
+    def test_another_policy_is_tried_on_what_happened(self, visit: Visit, server: Server) -> None:
+        server.call("terminal", command="echo it-happened")
+        page = visit("policy")
+        page.get_by_label("Policy as config.yaml").fill("approvals:\n  deny: ['echo it-happened']")
+        page.get_by_role("button", name="Try it on what happened").click()
+        expect(page.get_by_role("listitem").filter(has_text="was allow, would deny")).to_have_count(1)
+        page.get_by_label("Policy as config.yaml").fill("approvals:\n  mode: whatever")
+        page.get_by_role("button", name="Try it on what happened").click()
+        expect(page.get_by_role("alert")).to_contain_text("mode")
+
+
+def test_a_keyboard_is_enough(visit: Visit, server: Server) -> None:
+    page = visit("live")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the page")).to_be_focused()
+    for number, name in enumerate(PAGES, 1):
+        page.keyboard.press(f"Alt+{number}")
+        expect(page.get_by_role("heading", level=1, name=name.title())).to_be_attached()
+        expect(page.get_by_role("main")).to_be_focused()
+    page.keyboard.press("Alt+4")
+    page.get_by_role("option").first.wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.type("hostile")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Home")
+    expect(page.get_by_role("heading", level=2)).to_contain_text("hostile")
+    page.keyboard.press("Tab")
+    page.keyboard.type("hello")
+    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    sync_api.expect(page.get_by_text("It would be blocked")).to_be_visible()
-    _shoot(page, "console-policy")
+    expect(page.get_by_label("Result", exact=True)).to_contain_text("<img src=x")
+    page.get_by_label("Help and devices").press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible_and_fit_a_phone(visit: Callable[..., Any], server: Server, scheme: str) -> None:
-    server.call("terminal", command="true")
-    asking = Asking(server, "rm -rf some_folder")
-    wait_until(server.waiting)
-    page = visit("approvals", viewport={"width": 390, "height": 800}, color_scheme=scheme)
-    page.get_by_role("article", name="terminal").wait_for()
-    _shoot(page, f"console-phone-{scheme}")
-    for name in PAGES:
-        page.goto(f"{server.url}/#/{name}")
-        page.get_by_role("heading", level=1, name=name.title()).wait_for(state="attached")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
-        assert _violations(page) == [], name
-    server.client.post(f"/v1/approvals/{server.waiting()[0]['id']}", json={"decision": "deny"})
+def test_nothing_from_outside_becomes_markup(visit: Visit, server: Server) -> None:
+    (server.cwd / HOSTILE_NAME).mkdir()
+    server.call("terminal", command="ls")
+    command = f"printf '%s\\n' '\\033]0;owned\\007{HOSTILE_NAME}'; cat"
+    process = server.call("terminal", command=command, background=True, pty=True)["session_id"]
+    asking = Asking(server, f"rm -rf '{HOSTILE_NAME}' #1")
+    eventually(server.waiting)
+    server.client.post(f"/v1/approvals/{server.waiting()[0]['id']}", json={"decision": "deny", "why": HOSTILE})
+    asking.over()
+    asking = Asking(server, f"rm -rf '{HOSTILE_NAME}' #2")
+    eventually(server.waiting)
+    page = visit("live")
+    for place in (*PAGES, f"terminal/{process}", "tools/hostile"):
+        page.goto(f"{server.url}/#/{place}")
+        if place != "stats":
+            expect(page.get_by_role("main")).to_contain_text("<img src=x")
+        assert page.locator("img[src=x]").count() == 0, place
+        assert "owned" not in page.title(), place
+    deny_all(server)
     asking.over()
 
 
-def _violations(page: Any) -> list[str]:
-    if not AXE.is_file():
-        assert not os.environ.get("CI"), "axe-core is not there: make console"
-        return []
-    # Through the debugger, as the page's own policy lets no foreign script in.
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("async () => (await axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})).violations")
-    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible_and_fit_a_phone(visit: Visit, server: Server, scheme: str) -> None:
+    server.call("terminal", command="true")
+    asking = Asking(server, "rm -rf some_folder")
+    page = visit("approvals", viewport=PHONE, color_scheme=scheme)
+    _card(page).wait_for()
+    shoot(page, f"console-phone-{scheme}")
+    # What differs between the two is the colours.
+    rules = ["wcag2a", "wcag2aa", "wcag21aa"] if scheme == "light" else ["color-contrast"]
+    for place in (*PAGES, "tools/terminal"):
+        page.goto(f"{server.url}/#/{place}")
+        page.locator(_READY.get(place, ".split-detail")).first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], place
+        assert violations(page, runOnly=rules) == [], place
+    deny_all(server)
+    asking.over()
+
+
+# What is there when a page has got what it shows.
+_READY = {
+    "live": ".row",
+    "approvals": ".card",
+    "terminal": ".row, .empty",
+    "tools": ".row",
+    "sessions": ".row",
+    "policy": "details",
+    "stats": ".plot canvas",
+}
 
 
 def test_the_bundle_is_small() -> None:
@@ -305,12 +460,5 @@ def test_the_bundle_is_small() -> None:
         for each in (BUILT / "assets").iterdir()
         if each.suffix in (".js", ".css") and not each.name.startswith("screen-")
     ]
+    assert files
     assert sum(len(gzip.compress(each.read_bytes())) for each in files) <= 400_000
-
-
-def test_the_first_paint_comes_within_a_second(visit: Callable[..., Any], server: Server) -> None:
-    page = visit("live")
-    page.reload()
-    page.get_by_text("connected", exact=True).wait_for()
-    first = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    assert first <= 1000

@@ -19,8 +19,7 @@ from handrail.store.results import FileResultStore
 from handrail.tools.mcp_tool import McpTools
 from handrail.tools.registry import ToolRegistry
 
-from ..mcp_servers.serving import listening
-from ..support import wait_until
+from ..support import free_port, wait_until
 
 SCRIPTS = Path(__file__).parents[1] / "mcp_servers"
 Connect = Callable[..., McpTools]
@@ -55,8 +54,7 @@ def has_ended(pid: int) -> bool:
 
 def _served(way: str) -> Iterator[str]:
     """One process for all tests of a worker: starting one takes longer than most of them."""
-    with listening() as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, str(SCRIPTS / "plain.py"), way, str(port)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     wait_until(lambda: _answers(port) or process.poll() is not None, timeout=60)

@@ -85,7 +85,7 @@ def test_nothing_is_left_when_we_are_killed() -> None:
         [sys.executable, "-c", _KILLED, str(SCRIPTS / "hostile.py")], capture_output=True, text=True, check=False
     )
     assert ran.returncode == -signal.SIGKILL, ran.stderr
-    wait_until(lambda: has_ended(int(ran.stdout)), timeout=20)
+    wait_until(lambda: has_ended(int(ran.stdout)))
 
 
 def test_names_fit_what_models_may_use() -> None:

@@ -68,7 +68,7 @@ def test_of_ten_thousand_tools_some_are_taken(
 
 
 def test_pages_that_never_end_are_left(connect: Connect, registry: ToolRegistry) -> None:
-    connect(bad=hostile("pages", connect_timeout=20))
+    connect(bad=hostile("pages", connect_timeout=60))
     assert registry.get_tool_names_for_toolset("mcp-bad") == ["mcp__bad__go"]
 
 
@@ -78,7 +78,7 @@ def test_a_schema_bomb_hurts_only_its_own_tool(connect: Connect, registry: ToolR
     assert json.loads(runtime.handle("mcp__bad__fine", {})) == {"content": "went"}  # type: ignore[arg-type]
     started = time.monotonic()
     registry.get_definitions()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_a_schema_that_no_parser_can_read_hurts_only_its_own_tool(connect: Connect, runtime: Runtime) -> None:
@@ -139,7 +139,7 @@ def test_a_server_that_cannot_start_tells_why_and_does_not_hold_the_others(conne
 def test_start_up_does_not_wait_for_a_server_that_says_nothing(connect: Connect) -> None:
     started = time.monotonic()
     tools = connect(wait=0.3, bad=hostile("mute"))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     assert tools.connections.status()["bad"].state is State.CONNECTING
 
 

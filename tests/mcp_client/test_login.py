@@ -20,7 +20,7 @@ from handrail.tools.registry import ToolRegistry
 
 from ..mcp_servers.guarded import Authority, guarded
 from ..mcp_servers.serving import listening, serving
-from ..support import error_in
+from ..support import error_in, free_port
 from .conftest import Connect
 
 
@@ -37,7 +37,7 @@ def settings(request: pytest.FixtureRequest, authority: Authority) -> Iterator[M
     server = guarded(authority, base, path)
     app = server.sse_app() if request.param == "sse" else server.streamable_http_app()
     with serving(app, bound):
-        yield McpServerConfig(url=base + path, type=request.param, connect_timeout=20)
+        yield McpServerConfig(url=base + path, type=request.param, connect_timeout=60)
 
 
 def browse(url: str) -> None:
@@ -124,8 +124,7 @@ def test_who_was_registered_by_hand_need_not_register(
 
     from mcp.shared.auth import OAuthClientInformationFull
 
-    with listening() as free:
-        port = free.getsockname()[1]
+    port = free_port()
     known = {
         "client_id": "by-hand",
         "client_secret": "a word",

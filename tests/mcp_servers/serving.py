@@ -30,5 +30,5 @@ def serving(app: Any, bound: socket.socket | None = None) -> Iterator[str]:
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)
         bound.close()

@@ -31,9 +31,9 @@ WAYS = {
         f"import threading\nt = threading.Thread(target=registry.register, kwargs=dict({MINE}))\nt.start(); t.join()\n"
     ),
     "in a thread, late": (
-        "import threading\ndef later():\n    threading.current_thread().gate.wait(5)\n"
+        "import threading\ndef later():\n    threading.current_thread().gate.wait(60)\n"
         f"    registry.register({MINE})\nt = threading.Thread(target=later, daemon=True)\nt.gate = threading.Event()\nt.start()\n"
-        "def on_session_reset():\n    t.gate.set(); t.join(5)\n"
+        "def on_session_reset():\n    t.gate.set(); t.join(60)\n"
     ),
     "by a timer": f"import threading\nt = threading.Timer(0, registry.register, kwargs=dict({MINE}))\nt.start(); t.join()\n",
     "by a pool": (

@@ -45,7 +45,7 @@ def test_one_that_fails_or_hangs_does_not_keep_the_others_from_being_called(
     hook_manager.register_hook("post_tool_call", lambda: 1 / 0)
     hook_manager.register_hook("post_tool_call", lambda: held.wait(PATIENCE_SECONDS))
     hook_manager.register_hook("post_tool_call", lambda: "fine")
-    with takes_less_than(2):
+    with takes_less_than(30):
         assert hook_manager.invoke("post_tool_call", **EVENT) == ["fine"]
     assert sum(hook_manager.failures.values()) == 2
     assert "ZeroDivisionError" in caplog.text

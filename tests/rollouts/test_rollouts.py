@@ -133,6 +133,30 @@ def test_a_reward_that_crashes_costs_only_its_own_rollout(home: Path, server: Mo
     assert "ZeroDivisionError" in results["each"][1]["error"]
 
 
+def test_a_reward_that_never_ends_costs_only_its_own_rollout(home: Path, server: ModelServer) -> None:
+    (home / "config.yaml").write_text("rollouts:\n  reward_timeout: 3\n")
+    endless = "    if task['wanted'] == '2':\n        import time\n        time.sleep(3600)\n    return 1.0"
+    _environment(home, ENVIRONMENT.replace("    return 1.0", endless))
+    server.say(_writes, ModelReply("done"), _writes, ModelReply("done"))
+    results = _over(_begin(parallel=1))
+    assert (results["state"], results["tasks"]) == ("done", {"one": 1.0})
+    assert results["each"][1]["error"] == "reward did not end within 3 s"
+
+
+def test_a_package_offers_an_environment(
+    home: Path, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "packaged_numbers.py").write_text(ENVIRONMENT)
+    info = tmp_path / "packaged_numbers-1.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[handrail.rl_environments]\nnumbers = packaged_numbers\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert [each["name"] for each in _call("rl_list_environments")["environments"]] == ["numbers"]
+    server.say(_writes, ModelReply("done"))
+    assert _over(_begin(tasks=1))["tasks"] == {"one": 1.0}
+
+
 def test_a_model_that_never_answers_ends_with_its_time(home: Path, server: ModelServer) -> None:
     _environment(home)
     server.say(Fault(hang=60))

@@ -141,6 +141,6 @@ class _Waiting:
         self.answered = threading.Event()
 
     async def review(self, actions: Any, context: Any) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self.answered.is_set():  # noqa: ASYNC110  the event is one of threads
                 await asyncio.sleep(0.005)

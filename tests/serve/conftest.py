@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ..support import wait_until
+from ..support import free_port, wait_until
+from . import contract
 
 TOKEN = "a-token-for-the-tests-only"
 
@@ -24,7 +24,7 @@ class Server:
     """One server. `client` may do everything."""
 
     def __init__(self, home: Path, cwd: Path, *, config: str = "", port: int | None = None, **env: str) -> None:
-        self.home, self.cwd, self.port = home, cwd, port or _free_port()
+        self.home, self.cwd, self.port = home, cwd, port or free_port()
         home.mkdir(exist_ok=True)
         if config:
             (home / "config.yaml").write_text(config)
@@ -57,7 +57,8 @@ class Server:
 
     def as_(self, token: str = "", **options: Any) -> httpx.Client:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
+        hooks = {"response": [contract.check]}  # every answer in these tests is what the OpenAPI page says
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, event_hooks=hooks, **options)
         self.clients.append(client)
         return client
 
@@ -113,9 +114,3 @@ def events_of(response: httpx.Response) -> Iterator[tuple[str, Any, int | None]]
         elif line.startswith("data: "):
             yield kind, json.loads(line.removeprefix("data: ")), number
             kind, number = "", None
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])

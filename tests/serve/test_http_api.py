@@ -131,7 +131,7 @@ class TestApprovals:
         answered = time.time()
         server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "once"})
         asked.result()
-        assert float(stamp.read_text()) - answered < 2  # the bench has the real limit
+        assert float(stamp.read_text()) - answered < 30  # the bench has the real limit
 
 
 def test_events_are_in_order_and_go_on_where_a_connection_broke(server: Server) -> None:
@@ -213,7 +213,7 @@ def test_the_same_server_speaks_mcp(server: Server) -> None:
 
     async def ask(token: str) -> Any:
         headers = {"authorization": f"Bearer {token}"}
-        async with httpx2.AsyncClient(headers=headers) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
             transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
             async with Client(transport) as client:
                 return await client.call_tool("terminal", {"command": "echo over mcp"})

@@ -21,7 +21,7 @@ from mcp_types import ElicitResult
 
 from mcp import Client
 
-from ..support import wait_until
+from ..support import free_port, wait_until
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -56,9 +56,7 @@ class Served(NamedTuple):
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     log = folder / "log"
     env = {"HANDRAIL_HOME": str(folder / "home"), "PATH": os.environ["PATH"], "HOME": str(folder)}
     with log.open("w") as file:
@@ -69,7 +67,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     assert found, log.read_text()
     yield Served(f"http://127.0.0.1:{port}/mcp", found[1])
     process.send_signal(signal.SIGINT)
-    process.wait(20)
+    process.wait(60)
 
 
 def _listens(port: int) -> bool:

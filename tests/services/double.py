@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..support import wait_until
+from ..support import free_port, wait_until
 from . import containers, places
 from .docker import docker
 
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 
 
 class Double:
@@ -24,7 +24,7 @@ class Double:
         self._folder = folder
         self._module = module
         self._engine = engine
-        self._port = _free_port()
+        self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> dict[str, Any]:
@@ -67,9 +67,3 @@ class Double:
 
     def _log(self) -> str:
         return (self._folder / "log").read_text(errors="replace")[-4000:]
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

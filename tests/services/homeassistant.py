@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..support import wait_until
-from .sshd import free_port
+from ..support import free_port, wait_until
 from .tenants import Services, Tenant
 
 FOLDER = Path(os.environ.get("HANDRAIL_TEST_HOMEASSISTANT") or Path.home() / ".cache/handrail-tests/homeassistant")

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ..support import wait_until
-from .sshd import free_port
+from ..support import free_port, wait_until
 from .tenants import Services, Tenant
 
 PAGES = [

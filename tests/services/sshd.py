@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..support import wait_until
+from ..support import free_port, wait_until
 from . import leftovers
 from .netns import Link
 from .tenants import Services, Tenant
@@ -178,12 +178,6 @@ class Sshd:
 
     def _log(self) -> str:
         return (self._folder / "sshd.log").read_text(errors="replace")[-4000:]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _name(pid: int) -> str:

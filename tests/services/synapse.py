@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..support import wait_until
-from .sshd import free_port
+from ..support import free_port, wait_until
 from .tenants import Services, Tenant
 
 FOLDER = Path(os.environ.get("HANDRAIL_TEST_SYNAPSE") or Path.home() / ".cache/handrail-tests/synapse")

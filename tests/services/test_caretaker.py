@@ -68,7 +68,7 @@ def _first_line(user: subprocess.Popen[str]) -> str:
 
 
 def test_a_service_starts_with_its_first_tenant_and_nothing_is_left_after_its_last(run: Services) -> None:
-    with takes_less_than(10), Ssh.join(run).tenant as tenant:
+    with takes_less_than(30), Ssh.join(run).tenant as tenant:
         assert tenant.folder.exists()
         assert _traces(run)
     assert not _traces(run)

@@ -418,7 +418,7 @@ class HearsNoInterrupt(JobProcess):
 class KillsTheFirstOnly(JobProcess):
     def kill(self, *, grace: float = 2.0) -> Any:
         os.kill(self.pid, signal.SIGKILL)
-        return self.wait(10)
+        return self.wait(60)
 
 
 class HasOneSize(JobProcess):

@@ -44,7 +44,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def registry(clock: Clock) -> ToolRegistry:
-    return ToolRegistry(availability=Availability(clock=clock, deadline=5))
+    return ToolRegistry(availability=Availability(clock=clock, deadline=PATIENCE_SECONDS))
 
 
 def listed(registry: ToolRegistry) -> list[str]:
@@ -106,11 +106,11 @@ class TestListing:
         check = Check(SystemExit(3))
         add(registry, "tool", check_fn=check)
         add(registry, "other", check_fn=lambda: True)
-        with takes_less_than(5):
+        with takes_less_than(30):
             assert listed(registry) == ["other"]
         check.answer = True
         clock.now += 31
-        with takes_less_than(5):
+        with takes_less_than(30):
             assert listed(registry) == ["other", "tool"]
 
     def test_a_coroutine_is_not_taken_for_a_yes(self, registry: ToolRegistry) -> None:
@@ -220,16 +220,16 @@ class TestKeeping:
 class TestHanging:
     @pytest.fixture
     def registry(self) -> ToolRegistry:
-        return ToolRegistry(availability=Availability(deadline=0.1))
+        return ToolRegistry(availability=Availability(deadline=1))
 
     def test_a_check_that_hangs_is_bounded_and_the_others_are_listed(
         self, registry: ToolRegistry, held: threading.Event
     ) -> None:
         add(registry, "hangs", check_fn=lambda: held.wait(PATIENCE_SECONDS))
         add(registry, "fine", check_fn=lambda: True)
-        with takes_less_than(5):
+        with takes_less_than(30):
             assert listed(registry) == ["fine"]
-        assert "0.1 s" in registry.unavailable_tools()["hangs"].reason
+        assert "1 s" in registry.unavailable_tools()["hangs"].reason
 
     def test_many_checks_that_hang_do_not_keep_a_good_one_from_being_asked(
         self, registry: ToolRegistry, held: threading.Event
@@ -237,7 +237,7 @@ class TestHanging:
         for index in range(12):
             add(registry, f"a_hangs_{index}", check_fn=lambda index=index: held.wait(PATIENCE_SECONDS))
         add(registry, "z_fine", check_fn=lambda: True)
-        with takes_less_than(5):
+        with takes_less_than(30):
             assert listed(registry) == ["z_fine"]
 
     def test_checks_that_hang_do_not_pile_up_threads(self, held: threading.Event) -> None:
@@ -269,7 +269,7 @@ class TestHanging:
 
     def test_a_call_of_a_tool_whose_check_hangs_is_bounded(self, registry: ToolRegistry, held: threading.Event) -> None:
         add(registry, "hangs", check_fn=lambda: held.wait(PATIENCE_SECONDS))
-        with takes_less_than(5):
+        with takes_less_than(30):
             assert error_in(registry.dispatch("hangs", {}))["error_type"] == "unavailable"
 
     @pytest.mark.usefixtures("restless_threads")

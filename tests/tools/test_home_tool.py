@@ -17,8 +17,7 @@ from handrail.protocols import Decision
 from handrail.testing import RecordingApprover
 from handrail.tools.registry import registry
 from tests.services.homeassistant import HomeAssistant
-from tests.services.sshd import free_port
-from tests.support import error_in, wait_until
+from tests.support import error_in, free_port, wait_until
 
 DOOR = {"domain": "lock", "service": "unlock", "entity_id": "lock.front_door"}
 

@@ -651,16 +651,16 @@ class TestThreads:
         assert registry.dispatch("chameleon", {}) == "after"
 
     def test_a_check_may_ask_the_registry(self) -> None:
-        registry = ToolRegistry(availability=Availability(deadline=0.3))
+        registry = ToolRegistry(availability=Availability(deadline=PATIENCE_SECONDS))
         add(registry, "plain", toolset="other")
         add(registry, "asks", check_fn=lambda: bool(registry.get_definitions(["plain"])))
         assert [d["function"]["name"] for d in registry.get_definitions()] == ["asks", "plain"]
 
     def test_a_check_that_asks_about_itself_is_bounded(self) -> None:
-        registry = ToolRegistry(availability=Availability(deadline=0.1))
+        registry = ToolRegistry(availability=Availability(deadline=1))
         add(registry, "plain")
         add(registry, "asks", check_fn=lambda: bool(registry.get_definitions()))
-        with takes_less_than(5):
+        with takes_less_than(30):
             assert "plain" in [d["function"]["name"] for d in registry.get_definitions()]
 
 

@@ -142,7 +142,7 @@ def test_calls_of_tools_that_touch_different_things_run_together(registry: ToolR
         if len(arrived) == 2:
             for event in arrived:
                 event.set()
-        await asyncio.wait_for(arrived[0].wait(), 10)
+        await asyncio.wait_for(arrived[0].wait(), 60)
         return echo(args)
 
     schema = parameters(["path"], path={"type": "string"})

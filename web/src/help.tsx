@@ -1,5 +1,5 @@
 // What can be done without a mouse, and how another device comes in.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./api";
 import type { Me } from "./types";
 import { Trouble } from "./ui";
@@ -18,7 +18,7 @@ export function Help({ me, onClose, onLeave }: { me: Me; onClose: () => void; on
   const [role, setRole] = useState<Me["role"]>("approve");
   const [url, setUrl] = useState("");
   const [trouble, setTrouble] = useState("");
-  useEffect(() => dialog.current!.showModal(), []);
+  useLayoutEffect(() => dialog.current!.showModal(), []);
   const makeLink = () =>
     ask<{ url: string }>("POST", "/v1/links", { role }).then((made) => setUrl(made.url), (error: Error) => setTrouble(error.message));
   return (

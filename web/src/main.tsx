@@ -1,6 +1,6 @@
 // The frame around the pages: who you are, where you can go, and whether the server is there.
 import { render, type ComponentType } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, get, whenSignedOut } from "./api";
 import { Login } from "./login";
 import { Approvals } from "./pages/approvals";
@@ -42,17 +42,17 @@ function Console({ me }: { me: Me }) {
   const [[page, chosen], setPlace] = useState(place());
   const [helps, setHelps] = useState(false);
   const main = useRef<HTMLElement>(null);
-  useEffect(() => {
+  // What listens does so from the first drawing on: an address or a key that comes right after it counts.
+  useLayoutEffect(() => {
     const moved = () => setPlace(place());
     addEventListener("hashchange", moved);
-    moved(); // between the first drawing and now the address may have changed already
     return () => removeEventListener("hashchange", moved);
   }, []);
   useEffect(() => {
     const title = PAGES.find(([name]) => name === page)![1];
     document.title = `${seen.waiting.length ? `(${seen.waiting.length}) ` : ""}${title} · Handrail`;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (!event.altKey || event.ctrlKey || event.metaKey) return;
       const number = Number(event.code.replace("Digit", "")) - 1;

@@ -26,7 +26,7 @@ export type Process = {
   started_at: number; state: string; exit_code: number | null; ended_at: number | null; reason: string;
 };
 export type Tool = {
-  name: string; toolset: string; emoji: string; description: string; parameters: Schema; available: boolean;
+  name: string; toolset: string; description: string; parameters: Schema; available: boolean;
   reason: string; fix: string; offered: boolean;
 };
 export type Schema = {

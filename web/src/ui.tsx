@@ -44,7 +44,8 @@ export function Split({ list, detail, onBack }: {
   );
 }
 
-/** Rows of one height, of which only those in sight are drawn. Arrow keys, Page keys, Home and End move the choice. */
+/** Rows of one height, of which only those in sight are drawn. Arrow keys, Page keys, Home and End move the choice.
+ *  What is read stays where it is when rows come above it; at the top the newest are seen. */
 export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: {
   items: T[]; height: number; label: string; keyOf: (item: T) => string | number; chosen: string | number | null;
   onChoose: (item: T) => void; row: (item: T) => ComponentChildren;
@@ -57,6 +58,18 @@ export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: 
     watched.observe(box.current!);
     return () => watched.disconnect();
   }, []);
+  const read = useRef<{ key: string | number; index: number } | null>(null);
+  function remember() {
+    const index = Math.floor(box.current!.scrollTop / height);
+    read.current = index > 0 && items[index] ? { key: keyOf(items[index]), index } : null;
+    setTop(box.current!.scrollTop);
+  }
+  useLayoutEffect(() => {
+    const before = read.current;
+    const index = before ? items.findIndex((item) => keyOf(item) === before.key) : -1;
+    if (before && index >= 0 && index !== before.index) box.current!.scrollTop += (index - before.index) * height;
+    remember();
+  }, [items]);
   const at = items.findIndex((item) => keyOf(item) === chosen);
   const first = Math.max(0, Math.floor(top / height) - 5);
   const shown = items.slice(first, Math.ceil((top + seen) / height) + 5);
@@ -79,7 +92,7 @@ export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: 
   return (
     <div class="rows" ref={box} role="listbox" tabIndex={0} aria-label={label} onKeyDown={move}
       aria-activedescendant={at >= first && at < first + shown.length ? `row-${chosen}` : undefined}
-      onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+      onScroll={remember}>
       <div role="presentation" style={{ height: `${items.length * height}px`, position: "relative" }}>
         {shown.map((item, index) => (
           <div key={keyOf(item)} id={`row-${keyOf(item)}`} class="row" role="option"

@@ -1,5 +1,5 @@
 // What happens on the server, kept up to date by its events: the calls, and the questions that wait.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import type { Call, Grant, Question, Session } from "./types";
 
@@ -14,13 +14,17 @@ class Watch {
   over: Question[] = [];
   grants: Grant[] = [];
   always: string[] = [];
-  sessions = new Map<string, Session>();
+  /** Of each session that was seen in a call, the one that delegated to it; null where a person began it. */
+  private parents = new Map<string, string | null>();
   isConnected = false;
   onAsked: (question: Question) => void = () => {};
   private listeners = new Set<() => void>();
   private source: EventSource | null = null;
   private timer = 0;
   private changes = 0;
+  /** What was told since the whole was asked for: it knows more than the answer. */
+  private since: Map<number, Call> | null = null;
+  version = 0;
 
   start(): void {
     this.stop();
@@ -43,9 +47,7 @@ class Watch {
       this.draw(0);
       if (source.readyState !== EventSource.CLOSED) return;
       // Told to stay away, or let go for good: asking who we are shows the login when that is why.
-      setTimeout(() => {
-        if (this.source === source) get("/v1/me").then(() => this.start(), () => this.source === source && this.start());
-      }, AGAIN_MS);
+      this.later(source, () => void get("/v1/me").then(() => this.start(), () => this.source === source && this.start()));
     };
   }
 
@@ -56,11 +58,15 @@ class Watch {
   }
 
   async lookAtApprovals(): Promise<void> {
-    const before = this.changes;
-    const found = await get<{ waiting: Question[]; grants: Grant[]; always: string[] }>("/v1/approvals");
-    // An event that overtook the answer knows more than it.
-    if (before !== this.changes) return this.lookAtApprovals();
-    Object.assign(this, found);
+    const { source, changes } = this;
+    try {
+      const found = await get<{ waiting: Question[]; grants: Grant[]; always: string[] }>("/v1/approvals");
+      // An event that overtook the answer knows more than it.
+      if (changes !== this.changes) return this.lookAtApprovals();
+      Object.assign(this, found);
+    } catch {
+      this.later(source, () => void this.lookAtApprovals());
+    }
     this.draw(0);
   }
 
@@ -68,16 +74,14 @@ class Watch {
     this.changes++;
     this.waiting = this.waiting.filter((each) => each.id !== question.id);
     this.over = [question, ...this.over.filter((each) => each.id !== question.id)].slice(0, MOST_OVER);
-    void this.lookAtApprovals().catch(() => {});
+    void this.lookAtApprovals();
     this.draw(0);
   }
 
   /** How deep a call is below the conversation that a person began. */
   depth(call: Call): number {
     let depth = 0;
-    for (let at = this.sessions.get(call.session ?? ""); at?.parent && at.kind !== "branch" && depth < 8; depth++) {
-      at = this.sessions.get(at.parent);
-    }
+    for (let at = this.parents.get(call.session ?? ""); at && depth < 8; depth++) at = this.parents.get(at);
     return depth;
   }
 
@@ -87,27 +91,39 @@ class Watch {
   }
 
   private async lookAgain(): Promise<void> {
+    const since = new Map<number, Call>();
+    this.since = since;
+    const { source } = this;
     try {
       const found = await get<{ running: Call[]; ended: Call[] }>("/v1/calls?limit=2000");
+      if (since !== this.since) return;
       const all = [...found.ended, ...found.running].sort((a, b) => a.call - b.call);
       this.calls = new Map(all.map((call) => [call.call, call]));
-      await this.lookAtApprovals();
+      for (const [number, call] of since) this.calls.set(number, { ...this.calls.get(number), ...call });
+      this.since = null;
+      for (const { session } of this.calls.values()) if (session && !this.parents.has(session)) void this.lookAtParents(session);
     } catch {
-      this.draw(0); // the connection's own error shows, and it is tried again
+      this.later(source, () => void this.lookAgain());
     }
+    await this.lookAtApprovals();
+  }
+
+  /** Again after a while, if the connection is still the same: a new one looks by itself. */
+  private later(source: EventSource | null, act: () => void): void {
+    setTimeout(() => { if (source && this.source === source) act(); }, AGAIN_MS);
   }
 
   private note(call: Call): void {
-    this.calls.set(call.call, { ...this.calls.get(call.call), ...call });
+    for (const calls of [this.calls, this.since]) calls?.set(call.call, { ...calls.get(call.call), ...call });
     if (this.calls.size > MOST_CALLS) this.calls.delete(this.calls.keys().next().value!);
-    if (call.session && !this.sessions.has(call.session)) void this.lookAtSessions(call.session);
+    if (call.session && !this.parents.has(call.session)) void this.lookAtParents(call.session);
     this.draw(DRAW_MS);
   }
 
-  private async lookAtSessions(wanted: string): Promise<void> {
-    this.sessions.set(wanted, { id: wanted, parent: null } as Session);
-    const found = await get<{ sessions: Session[] }>("/v1/sessions?limit=200").catch(() => ({ sessions: [] }));
-    for (const session of found.sessions) this.sessions.set(session.id, session);
+  private async lookAtParents(wanted: string): Promise<void> {
+    this.parents.set(wanted, null);
+    const found = await get<{ sessions: Session[] }>("/v1/sessions?kind=child&limit=1000").catch(() => ({ sessions: [] }));
+    for (const session of found.sessions) this.parents.set(session.id, session.parent);
     this.draw(DRAW_MS);
   }
 
@@ -134,6 +150,7 @@ class Watch {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.timer = 0;
+      this.version++;
       for (const tell of this.listeners) tell();
     }, soon) as unknown as number;
   }
@@ -144,6 +161,6 @@ export const watch = new Watch();
 /** Draw again whenever something happened. */
 export function useWatch(): Watch {
   const [, again] = useState(0);
-  useEffect(() => watch.listen(() => again((count) => count + 1)), []);
+  useLayoutEffect(() => watch.listen(() => again((count) => count + 1)), []);
   return watch;
 }

@@ -64,16 +64,18 @@ class Calling:
     ) -> tuple[list[JsonDict], list[StoredCall]]:
         """The tool messages, in the calls' order, and what each call took."""
         told = _Told(self, calls, listener)
-        answers = self._refused(calls)
+        mine = self._names()
+        enabled, disabled = self.toolsets
+        answers = {} if enabled is None and not disabled else _refused(calls, mine)
         allowed = [call for call in calls if call["id"] not in answers]
         if allowed:
-            answers |= {message["tool_call_id"]: message for message in await self._run(allowed, stop, told)}
+            answers |= {message["tool_call_id"]: message for message in await self._run(allowed, mine, stop, told)}
         for call_id, message in answers.items():
             told.done(call_id, message["content"])  # of what was refused, or given up: the others have been told
         guarded = [self._guarded(call["function"], answers[call["id"]], stop, listener) for call in calls]
         return guarded, told.ended
 
-    async def _run(self, calls: list[JsonDict], stop: CancelToken, told: _Told) -> list[JsonDict]:
+    async def _run(self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, told: _Told) -> list[JsonDict]:
         loop = asyncio.get_running_loop()
 
         def progress(news: Progress) -> None:
@@ -89,23 +91,8 @@ class Calling:
             on_progress=progress,
             on_done=told.done,
             agent=self._state,
-            enabled_tools=self._names(),
+            enabled_tools=mine,
         )
-
-    def _refused(self, calls: Sequence[JsonDict]) -> dict[str, JsonDict]:
-        """The answers to calls of what this model may not use."""
-        enabled, disabled = self.toolsets
-        if enabled is None and not disabled:
-            return {}
-        mine = {*self._handrail.toolsets.select(enabled, disabled), *self._names()}
-        names = {call["id"]: call["function"]["name"] for call in calls}
-        return {
-            call_id: tool_message(
-                call_id, name, error_outcome(UnknownTool(f"{name!r} is none of your tools; {did_you_mean(name, mine)}"))
-            )
-            for call_id, name in names.items()
-            if name not in mine
-        }
 
     def _limit(self, calls: Sequence[JsonDict]) -> float:
         """A tool that says how long it may take is not cut short by the limit for all calls together."""
@@ -129,6 +116,18 @@ class Calling:
         return self._handrail.runtime.registry.get_emoji(tool)
 
 
+def _refused(calls: Sequence[JsonDict], mine: frozenset[str]) -> dict[str, JsonDict]:
+    """The answers to calls of what this model may not use."""
+    names = {call["id"]: call["function"]["name"] for call in calls}
+    return {
+        call_id: tool_message(
+            call_id, name, error_outcome(UnknownTool(f"{name!r} is none of your tools; {did_you_mean(name, mine)}"))
+        )
+        for call_id, name in names.items()
+        if name not in mine
+    }
+
+
 class _Told:
     """The calls of one answer while they run: each start and end is told, and what each took is kept."""
 
@@ -138,9 +137,11 @@ class _Told:
         self._functions = {call["id"]: call["function"] for call in calls}
         start = calling.telemetry.tool
         self._spans = {call_id: start(each["name"], call_id) for call_id, each in self._functions.items()}
+        self._arguments = {call_id: arguments_of(each) for call_id, each in self._functions.items()}
         self._began = time.time()
         for call_id, function in self._functions.items():
-            listener(ToolStarted(call_id, function["name"], arguments_of(function), calling.emoji(function["name"])))
+            name = function["name"]
+            listener(ToolStarted(call_id, name, self._arguments[call_id], calling.emoji(name)))
 
     def done(self, call_id: str, outcome: Any) -> None:
         """Once for each call."""
@@ -151,8 +152,7 @@ class _Told:
         failure = error_of(outcome)
         seconds = time.time() - self._began
         kind = str(failure.get("error_type", "tool_failed")) if failure else ""
-        arguments = arguments_of(function)
-        self.ended.append(StoredCall(function["name"], call_id, arguments, self._began, seconds, kind))
+        self.ended.append(StoredCall(function["name"], call_id, self._arguments[call_id], self._began, seconds, kind))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
         self.listener(ToolEnded(call_id, function["name"], outcome if isinstance(outcome, str) else "", kind, seconds))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 from ..errors import CallCancelled
@@ -14,6 +13,7 @@ from ..types import JsonDict
 ADDED_BY = "added_by"
 _CHARS_OF_A_PICTURE = 4_000
 _CHARS_AROUND_A_MESSAGE = 16
+_CHARS_AROUND_A_CALL = 90
 
 
 class Conversation:
@@ -104,4 +104,6 @@ def chars_of(message: JsonDict) -> int:
         size = sum(len(part.get("text", "")) if part.get("type") == "text" else _CHARS_OF_A_PICTURE for part in content)
     else:
         size = len(str(content or ""))
-    return size + sum(len(json.dumps(call)) for call in message.get("tool_calls") or ()) + _CHARS_AROUND_A_MESSAGE
+    for call in message.get("tool_calls") or ():
+        size += len(call["function"]["name"]) + len(call["function"]["arguments"]) + _CHARS_AROUND_A_CALL
+    return size + _CHARS_AROUND_A_MESSAGE

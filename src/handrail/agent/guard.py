@@ -14,11 +14,11 @@ class LoopGuard:
     """Counts how often each call failed since something else worked with the same tool and arguments."""
 
     def __init__(self) -> None:
-        self._failures: dict[str, int] = {}
+        self._failures: dict[tuple[str, str], int] = {}
 
-    def note(self, name: str, arguments: object, *, failed: bool) -> int:
+    def note(self, name: str, arguments: str, *, failed: bool) -> int:
         """How often this very call has failed now."""
-        key = f"{name} {json.dumps(arguments, sort_keys=True, default=str)}"
+        key = (name, arguments)
         if not failed:
             self._failures.pop(key, None)
             return 0

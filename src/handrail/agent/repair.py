@@ -33,9 +33,9 @@ def repaired(message: JsonDict, *, tools: Collection[str], used_ids: Collection[
     if not calls and isinstance(content, str):
         content, calls = _calls_in_text(content, tools)
         problem = "the calls were written as text" if calls else ""
-    seen = set(used_ids)
+    seen: set[str] = set()
     for call in calls:
-        if not call["id"] or call["id"] in seen:
+        if not call["id"] or call["id"] in seen or call["id"] in used_ids:
             call["id"] = f"call_{uuid.uuid4().hex[:16]}"
         seen.add(call["id"])
     made: JsonDict = {"role": "assistant", "content": content}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from .options import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, named, option
+from .options import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, Section, named, option
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessagesConfig:
+class MessagesConfig(Section):
     """Where messages can be sent, and where a person is asked."""
 
     targets: Mapping[str, Mapping[str, Any]] = named(
@@ -25,16 +23,14 @@ class MessagesConfig:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderConfig:
+class ProviderConfig(Section):
     """A server with an OpenAI-compatible API."""
 
     base_url: str = option("", "Its address, such as http://127.0.0.1:11434/v1.")
     key_variable: str = option("", "Environment variable with the key; none is sent if empty.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaConfig:
+class MediaConfig(Section):
     """Models beside the agent's own. `NAME:MODEL` is a model at one of the providers, `MODEL` one where the agent's own is."""
 
     providers: Mapping[str, ProviderConfig] = named("Servers with an OpenAI-compatible API, by name.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _APPLICATION = "handrail"
+_ON_LINUX: bool = sys.platform == "linux"
+_LINUX_FOLDERS = {"config": "~/.config", "state": "~/.local/state", "cache": "~/.cache"}
 
 
 def config_path(environ: Mapping[str, str] | None = None) -> Path:
@@ -36,10 +39,12 @@ def _home(environ: Mapping[str, str] | None) -> Path | None:
 
 
 def _platform_folder(kind: Literal["config", "state", "cache"], environ: Mapping[str, str] | None) -> Path:
-    # platformdirs reads only the process's own environment; a caller's mapping must count as well.
-    folder = Path((environ or {}).get(f"XDG_{kind.upper()}_HOME", ""))
-    if folder.is_absolute():
-        return folder / _APPLICATION
+    for given in (environ or {}, os.environ):
+        folder = Path(given.get(f"XDG_{kind.upper()}_HOME", ""))
+        if folder.is_absolute():
+            return folder / _APPLICATION
+    if _ON_LINUX:  # as platformdirs has it, whose import would be a tenth of a start
+        return Path(os.path.expanduser(_LINUX_FOLDERS[kind])) / _APPLICATION
     import platformdirs
 
     find = {

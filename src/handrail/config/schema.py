@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from .media import MediaConfig, MessagesConfig
-from .options import named, option
+from .options import Section, named, option
 from .sections import (
     ApprovalRuleConfig,
     ApprovalsConfig,
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Section):
     """Everything that can be set in config.yaml."""
 
     toolsets: Mapping[str, ToolsetConfig] = named("Your own toolsets, by name.")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from .options import GIB, LARGEST_COUNT, LARGEST_SIZE, LONGEST_DAYS, LONGEST_SECONDS, MIB, named, option
+from .options import GIB, LARGEST_COUNT, LARGEST_SIZE, LONGEST_DAYS, LONGEST_SECONDS, MIB, Section, named, option
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsetConfig:
+class ToolsetConfig(Section):
     """A named bundle of tools."""
 
     description: str = option("", "What the set is for, in one line.")
@@ -18,8 +16,7 @@ class ToolsetConfig:
     includes: tuple[str, ...] = option((), "Names of other sets whose tools are in this one too.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsConfig:
+class ToolsConfig(Section):
     """Which tools a model is offered."""
 
     enabled_toolsets: tuple[str, ...] | None = option(
@@ -38,8 +35,7 @@ class ToolsConfig:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesConfig:
+class FilesConfig(Section):
     """What the file tools may touch."""
 
     roots: tuple[str, ...] = option((), "Folders that the file tools are kept inside. An empty list sets no limit.")
@@ -54,8 +50,7 @@ class FilesConfig:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TerminalConfig:
+class TerminalConfig(Section):
     """Where commands run, and what bounds them."""
 
     backend: str = option(
@@ -97,8 +92,7 @@ class TerminalConfig:
     backends: Mapping[str, Mapping[str, Any]] = named("The settings of each backend, by its name.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeConfig:
+class CodeConfig(Section):
     """What bounds the scripts that call tools. They run where commands run."""
 
     python: str = option("python3", "The Python that runs them, as the shell there finds it; 3.8 or newer.")
@@ -114,8 +108,7 @@ class CodeConfig:
     max_tool_calls: int = option(500, "Tools that one script may call.", minimum=0, maximum=LARGEST_COUNT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessesConfig:
+class ProcessesConfig(Section):
     """How many background processes there may be, and how long one is remembered."""
 
     max_running: int = option(
@@ -132,8 +125,7 @@ class ProcessesConfig:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultsConfig:
+class ResultsConfig(Section):
     """How much of a tool's output the model gets, and how long the rest is kept."""
 
     max_chars: int = option(
@@ -151,8 +143,7 @@ class ResultsConfig:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallsConfig:
+class CallsConfig(Section):
     """What bounds the calls that run."""
 
     batch_timeout: float = option(
@@ -174,8 +165,7 @@ class CallsConfig:
     max_async: int = option(10_000, "Async calls that run at once in this process.", minimum=1, maximum=LARGEST_COUNT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalsConfig:
+class ApprovalsConfig(Section):
     """Who decides about dangerous actions, and what needs no decision."""
 
     mode: Literal["manual", "smart", "off"] = option(
@@ -220,8 +210,7 @@ class ApprovalsConfig:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginConfig:
+class PluginConfig(Section):
     """What one plugin may do."""
 
     enabled: bool = option(True, "Load the plugin.")
@@ -229,8 +218,7 @@ class PluginConfig:
     settings: Mapping[str, Any] = named("What the plugin itself wants to know, by its own names.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookCommandConfig:
+class HookCommandConfig(Section):
     """A command that is told of what happens, and may stop it."""
 
     command: str = option("", "What the shell runs. It gets the event as JSON on its standard input.")
@@ -239,8 +227,7 @@ class HookCommandConfig:
     policy: bool = option(False, "Block the call when the command fails or takes too long, instead of going on.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalRuleConfig:
+class ApprovalRuleConfig(Section):
     """A rule of your own about commands, beside the built-in ones; how to write one is in the documentation."""
 
     severity: Literal["block", "ask", "note"] = option("ask", "Whether the command never runs, asks, or is only noted.")
@@ -251,16 +238,14 @@ class ApprovalRuleConfig:
     spare: tuple[str, ...] = option((), "Commands like those that it must not find.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkillsConfig:
+class SkillsConfig(Section):
     """Which skills a model is told of."""
 
     folders: tuple[str, ...] = option((), "Folders with skills of yours, besides `skills` beside config.yaml.")
     disabled: tuple[str, ...] = option((), "Names of skills that no model is told of.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleConfig:
+class ScheduleConfig(Section):
     """What scheduled jobs may take, and what is kept of them."""
 
     timezone: str = option("", "Time zone of jobs that name none, such as Europe/Berlin. Empty is the machine's own.")
@@ -276,8 +261,7 @@ class ScheduleConfig:
     jobs_may_schedule: bool = option(False, "Give the runs of jobs the tool cronjob, so that jobs can make jobs.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutsConfig:
+class RolloutsConfig(Section):
     """Where agents are tried on tasks (`rl_*`), and what bounds that."""
 
     folder: str = option(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from .options import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, named, option
+from .options import LARGEST_COUNT, LARGEST_SIZE, LONGEST_SECONDS, MIB, Section, named, option
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpServerConfig:
+class McpServerConfig(Section):
     """An MCP server whose tools are offered. `${NAME}` in a text stands for the environment variable."""
 
     enabled: bool = option(True, "Connect to the server.")
@@ -56,8 +54,7 @@ class McpServerConfig:
     roots: tuple[str, ...] = option((), "Folders that the server is told to work in. An empty list tells it nothing.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelConfig:
+class ModelConfig(Section):
     """The model that an agent asks. Keys are never kept here: they come from the environment, or the system's keyring."""
 
     name: str = option("", "The model's name at its provider. HANDRAIL_MODEL goes before it.")
@@ -86,8 +83,7 @@ class ModelConfig:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HomeConfig:
+class HomeConfig(Section):
     """The Home Assistant behind the tools `ha_*`."""
 
     url: str = option("", "Its address. HASS_URL is asked next, then http://homeassistant.local:8123.")
@@ -97,16 +93,14 @@ class HomeConfig:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TelemetryConfig:
+class TelemetryConfig(Section):
     """OpenTelemetry spans for an agent's turns, model calls and tools."""
 
     enabled: bool = option(False, "Send spans to where the OTEL_* variables say. Needs the extra `otel`.")
     content: bool = option(False, "Put what was said, called and answered into the spans.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayConfig:
+class GatewayConfig(Section):
     """The chats in which `handrail serve` talks with people."""
 
     accounts: Mapping[str, Mapping[str, Any]] = named(

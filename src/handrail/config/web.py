@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
-from .options import LARGEST_SIZE, LONGEST_SECONDS, MIB, named, option
+from .options import LARGEST_SIZE, LONGEST_SECONDS, MIB, Section, named, option
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebConfig:
+class WebConfig(Section):
     """How the web is searched and read, and what of the private network may be reached."""
 
     allow_private: tuple[str, ...] = option(
@@ -35,8 +33,7 @@ class WebConfig:
     user_agent: str = option("", "What pages are told of who reads them; Handrail's name and version if empty.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrowserConfig:
+class BrowserConfig(Section):
     """Which browser is driven, and what bounds it."""
 
     executable: str = option("", "The browser to start; a Chromium or Chrome of this machine if empty.")

@@ -31,7 +31,7 @@ class Asking:
 
     def __init__(self) -> None:
         self.sampler: Sampler | None = None
-        # By identity: to look for one among hundreds by comparing them would take longer than the call.
+        # By identity: to look for one among hundreds by comparing them would take longer than the call. Any thread calls.
         self._under_way: dict[str, dict[int, ToolContext]] = {}
 
     def begin(self, server: str, context: ToolContext) -> None:
@@ -40,6 +40,10 @@ class Asking:
 
     def end(self, server: str, context: ToolContext) -> None:
         del self._under_way[server][id(context)]
+
+    def _latest(self, server: str) -> ToolContext | None:
+        under_way = list(self._under_way.get(server, {}).values())  # in one go: other threads add and remove
+        return under_way[-1] if under_way else None
 
     def callbacks(self, server: str, settings: McpServerConfig) -> JsonDict:
         """What the SDK's client is given; what is not given, the server is told that we cannot do."""
@@ -55,7 +59,7 @@ class Asking:
     async def _elicit(self, server: str, params: Any) -> Any:
         from mcp_types import ElicitResult
 
-        context = _calling.get() or next(reversed(self._under_way.get(server, {}).values()), None)
+        context = _calling.get() or self._latest(server)
         schema = getattr(params, "requested_schema", None)
         if context is None or schema is None:  # nobody called, or it wants a page to be opened
             return ElicitResult(action="decline")

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -16,11 +16,13 @@ from ..safe_text import safe_error
 from .config import Server, expanded
 from .listing import Offer, list_offer
 from .oauth import LOGIN_SECONDS, Browse, Logins
+from .wire import Lost, Refused, Request
 
 if TYPE_CHECKING:
     from mcp import Client
 
     from ..config.services import McpServerConfig
+    from ..types import JsonDict, ToolContext
     from .asking import Asking
     from .stdio import Process
     from .watchdog import Watchdog
@@ -28,12 +30,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 60.0
 # So many transport faults in a row, and calls fail at once instead of waiting for the next attempt.
 MOST_FAULTS = 4
+# How the session tells that the talk is over. Servers use the code for errors of their own.
+_CLOSED = (-32000, "Connection closed")
 
 
 class State(Enum):
@@ -56,7 +59,7 @@ class Status(NamedTuple):
 
 
 class Connection:
-    """Lives on the loop that runs `run`. All of its methods are called there."""
+    """Lives on the loop that runs `run`. Its methods are called there, but for `begin`, `calling` and `status`."""
 
     def __init__(
         self,
@@ -87,7 +90,7 @@ class Connection:
         self._connecting: asyncio.Timeout | None = None
         self._faults = 0
         self._retry_at = 0.0
-        self._in_flight = 0
+        self._in_session = 0  # calls through the session
         self._last_used = time.monotonic()
 
     @property
@@ -98,6 +101,10 @@ class Connection:
     def status(self) -> Status:
         pid = self._process.child.pid if self._process is not None else None
         return Status(self.state, self.error, self.protocol, len(self.offer.tools), pid, self._in_flight, self._faults)
+
+    @property
+    def _in_flight(self) -> int:
+        return self._in_session + (self._process.wire.in_flight if self._process is not None else 0)
 
     async def run(self) -> None:
         """Keep the server connected until `close`."""
@@ -187,7 +194,8 @@ class Connection:
                 if self._relist.is_set() and not self._lost.is_set():
                     self._relist.clear()
                     await self._list_again(client)
-                if self._is_idle():
+                if self._is_idle() and self._process is not None and self._process.wire.refuse(if_idle=True):
+                    self._client = None
                     return True
             return False
         finally:
@@ -245,7 +253,7 @@ class Connection:
     ) -> T:
         """Do something with the server, once: what was sent to a server that died is not sent again."""
         limit = timeout or self.server.settings.timeout
-        self._in_flight += 1
+        self._in_session += 1
         try:
             async with asyncio.timeout(limit) as scope:
                 client = await self._ready()
@@ -253,13 +261,42 @@ class Connection:
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise CallTimeout(f"MCP server {self.server.name} did not answer within {limit:g} s") from None
+            raise self._too_late(limit) from None
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001  the SDK fails in many ways; the caller gets one of ours
             raise self._failure(error) from None
         finally:
-            self._in_flight -= 1
+            self._in_session -= 1
+            self._last_used = time.monotonic()
+
+    def begin(self, method: str, params: JsonDict) -> Request | None:
+        """A request that goes past the session. None, and nothing was sent: not this way now."""
+        process = self._process
+        if self._client is None or process is None or self._lost.is_set() or process.has_died():
+            return None
+        return process.wire.begin(method, params)
+
+    @contextlib.contextmanager
+    def calling(self, request: Request, context: ToolContext) -> Iterator[None]:
+        """Around the waiting for such a request: what it ends with is an error of ours."""
+        self._asking.begin(self.server.name, context)
+        forget = context.cancel.on_cancel(request.cancel)
+        try:
+            yield
+        except TimeoutError:
+            raise self._too_late(self.server.settings.timeout) from None
+        except asyncio.CancelledError:
+            if context.cancel.cancelled:
+                raise context.cancel.error() from None
+            raise
+        except Refused as error:
+            raise ToolFailed(f"MCP server {self.server.name}: {error}", code=error.code) from None
+        except Lost as error:
+            raise self._lost_in_call(error) from None
+        finally:
+            forget()
+            self._asking.end(self.server.name, context)
             self._last_used = time.monotonic()
 
     async def _ready(self) -> Client:
@@ -282,18 +319,23 @@ class Connection:
     def _failure(self, error: Exception) -> ToolError:
         """What a call ends with. What the server answered is the tool's own; only a lost connection is a fault."""
         from mcp.shared.exceptions import MCPError
-        from mcp_types import CONNECTION_CLOSED
 
-        if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
+        if isinstance(error, MCPError) and (error.code, error.message) != _CLOSED:
             return ToolFailed(f"MCP server {self.server.name}: {error.message}", code=error.code)
+        if isinstance(error, ValueError | RuntimeError):  # an answer that does not fit the protocol, or its own schema
+            return ToolFailed(f"MCP server {self.server.name}: {_text(error)}")
         self._lost.set()
-        if self._no_login:
-            return ToolUnavailable(self._no_login)
+        return ToolUnavailable(self._no_login) if self._no_login else self._lost_in_call(error)
+
+    def _lost_in_call(self, error: Exception) -> ToolFailed:
         return ToolFailed(
             f"MCP server {self.server.name} was lost in the middle of the call ({self._why_lost() or _text(error)}); "
             "whether it took effect is not known",
             lost=True,
         )
+
+    def _too_late(self, limit: float) -> CallTimeout:
+        return CallTimeout(f"MCP server {self.server.name} did not answer within {limit:g} s")
 
     async def settled(self) -> None:
         """Until it is ready, or the first attempt has failed."""

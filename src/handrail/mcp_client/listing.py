@@ -26,6 +26,7 @@ class Listed(NamedTuple):
     schema: JsonDict
     annotations: JsonDict
     problem: str = ""
+    output: JsonDict = {}  # noqa: RUF012  nobody writes to it
 
 
 class Offer(NamedTuple):
@@ -74,7 +75,10 @@ def _listed(tool: Any) -> Listed:
     schema = tool.input_schema if isinstance(tool.input_schema, dict) else {}
     description = tool.description or tool.title or annotations.get("title") or ""
     problem = _schema_problem(schema)
-    return Listed(tool.name, description, {} if problem else schema, annotations, problem)
+    output = tool.output_schema if isinstance(tool.output_schema, dict) else {}
+    if _schema_problem(output):
+        output = {}
+    return Listed(tool.name, description, {} if problem else schema, annotations, problem, output)
 
 
 def _schema_problem(schema: JsonDict) -> str:

@@ -41,8 +41,8 @@ class McpConnections:
         self.asking = Asking()
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._loop = asyncio.new_event_loop()
-        self._mailbox = Mailbox(self._loop)
+        self.loop = asyncio.new_event_loop()
+        self._mailbox = Mailbox(self.loop)
         self._thread = threading.Thread(target=self._run, name="handrail-mcp", daemon=True)
         self._thread.start()
 
@@ -87,6 +87,9 @@ class McpConnections:
         connection = self._connections.get(name)
         return connection.offer if connection is not None else Offer()
 
+    def connection(self, name: str) -> Connection | None:
+        return self._connections.get(name)
+
     def use(self, name: str, work: Callable[[Client], Awaitable[T]], context: ToolContext) -> T | Awaitable[T]:
         """Do something with a server: from sync code the result, inside a running loop an awaitable of it."""
         hop = Hop(self._use(name, work, context), self._mailbox)
@@ -116,12 +119,12 @@ class McpConnections:
 
     def close(self) -> None:
         """End every connection, and every server that was started. Closing twice is the same as once."""
-        if self._loop.is_closed():
+        if self.loop.is_closed():
             return
         try:
             self._submit(self._end()).result(CLOSE_SECONDS)
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join(CLOSE_SECONDS)
             self._watchdog.close()
 
@@ -131,19 +134,19 @@ class McpConnections:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+        asyncio.set_event_loop(self.loop)
         try:
-            self._loop.run_forever()
+            self.loop.run_forever()
         finally:
-            left = asyncio.all_tasks(self._loop)
+            left = asyncio.all_tasks(self.loop)
             for task in left:
                 task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.close()
+            self.loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
 
 
 async def _awaited(hop: Hop[T], context: ToolContext) -> T:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ToolUnavailable
 from ..inside import MARKER
 from .depth import without_depths
+from .pipe import Pipe
+from .wire import Wire
 
 if TYPE_CHECKING:
     from ..config.services import McpServerConfig
@@ -28,16 +30,20 @@ _PIECE_BYTES = 256 * 1024
 _HEAD_BYTES = 200
 _MOST_AT_ONCE = 64
 _ANSWERED = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
+_UNREADABLE = -32603  # an internal error, as JSON-RPC counts
 _STDERR_BYTES = 8 * 1024
 _EXIT_SECONDS = 1.0
 _TERM_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 0.5
 
 
 class Process:
     """A server's process. `stderr` is the last that it wrote there; `why` says what ended the talk."""
 
-    def __init__(self, child: asyncio.subprocess.Process) -> None:
+    def __init__(self, child: asyncio.subprocess.Process, pipe: Pipe) -> None:
         self.child = child
+        self.pipe = pipe
+        self.wire = Wire(pipe)
         self.stderr = b""
         self.why = ""
         self.stopping = False  # by us
@@ -114,11 +120,12 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _start(settings: McpServerConfig) -> Process:
+    theirs, ours = os.pipe()
     try:
         child = await asyncio.create_subprocess_exec(
             settings.command,
             *settings.args,
-            stdin=asyncio.subprocess.PIPE,
+            stdin=theirs,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=environment(settings),
@@ -126,10 +133,15 @@ async def _start(settings: McpServerConfig) -> Process:
             start_new_session=True,
             limit=_PIECE_BYTES,
         )
-    except (OSError, ValueError) as error:
+    except BaseException as error:
+        os.close(ours)
+        if not isinstance(error, OSError | ValueError):
+            raise
         why = getattr(error, "strerror", None) or str(error)
         raise ToolUnavailable(f"{settings.command} cannot be started: {why}") from None
-    return Process(child)
+    finally:
+        os.close(theirs)
+    return Process(child, Pipe(ours))
 
 
 async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable[[], None]) -> None:
@@ -147,7 +159,9 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
                 whole, pieces, size = b"".join([*pieces, line]), [], 0
                 if not whole.strip():
                     continue
-                message = _parsed(whole)
+                message = _parsed(whole, process.wire)
+                if message is None:
+                    continue
                 try:
                     incoming.send_nowait(message)
                 except WouldBlock:
@@ -158,56 +172,71 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
             if size > max_bytes:
                 process.why = f"it sent a message of more than {max_bytes:,} bytes"
                 return
+        process.wire.refuse()
+        await _told_why(process)
     except Exception as error:  # noqa: BLE001  the stream may close in several ways, and all of them are an end
         process.why = process.why or f"{type(error).__name__}: {error}"
     finally:
         process.is_lost = not process.stopping
+        process.wire.close()
         incoming.close()
         ended()
 
 
+async def _told_why(process: Process) -> None:
+    """A server that ends closes its output a moment before its last words and its exit code are known."""
+    end = asyncio.get_running_loop().time() + _LAST_WORDS_SECONDS
+    child = process.child
+    while child.returncode is None or (child.stderr is not None and not child.stderr.at_eof()):
+        if process.stopping or asyncio.get_running_loop().time() > end:
+            return
+        await asyncio.sleep(0.005)
+
+
 @cache
-def _reader() -> Callable[[bytes], Any]:
+def _reader() -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
+    from pydantic_core import from_json
 
-    return lambda line: SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    return from_json, lambda message: SessionMessage(jsonrpc_message_adapter.validate_python(message, by_name=False))
 
 
-def _parsed(line: bytes) -> Any:
+def _parsed(line: bytes, wire: Wire) -> Any:
+    """A message for the session; None for one that a call of our own has waited for."""
+    parsed, for_session = _reader()
     try:
-        return _reader()(line)
+        message = parsed(line)
+        return None if wire.take(message) else for_session(message)
     except ValueError as error:
         if (cut := without_depths(line)) is not None:
-            return _parsed(cut)
-        from mcp.shared.message import SessionMessage
-        from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError
-
+            return _parsed(cut, wire)
         # Servers print to standard output by mistake, and the talk goes on; but what was meant for a call ends that call.
         answered = _ANSWERED.search(line[:_HEAD_BYTES])
         if answered is None:
             return error
-        why = ErrorData(code=INTERNAL_ERROR, message="the server's answer cannot be read as JSON-RPC")
-        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(answered[1]), error=why))
+        why = {"code": _UNREADABLE, "message": "the server's answer cannot be read as JSON-RPC"}
+        message = {"jsonrpc": "2.0", "id": int(answered[1]), "error": why}
+        return None if wire.take(message) else for_session(message)
 
 
 async def _write(process: Process, outgoing: Any) -> None:
     """What is there to be sent goes out together: a write costs more than a message."""
     from anyio import WouldBlock
 
-    stdin = process.child.stdin
-    assert stdin is not None
     with contextlib.suppress(OSError):
         async for message in outgoing:
-            lines = [_line(message)]
+            lines = [_line(message, process.wire)]
             with contextlib.suppress(WouldBlock):
                 while len(lines) < _MOST_AT_ONCE:
-                    lines.append(_line(outgoing.receive_nowait()))
-            stdin.write(b"".join(lines))
-            await stdin.drain()
+                    lines.append(_line(outgoing.receive_nowait(), process.wire))
+            process.pipe.send(b"".join(lines))
+            await process.pipe.drained()
 
 
-def _line(message: Any) -> bytes:
+def _line(message: Any, wire: Wire) -> bytes:
+    if getattr(message.message, "method", "") == "tools/list":
+        wire.learn(message.message)
     text: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
     return text.encode() + b"\n"
 
@@ -223,8 +252,7 @@ async def _keep_stderr(process: Process) -> None:
 async def stop(process: Process) -> None:
     """As the protocol says: close its input, wait, then ask, then force; with all that it has started."""
     child = process.child
-    if child.stdin is not None:
-        child.stdin.close()
+    process.pipe.close()
     for wait_seconds, sign in ((_EXIT_SECONDS, signal.SIGTERM), (_TERM_SECONDS, signal.SIGKILL)):
         if await _has_ended(child, wait_seconds):
             break

@@ -142,10 +142,12 @@ def _build(
         return marshal.dumps(write.parameters(schema)), mentions.names_in(schema)
 
     entries = [entry for entry in selection.entries if entry.name not in missing] if missing else selection.entries
-    definitions = [
-        definition(entry.name, entry.description, loads(entry.contract.derived(format, worked_out)[0]), entry.read_only)
-        for entry in entries
-    ]
+    definitions, contract, frozen = [], None, b""
+    for entry in entries:
+        if entry.contract is not contract:  # families of tools share one
+            contract = entry.contract
+            frozen = contract.derived(format, worked_out)[0]
+        definitions.append(definition(entry.name, entry.description, loads(frozen), entry.read_only))
     absent = selection.others.union(missing)
     if not absent and not overrides:
         return definitions

@@ -33,10 +33,12 @@ def build(served: Served, guard: Guard) -> Starlette:
     from .http import endpoints
     from .static import console
 
-    routes: list[Any] = []
+    methods: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints():
-        handler = _handler(served, guard, endpoint)
-        routes.append(Route(endpoint.path, handler, methods=[endpoint.method], name=endpoint.name))
+        methods.setdefault(endpoint.path, {})[endpoint.method] = _handler(served, guard, endpoint)
+    routes: list[Any] = [
+        Route(path, _by_method(handlers), methods=list(handlers)) for path, handlers in methods.items()
+    ]
     routes += console()
     mcp = _mcp(served, guard)
     if mcp is not None:
@@ -89,12 +91,23 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             served.keys.note(Audited(time.time(), who.name, who.role.word, address, action, "", response.status_code))
         return response
 
-    handle.__doc__ = endpoint.handler.__doc__
+    return handle
+
+
+def _by_method(handlers: dict[str, Any]) -> Any:
+    async def handle(request: Request) -> Response:
+        response: Response = await handlers["GET" if request.method == "HEAD" else request.method](request)
+        return response
+
     return handle
 
 
 async def _unknown(request: Request, error: Any) -> Response:
-    return refusal(HttpError(error.status_code, "not_found", f"there is no {request.method} {request.url.path[:200]}"))
+    response = refusal(
+        HttpError(error.status_code, "not_found", f"there is no {request.method} {request.url.path[:200]}")
+    )
+    response.headers.update(error.headers or {})  # which methods there are
+    return response
 
 
 async def _broken(_: Request, error: Exception) -> Response:

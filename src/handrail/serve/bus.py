@@ -11,22 +11,35 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from .sse import frame
 
 if TYPE_CHECKING:
     from ..types import JsonDict
 
-KEPT_EVENTS = 50_000
+KEPT_EVENTS = 10_000
+# Who comes back after a while gets so many at once: writing them out must not hold up the others.
+_MOST_AT_ONCE = 500
 # Who watches is woken at most so often: a browser draws no faster, and calls are not slowed by being watched.
 _PAUSE_SECONDS = 0.02
 MISSED = "missed"
 
 
-class Event(NamedTuple):
-    id: int
-    at: float
-    kind: str
-    data: JsonDict
+class Event:
+    __slots__ = ("_frame", "at", "data", "id", "kind")
+
+    def __init__(self, number: int, kind: str, data: JsonDict) -> None:
+        self.id, self.at, self.kind, self.data = number, time.time(), kind, data
+        self._frame: bytes | None = None
+
+    @property
+    def frame(self) -> bytes:
+        """As browsers get it; written out once, however many watch."""
+        if self._frame is None:
+            self._frame = frame(self.kind, {"at": self.at, **self.data}, self.id)
+        return self._frame
 
 
 class Bus:
@@ -35,7 +48,6 @@ class Bus:
     def __init__(self, keep: int = KEPT_EVENTS) -> None:
         # Numbers go on rising over restarts, so that one from before is known to be old.
         self._next = int(time.time() * 1_000_000)
-        self._first = self._next
         self._events: deque[Event] = deque(maxlen=keep)
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -53,10 +65,9 @@ class Bus:
     def publish(self, kind: str, /, **data: object) -> int:
         """The event's number."""
         with self._lock:
-            event = Event(self._next, time.time(), kind, data)
+            event = Event(self._next, kind, data)
             self._next += 1
             self._events.append(event)
-            self._first = self._events[0].id
             wake = self._news is not None and not self._is_woken
             self._is_woken = self._is_woken or wake
         if wake and self._loop is not None:
@@ -73,16 +84,14 @@ class Bus:
             news.set_result(None)
 
     def after(self, last_id: int) -> list[Event]:
-        """What came after that event. Begins with an event MISSED when some of it is forgotten, or was before a restart."""
+        """The next after that event. One event MISSED, which leads to the present, when some are forgotten, or were before a
+        restart; the clock may have been set back since then, so that the number is still to come."""
         with self._lock:
-            if last_id >= self.last_id:
-                return []
-            behind = self._next - 1 - last_id
-            if behind <= len(self._events):
-                return [self._events[index] for index in range(len(self._events) - behind, len(self._events))]
-            kept = list(self._events)
-        at = kept[0].id - 1 if kept else self.last_id
-        return [Event(at, time.time(), MISSED, {}), *kept]
+            behind, kept = self.last_id - last_id, len(self._events)
+            if 0 <= behind <= kept:
+                found = list(islice(reversed(self._events), max(0, behind - _MOST_AT_ONCE), behind))
+                return found[::-1]
+            return [Event(self.last_id, MISSED, {})]
 
     async def follow(self, last_id: int | None = None) -> AsyncIterator[list[Event]]:
         """Events as they come, some at a time. None begins now."""
@@ -95,7 +104,7 @@ class Bus:
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
             with self._lock:
-                if place < self.last_id:
+                if place != self.last_id:
                     continue
                 if self._news is None:
                     self._news = asyncio.get_running_loop().create_future()

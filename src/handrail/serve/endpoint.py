@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import HandrailError, ToolError
+from ..errors import HandrailError, StoreError, ToolError
 from .roles import Role, Who
 
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ Handler = Callable[[Asked], Awaitable[Answer]]
 
 
 class Endpoint:
-    """`query` and `body` are JSON Schemas; a query's values come as text and are read as its schema says."""
+    """`query` and `body` are JSON Schemas; a query's values come as text and are read as its schema says.
+
+    `streams`: who asks for it gets events instead of `media`.
+    """
 
     def __init__(  # noqa: PLR0913  one keyword a thing that can be said of it
         self,
@@ -56,11 +59,12 @@ class Endpoint:
         query: Mapping[str, JsonDict] | None = None,
         body: JsonDict | None = None,
         media: str = "application/json",
+        streams: bool = False,
         status: int = 200,
     ) -> None:
         self.method, self.path, self.handler, self.role = method, path, handler, role
         self.query, self.body, self.media, self.status = dict(query or {}), body, media, status
-        self.answer = answer or {"type": "object"}
+        self.answer, self.streams = answer or {"type": "object"}, streams
 
     @property
     def name(self) -> str:
@@ -81,7 +85,9 @@ class Endpoint:
         if self.body is None:
             return None
         try:
-            value = json.loads(data)
+            value = json.loads(data, parse_constant=_refuse)
+            if b"\\ud" in data.lower():  # halves of characters come together, or are no text
+                json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             raise HttpError(400, "invalid_json", "the body is not JSON") from None
         problem = next(iter(self._body_check.iter_errors(value)), None)
@@ -118,6 +124,10 @@ class Endpoint:
         return read
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
 def as_response(value: Answer, status: int = 200) -> Response:
     from starlette.responses import Response
 
@@ -135,11 +145,11 @@ def refusal(error: Exception) -> Response:
         status, kind = error.status, error.kind
     elif isinstance(error, ToolError):
         status, kind = 422, error.error_type
+    elif isinstance(error, StoreError):
+        status, kind = 503, "store"
     elif isinstance(error, LookupError) and isinstance(error, HandrailError):
         status, kind = 404, "not_found"
     elif isinstance(error, HandrailError):
         status, kind = 422, "refused"
-    message = (
-        str(error) if status < 500 or isinstance(error, HttpError) else "something went wrong; the server's log has it"
-    )
+    message = "something went wrong; the server's log has it" if kind == "internal" else str(error)
     return as_response({"error": message, "error_type": kind}, status)

@@ -35,6 +35,8 @@ class Guard:
         self.keys, self.hosts = keys, hosts
         self._failures = _Often(_MOST_FAILURES, _FAILURE_SECONDS)
         self._requests = _Often(_MOST_REQUESTS, _REQUEST_SECONDS)
+        # A command of the agent has the address of its person: its wrong tokens must not keep the person out.
+        self._welcome: set[tuple[str, str]] = set()
 
     def check_origin(self, request: Request) -> None:
         """Against names that were made to lead here, and against other sites' pages. Raises HttpError."""
@@ -51,45 +53,54 @@ class Guard:
     def admit(self, request: Request, role: Role | None) -> Who:
         """Who asks, if they may. Raises HttpError."""
         address = request.client.host if request.client else ""
-        if not self._requests.note(address):
-            raise HttpError(429, "too_often", "too many requests; wait some seconds")
         if role is None:
+            self._check_pace(address)
             return Who("", Role.WATCH)
-        who = self.known(request, address)
+        who = self._known(request, address)
+        self._check_pace(f"{address} {who.name}")
         if who.role < role:
             raise HttpError(403, "role", f"this needs the role {role.word}; yours is {who.role.word}")
         if who.by_cookie and request.method not in _SAFE and PROOF_HEADER not in request.headers:
             raise HttpError(403, "csrf", f"a browser's request needs the header {PROOF_HEADER}")
         return who
 
-    def known(self, request: Request, address: str) -> Who:
-        if self._failures.is_over(address):
-            raise HttpError(429, "too_often", "too many wrong tokens; wait a minute")
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        cookie = request.cookies.get(COOKIE, "")
-        who = self.keys.by_token(token.strip()) if kind.lower() == "bearer" and token else None
-        if who is None and not kind and cookie:
-            who = self.keys.by_cookie(cookie)
-        if who is None:
-            if kind or cookie:
-                self._failures.note(address)
-            raise HttpError(401, "unauthorized", "a token is needed: `Authorization: Bearer TOKEN`, or log in at /")
-        return who
-
     def by_typed_token(self, request: Request, token: str) -> Who:
         """Who has this token. Raises HttpError, and counts the failure."""
         address = request.client.host if request.client else ""
-        if self._failures.is_over(address):
+        return self._unless_guessed(self.keys.by_token(token.strip()), address, "this token is not known")
+
+    def _known(self, request: Request, address: str) -> Who:
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        cookie = request.cookies.get(COOKIE, "")
+        how = "a token is needed: `Authorization: Bearer TOKEN`, or log in at /"
+        if not kind and not cookie:
+            self._check_pace(address)
+            raise HttpError(401, "unauthorized", how)
+        if kind:
+            who = self.keys.by_token(token.strip()) if kind.lower() == "bearer" and token else None
+        else:
+            who = self.keys.by_cookie(cookie)
+        return self._unless_guessed(who, address, how)
+
+    def _unless_guessed(self, who: Who | None, address: str, otherwise: str) -> Who:
+        """Who it is. After many wrong tokens from an address, only who came in from there before."""
+        if self._failures.is_over(address) and (who is None or (address, who.name) not in self._welcome):
             raise HttpError(429, "too_often", "too many wrong tokens; wait a minute")
-        who = self.keys.by_token(token.strip())
         if who is None:
             self._failures.note(address)
-            raise HttpError(401, "unauthorized", "this token is not known")
+            raise HttpError(401, "unauthorized", otherwise)
+        if len(self._welcome) > _MOST_ADDRESSES:
+            self._welcome.clear()
+        self._welcome.add((address, who.name))
         return who
+
+    def _check_pace(self, whose: str) -> None:
+        if not self._requests.note(whose):
+            raise HttpError(429, "too_often", "too many requests; wait some seconds")
 
 
 class _Often:
-    """Whether something happens too often from one address."""
+    """Whether something happens too often from one address, or by one of those who are there."""
 
     def __init__(self, most: int, seconds: float) -> None:
         self._most, self._seconds = most, seconds
@@ -110,7 +121,9 @@ class _Often:
 
 
 async def read_body(request: Request) -> bytes:
-    """All of it. Raises HttpError for one that is too long, or takes too long to come."""
+    """All of it. Raises HttpError for one that is too long, takes too long to come, or breaks off."""
+    from starlette.requests import ClientDisconnect
+
     length = request.headers.get("content-length", "0")
     if not length.isdigit() or int(length) > MOST_BODY_BYTES:
         raise HttpError(413, "too_long", f"a body may have {MOST_BODY_BYTES:,} bytes")
@@ -121,6 +134,8 @@ async def read_body(request: Request) -> bytes:
                 data += piece
                 if len(data) > MOST_BODY_BYTES:
                     raise HttpError(413, "too_long", f"a body may have {MOST_BODY_BYTES:,} bytes")
+    except ClientDisconnect:
+        raise HttpError(400, "broken_off", "the body ended before its time") from None
     except TimeoutError:
         raise HttpError(408, "too_slow", "the body did not come in time") from None
     return bytes(data)

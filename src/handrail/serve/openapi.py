@@ -18,11 +18,17 @@ _ERROR: JsonDict = {
     "properties": {"error": {"type": "string"}, "error_type": {"type": "string"}},
     "required": ["error", "error_type"],
 }
+_EVENTS = "text/event-stream"
+_EVENT = {
+    "description": "One event of the stream. Its data is JSON.",
+    "type": "object",
+    "properties": {"event": {"type": "string"}, "id": {"type": "string"}, "data": {"type": "string"}},
+}
 _PROBLEM = {
     "description": "What is wrong.",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
 }
-_REFUSALS = (400, 401, 403, 404, 408, 409, 413, 421, 422, 429, 502)
+_REFUSALS = (400, 401, 403, 404, 408, 409, 413, 421, 422, 429, 502, 503)
 
 
 @cache
@@ -56,7 +62,7 @@ def _operation(endpoint: Endpoint) -> JsonDict:
         }
         for name, schema in endpoint.query.items()
     ]
-    good = {"description": endpoint.summary or "Done.", "content": {endpoint.media: {"schema": _good(endpoint)}}}
+    good = {"description": endpoint.summary or "Done.", "content": _good(endpoint)}
     operation: JsonDict = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
@@ -72,4 +78,6 @@ def _operation(endpoint: Endpoint) -> JsonDict:
 
 
 def _good(endpoint: Endpoint) -> JsonDict:
-    return endpoint.answer if endpoint.media == "application/json" else {"type": "string"}
+    forms = {"application/json": endpoint.answer, _EVENTS: _EVENT}
+    media = (endpoint.media, _EVENTS) if endpoint.streams else (endpoint.media,)
+    return {each: {"schema": forms.get(each, {"type": "string"})} for each in media}

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "HANDRAIL_SERVE_TOKEN"
 _LOCK, _WHO = "serve.lock", "serve.who"
 _PR_SET_DUMPABLE = 4
-_MOST_CONNECTIONS = 2_000
 _GRACE_SECONDS = 5
 
 
@@ -102,19 +101,18 @@ def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> 
     import uvicorn
 
     from .app import build
-    from .patience import protocol
+    from .patience import most_connections, protocol
 
     guard = Guard(served.keys, allowed_hosts(address.host, address.port, hosts))
     config = uvicorn.Config(
         build(served, guard),
         host=address.host,
         port=address.port,
-        http=protocol(),
+        http=protocol(most_connections()),
         ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from typing import NamedTuple
 
-from .sessions import SessionStore, StoredMessage, searchable
+from ..errors import StoreError
+from .indexing import searchable
+from .sessions import SessionStore, StoredMessage
 
 # A search ranks the newest of so many hits: ranking a million of a common word takes longer than anyone waits.
 _MOST_RANKED = 2_000
@@ -29,6 +32,8 @@ def search(store: SessionStore, query: str, *, limit: int = 10, role: str | None
     phrases, words = _parsed(query)
     if not phrases and not words:
         return []
+    with contextlib.suppress(StoreError):  # on a full disk all but the newest is found
+        store.index()
     found = _ids(store, "words", " AND ".join([*map(_quoted, phrases), *(f"{_quoted(word)}*" for word in words)]))
     if not found:
         pieces = [each for each in (*phrases, *words) if len(each) >= 3]
@@ -55,6 +60,7 @@ def window(store: SessionStore, message_id: int, *, before: int = 3, after: int 
 
 
 def _parsed(query: str) -> tuple[list[str], list[str]]:
+    query = query.replace("\0", " ")  # SQLite would take it for the end
     phrases = [each.strip() for each in re.findall(r'"([^"]+)"', query) if each.strip()]
     words = [each for each in re.sub(r'"[^"]*"?', " ", query).split() if any(char.isalnum() for char in each)]
     return phrases, words

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import SessionNotFound
 from ..types import JsonDict
 from .database import Database
+from .indexing import MOST_WAITING_CHARS, forget_messages, index_waiting, waiting_chars
 
 if TYPE_CHECKING:
     import sqlite3
@@ -47,8 +48,12 @@ _STEPS = (
     );
     CREATE INDEX model_calls_by_session ON model_calls (session, id)
     """,
+    # The last message that the search index covers.
+    """
+    CREATE TABLE indexed (last INTEGER NOT NULL);
+    INSERT INTO indexed SELECT coalesce(max(id), 0) FROM messages
+    """,
 )
-_MAX_SEARCHED_CHARS = 20_000
 _NO_MESSAGE = 2**62  # later than all
 MAIN, CHILD = "main", "child"
 
@@ -105,6 +110,7 @@ class SessionStore:
 
     def __init__(self, path: Path | None = None) -> None:
         self._database = Database(path, _STEPS)
+        self._waiting_chars: int | None = None  # for the index; None is not known yet
 
     def close(self) -> None:
         self._database.close()
@@ -177,19 +183,17 @@ class SessionStore:
 
         `instead_of` takes others out of the conversation at the same moment; the last `copies` messages are some of those.
         """
-        now, made, given = time.time(), [], list(messages)
+        now, made, given, chars = time.time(), [], list(messages), 0
         with self._database.transaction() as connection:
             _hide(connection, session_id, instead_of)
             for place, message in enumerate(given):
-                copy = place >= len(given) - copies
+                body = json.dumps(message, ensure_ascii=False)
                 cursor = connection.execute(
                     "INSERT INTO messages (session, at, role, body, copy) VALUES (?, ?, ?, ?, ?)",
-                    (session_id, now, str(message.get("role", "")), json.dumps(message, ensure_ascii=False), copy),
+                    (session_id, now, str(message.get("role", "")), body, place >= len(given) - copies),
                 )
                 made.append(int(cursor.lastrowid or 0))
-                text = "" if copy else searchable(message)
-                for table in ("words", "pieces") if text else ():
-                    connection.execute(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", (made[-1], text))
+                chars += len(body)
             if asked is not None:
                 connection.execute(
                     "INSERT INTO model_calls (session, at, seconds, model, input_tokens, output_tokens, cached_tokens, cost, "
@@ -208,7 +212,21 @@ class SessionStore:
                 "cost = CASE WHEN ? IS NULL THEN cost ELSE coalesce(cost, 0) + ? END WHERE id = ?",
                 (now, tokens_in, tokens_out, cost, cost, session_id),
             )
+            self._note_waiting(connection, chars)
         return made
+
+    def _note_waiting(self, connection: sqlite3.Connection, chars: int) -> None:
+        waiting = waiting_chars(connection) if self._waiting_chars is None else self._waiting_chars + chars
+        if waiting > MOST_WAITING_CHARS:
+            index_waiting(connection)
+            waiting = 0
+        self._waiting_chars = waiting
+
+    def index(self) -> None:
+        """Have everything that was said found by a search."""
+        if self._database.rows("SELECT 1 FROM messages WHERE id > (SELECT last FROM indexed) LIMIT 1"):
+            with self._database.transaction() as connection:
+                index_waiting(connection)
 
     def messages(self, session_id: str, *, hidden: bool = False) -> list[StoredMessage]:
         """The conversation in its order, with what it shares with the session that it was branched from. `hidden`: all that
@@ -296,31 +314,14 @@ def _delete(connection: sqlite3.Connection, session_id: str) -> None:
     if connection.execute(used, (session_id,)).fetchone():
         connection.execute("UPDATE sessions SET kind = 'deleted' WHERE id = ?", (session_id,))
         return
-    indexed = "SELECT id, body FROM messages WHERE session = ? AND copy = 0"
-    for number, body in connection.execute(indexed, (session_id,)).fetchall():
-        text = searchable(json.loads(body))
-        for table in ("words", "pieces") if text else ():
-            # An index without its content has to be told what it is to forget.
-            connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text))
-    for table in ("messages", "calls", "model_calls"):
+    forget_messages(connection, session_id)
+    for table in ("calls", "model_calls"):
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
     kept = "SELECT p.id FROM sessions p JOIN sessions s ON p.id = s.parent WHERE s.id = ? AND p.kind = 'deleted'"
     parents = connection.execute(kept, (session_id,)).fetchall()
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
     for (parent,) in parents:  # it was there only for what has gone now
         _delete(connection, parent)
-
-
-def searchable(message: JsonDict) -> str:
-    """What a person would look for in a message: its text, and what was called with which arguments."""
-    content = message.get("content")
-    parts = [content] if isinstance(content, str) else []
-    if isinstance(content, list):
-        parts += [str(part["text"]) for part in content if isinstance(part, dict) and part.get("type") == "text"]
-    for call in message.get("tool_calls") or ():
-        function = call.get("function", {})
-        parts.append(f"{function.get('name', '')} {function.get('arguments', '')}")
-    return "\n".join(parts)[:_MAX_SEARCHED_CHARS]
 
 
 def _new_id(now: float) -> str:

@@ -17,10 +17,11 @@ _REF: JsonDict = {"type": "string", "description": "Which element, by its ref in
 
 
 async def _answer(context: ToolContext | None, work: Work, *, start: bool = False) -> str:
-    from .browser.door import use
+    from .browser.door import use, with_files_in_reach
     from .web.untrusted import NOTE
 
-    return tool_result({"note": NOTE, **(await use(context, work, start=start))})
+    facts = await with_files_in_reach(context, await use(context, work, start=start))
+    return tool_result({"note": NOTE, **facts})
 
 
 async def browser_navigate(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import HandrailError, RegistrationError
 from ..mcp_client.asking import Sampler
+from ..mcp_client.calling import RemoteTool
 from ..mcp_client.config import Server
-from ..mcp_client.convert import prompt_of, resource_of, result_of
+from ..mcp_client.convert import prompt_of, resource_of
 from ..mcp_client.listing import Listed, Offer
 from ..mcp_client.manager import McpConnections
 from ..mcp_client.oauth import Browse
@@ -127,7 +128,7 @@ class McpTools:
                 name=name,
                 toolset=f"mcp-{server.name}",
                 schema=schema,
-                handler=self._handler(server.name, _call(tool.name)),
+                handler=RemoteTool(self.connections, server.name, tool).call,
                 check_fn=(lambda: problem) if why else None,
                 is_async=True,
                 emoji="🔌",
@@ -168,17 +169,6 @@ class McpTools:
 
 
 Work = Callable[["Client", JsonDict, ToolContext], Awaitable[Any]]
-
-
-def _call(tool: str) -> Work:
-    async def call(client: Client, args: JsonDict, context: ToolContext) -> Any:
-        async def report(progress: float, total: float | None, message: str | None) -> None:
-            context.progress(message or "", progress / total if total else None)
-
-        answer = await client.call_tool(tool, args, progress_callback=report if context.on_progress else None)
-        return result_of(answer)
-
-    return call
 
 
 def _parameters(schema: JsonDict) -> JsonDict:

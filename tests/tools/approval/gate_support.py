@@ -94,6 +94,6 @@ def shell(ran: list[str], gate: ApprovalGate | None, approver: Approver | None =
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110  what is waited for is in a file
             await asyncio.sleep(0.002)

@@ -90,7 +90,7 @@ def drips(handler: Handler) -> None:
 
 
 def is_silent(handler: Handler) -> None:
-    handler.server.over.wait(10)  # type: ignore[attr-defined]
+    handler.server.over.wait(60)  # type: ignore[attr-defined]
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_whatever_is_not_one_of_the_words_passes_it_on_to_a_person(model: Model,
 def test_silence_passes_it_on_in_time(model: Model, behaviour: Behaviour) -> None:
     model.behaviour = behaviour
     person = RecordingApprover([Decision.ONCE])
-    with takes_less_than(5):
+    with takes_less_than(30):
         assert review(smart(model, smart_timeout=0.2), IN_PROJECT, approver=person) == "allowed"
     assert len(person.requests) == 1
 

@@ -12,6 +12,7 @@ from handrail.config import Config
 from handrail.config.web import BrowserConfig, WebConfig
 from handrail.model_tools import handle_function_call
 from handrail.runtime.dispatch import Runtime
+from handrail.tools.browser import actions, session
 from handrail.tools.browser.browsers import Browsers
 from handrail.tools.discovery import builtin_tools
 from handrail.tools.environments.tasks import TaskEnvironments
@@ -19,16 +20,31 @@ from handrail.tools.registry import registry
 
 from ... import conftest
 from ...services.components import require
+from ...support import PATIENCE_SECONDS, wait_until
 from .. import pages
 
 Call = Callable[..., dict[str, Any]]
 
-CONFIG = Config(web=WebConfig(allow_private=("127.0.0.1",)), browser=BrowserConfig(timeout=20))
+CONFIG = Config(web=WebConfig(allow_private=("127.0.0.1",)), browser=BrowserConfig(timeout=PATIENCE_SECONDS))
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _browser_is_there() -> None:
     require("chromium", packages="chromium", modules=("playwright",))
+
+
+@pytest.fixture(autouse=True)
+def _time_to_load(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages get the time that they take on a busy machine, but in the tests of those that never come to an end."""
+    if "in_haste" not in request.fixturenames:
+        monkeypatch.setattr(session, "_SETTLE_SECONDS", PATIENCE_SECONDS)
+        monkeypatch.setattr(session, "_ALIVE_SECONDS", PATIENCE_SECONDS)
+        monkeypatch.setattr(actions, "_PART_LOADED_SECONDS", PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def in_haste() -> None:
+    """As it is without us."""
 
 
 @pytest.fixture
@@ -79,6 +95,20 @@ def own_browser(home: Path) -> Callable[..., Call]:
         return call
 
     return start
+
+
+def downloaded(browser: Call, page: dict[str, Any]) -> dict[str, Any]:
+    """What became of the one download that this page or a later look tells of: the end of one is told once."""
+    over: list[dict[str, Any]] = []
+
+    def look(at: dict[str, Any]) -> bool:
+        over.extend(one for one in at.get("downloads", ()) if "running" not in one)
+        return bool(over)
+
+    look(page)
+    wait_until(lambda: over or look(browser("console")))
+    [ended] = over
+    return ended
 
 
 def _adopt(runtime: Runtime) -> None:

@@ -39,7 +39,7 @@ def running_browser(tmp_path: Path) -> Iterator[str]:
         )
     port_file = tmp_path / "profile" / "DevToolsActivePort"
     try:
-        wait_until(lambda: port_file.exists() and port_file.read_text().strip(), timeout=30)
+        wait_until(lambda: port_file.exists() and port_file.read_text().strip())
         yield f"http://127.0.0.1:{port_file.read_text().split()[0]}"
     finally:
         os.killpg(process.pid, signal.SIGKILL)
@@ -72,7 +72,7 @@ def test_a_running_browser_is_used_and_left_running(
         if is_here:
             assert inner.asked == []
     model_tools.reset()
-    with urllib.request.urlopen(f"{running_browser}/json/version", timeout=5) as answer:
+    with urllib.request.urlopen(f"{running_browser}/json/version", timeout=60) as answer:
         assert answer.status == 200
 
 

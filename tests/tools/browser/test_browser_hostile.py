@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from handrail.types import CancelToken
 from ...support import error_in, in_thread, takes_less_than, wait_until
 from .. import pages
 from ..pages import Handler, Site, html, redirect
-from .conftest import Call
+from .conftest import Call, downloaded
 from .test_browser_pages import ref_of
 
 # Dialogs
@@ -70,20 +71,29 @@ def test_one_can_leave_a_page_that_asks(site: Site, browser: Call) -> None:
 # Pages that do not end
 
 
+@pytest.mark.usefixtures("in_haste")
 def test_pages_that_never_answer_end_in_time(site: Site, own_browser: Callable[..., Call]) -> None:
     browser = own_browser("timeout: 2")
+
+    def opened(path: str) -> str:
+        """What a good page shows: it too has only two seconds, which may not do on a busy machine."""
+        page: dict[str, Any] = {}
+        wait_until(lambda: page.update(browser("navigate", url=site.url + path)) or "snapshot" in page)
+        return str(page["snapshot"])
+
     site.pages["/"] = pages.slow(60, "late")
     site.pages["/busy"] = html("<p>busy</p><button onclick='while (true);'>go</button>")
     site.pages["/other"] = html("<p>elsewhere</p>")
-    browser("navigate", url=site.url + "/other")
-    with takes_less_than(10):
+    opened("/other")
+    with takes_less_than(30):
         assert browser("navigate", url=site.url + "/")["error_type"] == "timeout"
-    tree = browser("navigate", url=site.url + "/busy")["snapshot"]
+    tree = opened("/busy")
     with takes_less_than(30):
         assert "error" in browser("click", ref=ref_of(tree, "go"))
-        assert "elsewhere" in browser("navigate", url=site.url + "/other")["snapshot"]
+    assert "elsewhere" in opened("/other")
 
 
+@pytest.mark.usefixtures("in_haste")
 def test_a_page_that_never_finishes_is_shown_as_far_as_it_came(site: Site, browser: Call) -> None:
     def half(handler: Handler) -> None:
         handler.head("text/html")
@@ -105,6 +115,7 @@ def test_thirty_tabs_are_not_kept(site: Site, browser: Call) -> None:
     assert "error" not in browser("snapshot")
 
 
+@pytest.mark.usefixtures("in_haste")
 def test_a_cancelled_call_ends_at_once(site: Site, browser: Call, shared_runtime: Runtime, task: str) -> None:
     site.pages["/"] = pages.slow(60, "late")
     site.pages["/first"] = html("first")
@@ -117,7 +128,7 @@ def test_a_cancelled_call_ends_at_once(site: Site, browser: Call, shared_runtime
 
     thread = threading.Thread(target=stop)
     thread.start()
-    with takes_less_than(8):
+    with takes_less_than(30):
         answer = in_thread(
             lambda: shared_runtime.handle("browser_navigate", {"url": site.url + "/"}, task, cancel=cancel)
         )
@@ -222,9 +233,7 @@ def test_a_large_download_is_ended(site: Site, own_browser: Callable[..., Call])
 
     site.pages["/"] = endless
     page = browser("navigate", url=site.url + "/")
-    if not page.get("downloads"):
-        page = browser("console")
-    assert "larger than 100000 bytes" in page["downloads"][0]["error"]
+    assert "larger than 100000 bytes" in downloaded(browser, page)["error"]
 
 
 # What is left behind
@@ -274,9 +283,8 @@ def test_a_browser_that_nobody_uses_is_closed(site: Site, own_browser: Callable[
 
     browser = own_browser("idle_seconds: 1")
     site.pages["/"] = html("hello")
-    browser("navigate", url=site.url + "/")
-    assert is_open()
-    wait_until(lambda: not is_open(), timeout=20)
+    assert "hello" in browser("navigate", url=site.url + "/")["snapshot"]
+    wait_until(lambda: not is_open())
     assert "browser_navigate" in browser("snapshot")["error"]
     model_tools.default().environments.close(None)
     model_tools.reset()  # there is nothing to close any more
@@ -322,7 +330,7 @@ def test_a_browser_that_died_is_started_again(site: Site, own_browser: Callable[
             continue
         if b"chromium" in command and b"--type=" not in command and b"crashpad" not in command:
             os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: "hello" in browser("navigate", url=site.url + "/").get("snapshot", ""), timeout=20)
+    wait_until(lambda: "hello" in browser("navigate", url=site.url + "/").get("snapshot", ""))
 
 
 # How it is listed

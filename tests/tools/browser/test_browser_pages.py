@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from handrail.runtime.dispatch import Runtime
+import pytest
 
+from handrail.model_tools import handle_function_call, register_task_env_overrides
+from handrail.runtime.dispatch import Runtime
+from handrail.tools.browser import downloads
+
+from ...services.docker import Docker
 from ...support import wait_until
 from ..pages import Handler, Site, html, slow
-from .conftest import Call
+from .conftest import Call, downloaded
 
 FORM = """<title>Form</title><h1>Order</h1><form action=/ordered>
 <label>Name <input name=name></label><label>Colour <select name=colour><option>red<option>green</select></label>
@@ -163,14 +171,46 @@ def test_a_download_is_kept(site: Site, browser: Call, home: Path) -> None:
     )
     tree = browser("navigate", url=site.url + "/")["snapshot"]
     page = browser("click", ref=ref_of(tree, "get it"))
-    if "downloads" not in page or "file" not in page["downloads"][0]:
-        page = browser("snapshot")
-    [file] = page["downloads"]
+    file = downloaded(browser, page)
     assert Path(file["file"]).read_text() == "a,b\n1,2\n"
     assert Path(file["file"]).is_relative_to(home)
     assert file["bytes"] == 8
     direct = browser("navigate", url=site.url + "/file")
-    assert direct.get("downloads") or browser("snapshot")["downloads"]
+    assert downloaded(browser, direct)["file"].endswith("table-2.csv")
+
+
+def test_a_download_that_goes_on_says_so(site: Site, browser: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "_WAIT_SECONDS", 0.5)
+    released = threading.Event()
+
+    def held(handler: Handler) -> None:
+        handler.head("text/csv", content_disposition="attachment; filename=held.csv", content_length="4")
+        handler.wfile.write(b"a,")
+        handler.wfile.flush()
+        released.wait(60)
+        handler.wfile.write(b"b\n")
+
+    site.pages["/"] = held
+    page = browser("navigate", url=site.url + "/")
+    wait_until(lambda: "downloads" in page or page.update(browser("console")))
+    assert page["downloads"] == [{"url": site.url + "/", "running": True}]
+    released.set()
+    assert Path(downloaded(browser, {})["file"]).read_text() == "a,b\n"
+
+
+def test_a_download_is_put_where_the_task_works(
+    site: Site, own_browser: Callable[..., Call], docker_service: Docker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in docker_service.env.items():
+        monkeypatch.setenv(name, value)
+    browser = own_browser()
+    register_task_env_overrides("default", backend="docker", image=docker_service.image)
+    site.pages["/"] = lambda handler: handler.answer(
+        "a,b\n1,2\n", "text/csv", content_disposition="attachment; filename=table.csv"
+    )
+    file = downloaded(browser, browser("navigate", url=site.url + "/"))
+    answer = handle_function_call("terminal", {"command": f"test -e /.dockerenv && cat {file['file']}"})
+    assert json.loads(answer)["output"] == "a,b\n1,2\n"
 
 
 def test_images_are_listed(site: Site, browser: Call) -> None:

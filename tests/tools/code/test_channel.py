@@ -20,7 +20,7 @@ from ...support import wait_until
 def _come(path: str, words: bytes) -> socket.socket:
     end = socket.socket(socket.AF_UNIX)
     end.connect(path)
-    end.settimeout(10)
+    end.settimeout(60)
     end.sendall(words)
     return end
 

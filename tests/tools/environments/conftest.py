@@ -16,9 +16,7 @@ from handrail.tools.environments.live import LiveEnvironment
 from handrail.tools.environments.local import LocalEnvironment
 from handrail.tools.environments.session import Session, Transport
 
-from ...support import wait_until
-
-PATIENCE_SECONDS = 20.0
+from ...support import PATIENCE_SECONDS, wait_until
 
 Run = Callable[..., CommandResult]
 

@@ -37,11 +37,11 @@ except EnvironmentStartError as error:
 limited.close()
 with ApptainerEnvironment.from_settings({"image": sys.argv[1], "network": "none"}, task_id="t") as shell:
     print(shell.isolated, shell.reaches_host)
-    print(shell.execute("id -u; echo x >/new && cat /new", timeout=20).output.head.decode())
+    print(shell.execute("id -u; echo x >/new && cat /new", timeout=60).output.head.decode())
     try:
-        shell.execute("kill -9 -1; sleep 100", timeout=20)
+        shell.execute("kill -9 -1; sleep 100", timeout=60)
     except OSError:
-        print(shell.execute("cat /new", timeout=20).output.head.decode())
+        print(shell.execute("cat /new", timeout=60).output.head.decode())
 folders = os.walk(os.environ["HOME"] + "/.apptainer/instances")
 print(ApptainerEnvironment.prune(dry_run=True), [name for _, _, names in folders for name in names])
 """

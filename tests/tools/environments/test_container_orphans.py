@@ -89,5 +89,6 @@ def _pruned(kind: Kind) -> list[str]:
 
 
 def _names(orphans: list[str]) -> list[str]:
-    """Without the engine's name before, and the task behind."""
-    return [orphan.split()[1].rstrip(",") for orphan in orphans]
+    """Without the engine's name before, and the task behind. Not the folders of this machine, which all engines share."""
+    names = [orphan.split()[1].rstrip(",") for orphan in orphans]
+    return [name for name in names if not name.startswith("/")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from handrail.tools.environments.base import RestartReason, ShellState
 from handrail.tools.environments.errors import EnvironmentLost, EnvironmentStartError
 from handrail.tools.environments.live import LiveEnvironment
 
-from ...support import wait_until
+from ...support import takes_less_than, wait_until
 from .conftest import PATIENCE_SECONDS, text
 from .container_kinds import CLASSES, Kind, name_of, without
 
@@ -138,9 +137,8 @@ def test_root_inside_has_no_power_over_the_machine(kind: Kind) -> None:
 def test_a_time_limit_ends_all_that_the_command_started_inside(kind: Kind) -> None:
     with kind.make() as shell:
         command = "sleep 3000 & setsid -f sleep 3001; (trap '' TERM; setsid sleep 3002) & echo begun; sleep 3003"
-        began = time.monotonic()
-        result = shell.execute(command, timeout=1)
-        assert time.monotonic() - began < 3
+        with takes_less_than(30):
+            result = shell.execute(command, timeout=1)
         assert result.timed_out
         assert text(result).startswith("begun\n")
         assert run(shell, "pgrep -c sleep") == "0\n"

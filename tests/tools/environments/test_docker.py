@@ -152,7 +152,7 @@ def test_an_engine_that_cannot_be_reached_is_said_with_the_cure(
     assert DockerEnvironment.prune() == []
 
 
-def test_an_engine_that_is_killed_and_back_costs_the_container_and_the_next_command_says_so(
+def test_an_engine_that_is_killed_costs_no_command_and_the_container_when_it_is_back(
     own_docker_service: Docker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = own_docker_service
@@ -160,11 +160,20 @@ def test_an_engine_that_is_killed_and_back_costs_the_container_and_the_next_comm
         monkeypatch.setenv(name, value)
     shell = DockerEnvironment(DockerSettings(image=engine.image))
     shell.start()
-    with pytest.raises(EnvironmentLost, match="nobody knows how far it came"):
-        shell.execute("echo begun; sleep 1000", timeout=PATIENCE_SECONDS, on_output=lambda _: engine.kill())
+
+    def listen(piece: bytes) -> None:
+        if piece == b"begun\n":
+            engine.kill()
+            shell.files.write("/tmp/go", b"")
+
+    waiting = "echo begun; until [ -e /tmp/go ]; do sleep 0.01; done; echo done"
+    result = shell.execute(waiting, timeout=PATIENCE_SECONDS, on_output=listen)
+    assert (text(result), result.exit_code) == ("begun\ndone\n", 0)
     with pytest.raises(EnvironmentStartError, match="cannot reach the Docker daemon"):
-        shell.execute("echo not yet")
-    engine.start_again()
+        DockerEnvironment(DockerSettings(image=engine.image)).start()
+    engine.start_again()  # which ends the containers that it finds
+    with pytest.raises(EnvironmentLost):
+        shell.execute("echo gone", timeout=PATIENCE_SECONDS)
     result = shell.execute("echo back", timeout=PATIENCE_SECONDS)
     assert text(result) == "back\n"
     assert result.restarted == (RestartReason.LOST, ShellState.EMPTY)

@@ -158,7 +158,7 @@ def test_what_comes_before_the_first_word_is_skipped() -> None:
 
 def test_endless_noise_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "END_SECONDS", 0.2)
-    with takes_less_than(10), pytest.raises(EnvironmentStartError, match="prints much before a command can run"):
+    with takes_less_than(30), pytest.raises(EnvironmentStartError, match="prints much before a command can run"):
         There("sh", "-c", "exec cat /dev/zero", "sh").start()
 
 

@@ -41,13 +41,13 @@ shell.execute("echo begun; sleep 2005", on_output=tell)
 
 
 @pytest.mark.parametrize("kind", ["local", "framed", "forked"])
-def test_a_killed_runtime_leaves_nothing_running_after_a_second(work: Path, kind: str) -> None:
+def test_a_killed_runtime_leaves_nothing_running(work: Path, kind: str) -> None:
     client, pids = _start_client(work, kind)
     forked = [pid for pid in pids if "handrail" not in _name(pid) and _is_python(pid) and kind == "forked"]
     assert len(pids) > 8
     os.kill(client.pid, signal.SIGKILL)
     client.wait()
-    wait_until(lambda: not any(is_running(pid) for pid in set(pids) - set(forked)), timeout=1)
+    wait_until(lambda: not any(is_running(pid) for pid in set(pids) - set(forked)))
     assert list((work / "processes").iterdir()) == []
     proc.signal_each(forked, signal.SIGKILL)
 
@@ -56,7 +56,7 @@ def test_a_runtime_that_ends_without_closing_leaves_nothing(work: Path) -> None:
     client, pids = _start_client(work, "local")
     client.send_signal(signal.SIGINT)
     client.wait(PATIENCE_SECONDS)
-    wait_until(lambda: not any(map(is_running, pids)), timeout=5)
+    wait_until(lambda: not any(map(is_running, pids)))
 
 
 def test_a_killed_guard_is_replaced_and_nothing_outlives_the_environment(work: Path) -> None:
@@ -68,18 +68,18 @@ from handrail.tools.environments.far import proc
 with LocalEnvironment(sys.argv[1]) as first:
     first.execute("KEPT=1")
     os.kill(proc.children(os.getpid())[0], signal.SIGKILL)
-    assert first.execute("echo $KEPT", timeout=10).output.head == b"1\\n"
+    assert first.execute("echo $KEPT", timeout=60).output.head == b"1\\n"
     with LocalEnvironment(sys.argv[1]) as second:
-        assert second.execute("echo works", timeout=10).output.head == b"works\\n"
+        assert second.execute("echo works", timeout=60).output.head == b"works\\n"
     try:
-        first.execute("echo $$ >pid; kill -9 $PPID; while :; do :; done", timeout=10)
+        first.execute("echo $$ >pid; kill -9 $PPID; while :; do :; done", timeout=60)
     except EnvironmentLost as error:
         assert "next command starts it again" in str(error)
-    result = first.execute("echo works", timeout=10)
+    result = first.execute("echo works", timeout=60)
     assert result.output.head == b"works\\n"
     assert result.restarted is not None
 """
-    subprocess.run([sys.executable, "-c", code, str(work)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(work)], check=True, timeout=300)
     wait_until(lambda: not is_running(int((work / "pid").read_text())))
 
 
@@ -89,7 +89,7 @@ def test_closing_ends_all_and_twice_is_the_same_as_once(shell: LiveEnvironment, 
     shell.close()
     shell.close()
     assert naps() == []
-    wait_until(lambda: not any(map(is_running, pids)), timeout=1)
+    wait_until(lambda: not any(map(is_running, pids)))
     with pytest.raises(EnvironmentClosed, match="make a new one"):
         shell.execute("true")
 
@@ -157,7 +157,7 @@ def test_an_idle_environment_holds_few_descriptors_and_no_thread(work: Path) -> 
     for environment in environments:
         environment.execute("true", timeout=PATIENCE_SECONDS)
     assert len(os.listdir("/proc/self/fd")) - before <= 4 * len(environments)
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     for environment in environments:
         environment.close()
 

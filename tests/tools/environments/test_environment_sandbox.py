@@ -164,6 +164,5 @@ local.execute("echo begun; sleep 2001", on_output=lambda _: print(*proc.tree(os.
     client.wait()
     wait_until(
         lambda: not any(map(is_running, pids)),
-        timeout=2,
         otherwise=lambda: str([proc.command_line(p) for p in pids if is_running(p)]),
     )

@@ -89,7 +89,7 @@ class TestOpening:
             @classmethod
             def from_settings(cls, settings: Any, **more: Any) -> Elsewhere:
                 entered.set()
-                held.wait(10)
+                held.wait(60)
                 return super().from_settings(settings, **more)
 
         entered = threading.Event()
@@ -97,10 +97,10 @@ class TestOpening:
         environments.override("slow", {"backend": "slow"})
         opening = threading.Thread(target=lambda: environments.of("slow"))
         opening.start()
-        assert entered.wait(10)
+        assert entered.wait(60)
         assert run(environments, "echo here", "quick") == "here\n"
         held.set()
-        opening.join(10)
+        opening.join(60)
 
     def test_nothing_is_opened_by_asking_about_it(self, environments: TaskEnvironments, work: Path) -> None:
         assert environments.peek("t") is None
@@ -360,7 +360,7 @@ class TestFiles:
         files = environments.files("t")
         assert files.read("a.txt", max_bytes=100) == b"hello"
         assert files.host_path("a.txt") == str(work / "a.txt")
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(os.listdir("/proc/self/fd")) <= before
 
     def test_relative_paths_begin_where_the_shell_is(self, environments: TaskEnvironments, work: Path) -> None:
         (work / "sub").mkdir()

@@ -55,7 +55,7 @@ class Provider:
             return 401, {"error": {"message": f"Incorrect API key provided: {key.removeprefix('Bearer ')}"}}
         self.requests.append({"path": path, **body})
         if self.held is not None:
-            self.held.wait(10)
+            self.held.wait(60)
         said = self.says.get(body.get("model", ""))
         if said is None:
             return 404, {"error": {"message": f"The model {body.get('model')!r} does not exist"}}

@@ -113,7 +113,7 @@ class TestByAModel:
         )
         thread.start()
         wait_until(lambda: provider.requests)
-        with takes_less_than(5):
+        with takes_less_than(30):
             cancel.cancel()
             thread.join()
         assert error_in(outcomes[0])["error_type"] == "cancelled"
@@ -163,7 +163,7 @@ class TestByTheModelThatAsks:
         head = b"IHDR" + struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
         bomb = png()[:8] + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + png()[33:]
         (workdir / "bomb.png").write_bytes(bomb)
-        with takes_less_than(5):
+        with takes_less_than(30):
             assert "pixels" in error_in(call("vision_analyze", image_url="bomb.png"))["error"]
 
     def test_a_file_that_is_too_large_is_refused(self, media: Configure, workdir: Path) -> None:

@@ -20,7 +20,7 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 from handrail.config import ConfigFile
 from handrail.model_tools import handle_function_call, reset
 from handrail.tools.registry import registry
-from tests.services.sshd import free_port
+from tests.support import free_port
 
 Send = Callable[..., dict[str, Any]]
 
@@ -141,7 +141,7 @@ class Posted:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 posted.requests.append({"path": self.path, "headers": headers, "body": body})
                 if posted.held is not None:
-                    posted.held.wait(10)
+                    posted.held.wait(60)
                 status, answer = posted.answers.pop(0) if posted.answers else (200, {})
                 data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
                 try:

@@ -133,7 +133,7 @@ def test_a_server_that_says_nothing_can_be_cancelled(boss: Configure) -> None:
         )
         thread.start()
         connection, _ = silent.accept()
-        with connection, takes_less_than(5):
+        with connection, takes_less_than(30):
             cancel.cancel("enough")
             thread.join()
         assert error_in(outcomes[0])["error_type"] == "cancelled"

@@ -61,7 +61,7 @@ class TestWebhook:
 
     def test_a_wait_that_is_too_long_is_said(self, hook: None, posted: Posted, send: Send) -> None:
         posted.answers = [(429, {"retry_after": 3600, "message": "slow down"})]
-        with takes_less_than(10):
+        with takes_less_than(30):
             assert "answers 429: slow down" in send("hook")["error"]
 
     def test_an_endless_answer_is_cut(self, hook: None, posted: Posted, send: Send) -> None:
@@ -77,7 +77,7 @@ class TestWebhook:
         )
         thread.start()
         wait_until(lambda: posted.requests)
-        with takes_less_than(5):
+        with takes_less_than(30):
             cancel.cancel()
             thread.join()
         assert error_in(outcomes[0])["error_type"] == "cancelled"

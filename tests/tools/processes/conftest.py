@@ -19,6 +19,7 @@ from handrail.tools.processes.table import ProcessTable, Wanted
 from handrail.tools.processes.tracked import TrackedProcess
 from handrail.tools.registry import registry as builtin
 
+from ...support import PATIENCE_SECONDS
 from ..environments.conftest import _nothing_is_left, _warm_zygote, work  # noqa: F401  fixtures
 
 Start = Callable[..., TrackedProcess]
@@ -69,8 +70,9 @@ def here(table: ProcessTable, environments: TaskEnvironments, gate: OpenGate) ->
 
 
 @pytest.fixture
-def process(here: Runtime) -> Process:
-    """Call the tool as the task t1."""
+def process(here: Runtime, monkeypatch: pytest.MonkeyPatch) -> Process:
+    """Call the tool as the task t1. It waits for what a program makes of its input as long as it takes on a busy machine."""
+    monkeypatch.setattr(process_tool, "_SETTLE_SECONDS", PATIENCE_SECONDS)
 
     def process(action: str, session_id: str | None = None, **arguments: Any) -> dict[str, Any]:
         known = {"session_id": session_id} if session_id else {}

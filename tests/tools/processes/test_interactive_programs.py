@@ -25,7 +25,7 @@ def needs(program: str, package: str) -> None:
 
 def until_it_waits(process: Process, session_id: str) -> str:
     """Its screen, when the program wants something."""
-    waited = process("wait", session_id, timeout=20)
+    waited = process("wait", session_id, timeout=60)
     assert waited.get("waiting_for_input"), waited
     screen: str = waited["screen"]
     return screen
@@ -61,10 +61,10 @@ def test_a_python(start: Start, process: Process) -> None:
     assert "+7" in edited["screen"].replace(" ", "")
     stopped = process("submit", one.id, data="import time; time.sleep(1000)", timeout=0.3)
     assert "waiting_for_input" not in stopped
-    interrupted = process("write", one.id, keys=["C-c"], timeout=5)
+    interrupted = process("write", one.id, keys=["C-c"], timeout=60)
     assert "KeyboardInterrupt" in interrupted["screen"]
     assert interrupted["waiting_for_input"]
-    assert process("write", one.id, keys=["C-d"], timeout=5)["status"] == "exited"
+    assert process("write", one.id, keys=["C-d"], timeout=60)["status"] == "exited"
 
 
 def test_completion_with_tab(start: Start, process: Process, work: Path) -> None:
@@ -86,7 +86,7 @@ def test_an_editor(start: Start, process: Process, work: Path) -> None:
     assert (moved["cursor"]["row"], moved["cursor"]["column"]) == (2, 3)
     typed = process("write", one.id, data="A and a half", keys=["ESC"])
     assert typed["screen"].splitlines()[1] == "two and a half"
-    left = process("submit", one.id, data=":wq", timeout=10)
+    left = process("submit", one.id, data=":wq", timeout=60)
     assert left["exit_code"] == 0
     assert left["screen"] == "left"  # what the editor drew is gone, as on a person's terminal
     assert (work / "poem.txt").read_text() == "one\ntwo and a half\nthree\n"
@@ -119,7 +119,7 @@ def test_control_c_ends_what_runs_in_the_foreground(start: Start, process: Proce
     one = start("bash --norc -i", size=SIZE)
     until_it_waits(process, one.id)
     assert "waiting_for_input" not in process("submit", one.id, data="sleep 1000", timeout=0.2)
-    stopped = process("write", one.id, keys=["C-c"], timeout=5)
+    stopped = process("write", one.id, keys=["C-c"], timeout=60)
     assert stopped["waiting_for_input"]
     assert stopped["status"] == "running"
 
@@ -133,4 +133,4 @@ def test_a_program_that_draws_a_lot_is_shown_as_it_is_at_last(start: Start, proc
 def test_the_end_of_input_can_be_typed(start: Start, process: Process) -> None:
     one = start("cat; echo end", size=SIZE)
     until_it_waits(process, one.id)
-    assert process("close", one.id, timeout=10)["screen"] == "end"
+    assert process("close", one.id, timeout=60)["screen"] == "end"

@@ -53,7 +53,7 @@ def test_the_end_is_told_once_with_code_and_last_lines(start: Start, collector: 
 
 def test_nothing_is_told_that_nobody_asked_for(start: Start, table: ProcessTable) -> None:
     one = start("echo hi")
-    one.use(lambda process: process.wait(10))
+    one.use(lambda process: process.wait(60))
     one.status()
     assert table.drain_notices() == []
     assert not watchers()
@@ -61,7 +61,7 @@ def test_nothing_is_told_that_nobody_asked_for(start: Start, table: ProcessTable
 
 def test_what_somebody_saw_by_himself_is_not_told_again(start: Start, table: ProcessTable) -> None:
     one = start("echo hi", notify_on_complete=True)
-    one.use(lambda process: process.wait(10))
+    one.use(lambda process: process.wait(60))
     table.seen(one, one.status())
     wait_until(lambda: not watchers())
     assert table.drain_notices() == []

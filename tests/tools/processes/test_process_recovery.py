@@ -61,7 +61,7 @@ class OtherRuntime:
 
     def end(self) -> None:
         with contextlib.suppress(BrokenPipeError):
-            self._process.communicate(timeout=20)
+            self._process.communicate(timeout=90)
 
 
 @pytest.fixture

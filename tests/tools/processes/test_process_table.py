@@ -43,7 +43,7 @@ def test_an_unknown_name_is_an_error_that_says_which_are_known(table: ProcessTab
 
 def test_its_end_is_written_down(start: Start, records: ProcessRecords) -> None:
     one = start("echo out; exit 3")
-    one.use(lambda process: process.wait(10))
+    one.use(lambda process: process.wait(60))
     status = one.status()
     assert (status.state, status.exit_code) == (State.EXITED, 3)
     kept = records.get(one.id)
@@ -126,7 +126,7 @@ def test_it_goes_on_when_the_tasks_environment_is_closed(start: Start, environme
     environments.close("t1")
     assert one.status().state is State.RUNNING
     one.use(lambda process: process.write(b"word\n"))
-    one.use(lambda process: process.wait(10))
+    one.use(lambda process: process.wait(60))
     assert output(one) == "got word\n"
 
 
@@ -136,7 +136,7 @@ def test_in_a_sandbox_it_ends_with_the_environment(
     environments.override("boxed", {"backend": "local", "sandbox": True})
     one = start("echo up; sleep 1000", task_id="boxed")
     assert not one.record.survives
-    one.use(lambda process: process.read(timeout=10))
+    one.use(lambda process: process.read(timeout=60))
     environments.close("boxed")
     wait_until(lambda: one.status().state in (State.LOST, State.UNREACHABLE))
     assert one.status().state is State.LOST
@@ -182,7 +182,7 @@ def test_ended_ones_are_forgotten_with_their_logs_when_there_are_too_many(
     ids = []
     for number in range(4):
         one = table.start(f"echo {number}", task_id="a", session_id=None, wanted=Wanted())
-        one.use(lambda process: process.wait(10))
+        one.use(lambda process: process.wait(60))
         one.status()
         ids.append(one.id)
     runs = table.start("sleep 1000", task_id="a", session_id=None, wanted=Wanted())
@@ -195,7 +195,7 @@ def test_ended_ones_are_forgotten_with_their_logs_when_there_are_too_many(
 def test_ended_ones_are_forgotten_after_their_time(records: ProcessRecords, environments: TaskEnvironments) -> None:
     table = ProcessTable(records, environments, Limits(keep_seconds=100))
     one = table.start("true", task_id="a", session_id=None, wanted=Wanted())
-    one.use(lambda process: process.wait(10))
+    one.use(lambda process: process.wait(60))
     one.status()
     one.change(ended_at=time.time() - 101)
     table.start("sleep 1000", task_id="a", session_id=None, wanted=Wanted())

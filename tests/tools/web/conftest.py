@@ -27,5 +27,5 @@ def configure(home: Path) -> Callable[..., None]:
 @pytest.fixture
 def open_site(site: pages.Site, configure: Callable[[str], None]) -> pages.Site:
     """A site that the web tools may reach."""
-    configure(f"web: {{allow_private: ['127.0.0.1:{site.port}'], timeout: 5, max_bytes: 1000000}}\n")
+    configure(f"web: {{allow_private: ['127.0.0.1:{site.port}'], timeout: 60, max_bytes: 1000000}}\n")
     return site

@@ -1,5 +1,5 @@
 // Questions that wait for a person: what would run, why it asks, and what each answer would cover.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api";
 import type { Decision, PageProps, Question } from "../types";
 import { clock, Command, Empty, lasting, Tag, Trouble, useNow } from "../ui";
@@ -25,7 +25,7 @@ export function Approvals({ me }: PageProps) {
     const at = cards.findIndex((card) => card.contains(document.activeElement));
     cards[at < 0 ? 0 : Math.min(cards.length - 1, Math.max(0, at + step))]?.focus();
   }
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (isTyping(event)) return;
       if (event.key === "j") move(1);
@@ -90,7 +90,7 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
     if (decision === "deny") setDenying(true);
     else void answer(decision);
   }
-  useEffect(() => { if (isDenying) reason.current?.focus(); }, [isDenying]);
+  useLayoutEffect(() => { if (isDenying) reason.current?.focus(); }, [isDenying]);
 
   return (
     <article class="card" ref={card} tabIndex={0} aria-label={`${question.tool}: ${question.reason}`} onKeyDown={press}>

@@ -11,7 +11,7 @@ export function Live() {
   const now = useNow(500);
   const [chosen, setChosen] = useState<number | null>(null);
   const [wanted, setWanted] = useState("");
-  const calls = useMemo(() => [...seen.calls.values()].reverse(), [seen.calls, seen.calls.size, now]);
+  const calls = useMemo(() => [...seen.calls.values()].reverse(), [seen.version]);
   const shown = wanted ? calls.filter((call) => `${call.tool} ${summary(call)}`.toLowerCase().includes(wanted.toLowerCase())) : calls;
   const call = chosen === null ? undefined : seen.calls.get(chosen);
   const running = calls.filter((each) => !each.status).length;

@@ -59,7 +59,7 @@ function Allowed({ mayRevoke }: { mayRevoke: boolean }) {
   const { grants, always } = useWatch();
   const [trouble, setTrouble] = useState("");
   const revoke = (id: string) => ask("DELETE", `/v1/grants/${encodeURIComponent(id)}`).then(
-    () => watch.lookAtApprovals(), (error: Error) => setTrouble(error.message));
+    () => { setTrouble(""); void watch.lookAtApprovals(); }, (error: Error) => setTrouble(error.message));
   const rows = [
     ...always.map((key) => ({ id: key, key, about: "always" })),
     ...grants.map((each) => ({

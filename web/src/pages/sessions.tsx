@@ -20,7 +20,7 @@ export function Sessions({ me, chosen }: PageProps) {
     const timer = setTimeout(() => setWanted(query), 200);
     return () => clearTimeout(timer);
   }, [query]);
-  const address = `/v1/sessions?limit=${wanted.trim() ? 100 : 1000}&query=${encodeURIComponent(wanted)}`;
+  const address = `/v1/sessions?limit=${wanted.trim() ? 100 : 10000}&query=${encodeURIComponent(wanted)}`;
   const { answer, trouble, again } = useAnswer(() => get<{ sessions: Session[]; hits: Hit[] }>(address), [address]);
   const isSearch = wanted.trim() !== "";
   const goTo = (id: string) => { location.hash = `#/sessions/${id}`; };
@@ -80,7 +80,7 @@ function Detail({ id, mayTalk, onChanged }: { id: string; mayTalk: boolean; onCh
         {step !== null && <label class="grow">Message <input type="range" min={1} max={count} value={step}
           onInput={(event) => setStep(Number(event.currentTarget.value))} /></label>}
         <button onClick={again}>Look again</button>
-        {answer.is_running && mayTalk && <button class="deny" onClick={() => void ask("POST", `/v1/sessions/${id}/stop`).then(again)}>Stop</button>}
+        {answer.is_running && mayTalk && <button class="deny" onClick={() => void ask("POST", `/v1/sessions/${id}/stop`).then(again, again)}>Stop</button>}
         {session.parent && <a href={`#/sessions/${session.parent}`}>its parent</a>}
         {children.map((child) => <a href={`#/sessions/${child.id}`}>{visible(child.title || child.id)}</a>)}
       </p>

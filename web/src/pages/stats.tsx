@@ -1,5 +1,5 @@
 // How it goes: calls a minute, how long each tool takes, what models took and cost.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { get } from "../api";
 import { clock, Empty, lasting, Trouble, useAnswer } from "../ui";
 
@@ -69,7 +69,8 @@ function Plot({ label, x, lines }: { label: string; x: number[]; lines: [string,
   const drawn = useRef<{ setData(data: unknown): void } | null>(null);
   const latest = useRef(data);
   latest.current = data;
-  useEffect(() => {
+  // A layout effect, because others are taken back only after the box is gone.
+  useLayoutEffect(() => {
     let over = () => {};
     let isGone = false;
     void import("uplot").then(({ default: Uplot }) => {
@@ -81,10 +82,15 @@ function Plot({ label, x, lines }: { label: string; x: number[]; lines: [string,
       const plot = new Uplot({ width: box.current!.clientWidth, height: 200, series: [{}, ...series], axes: [axis, { ...axis, size: 60 }],
         scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } } }, latest.current, box.current!);
       drawn.current = plot;
-      const sized = new ResizeObserver(() => plot.setSize({ width: box.current!.clientWidth, height: 200 }));
+      let width = box.current!.clientWidth;
+      const sized = new ResizeObserver(() => {
+        if (!box.current || box.current.clientWidth === width) return;
+        width = box.current.clientWidth;
+        plot.setSize({ width, height: 200 });
+      });
       sized.observe(box.current!);
       over = () => { sized.disconnect(); plot.destroy(); drawn.current = null; };
-    });
+    }, () => {}); // without the drawing there are still the figures
     return () => { isGone = true; over(); };
   }, []);
   useEffect(() => drawn.current?.setData(data));

@@ -1,5 +1,5 @@
 // Background processes, and the terminal of each: to look at, or to type into.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, get } from "../api";
 import type { PageProps, Process } from "../types";
 import { clock, Empty, lasting, Rows, Split, Tag, Trouble, useAnswer, useNow, visible } from "../ui";
@@ -55,7 +55,8 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
   typing.current = isTyping;
   const isOver = process.ended_at !== null;
 
-  useEffect(() => {
+  // Layout effects, because others are taken back only after the box is gone.
+  useLayoutEffect(() => {
     let isGone = false;
     void import("../screen").then(({ openScreen }) => {
       if (isGone) return;
@@ -66,8 +67,9 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
         },
       });
       screen.current = opened;
+      opened.letType(typing.current); // it may have been wanted while this was loading
       stop = follow(process.id, opened.write, onChanged, setTrouble);
-    });
+    }, () => setTrouble("the terminal could not be loaded; open it again when the server is there"));
     let stop = () => {};
     return () => { isGone = true; stop(); screen.current?.close(); screen.current = null; };
   }, []);
@@ -78,7 +80,7 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
     last.current = last.current.then(() => ask("POST", `/v1/processes/${process.id}/input`, { raw }))
       .catch((error: Error) => setTrouble(error.message));
   }
-  useEffect(() => { screen.current?.letType(isTyping); }, [isTyping]);
+  useLayoutEffect(() => { screen.current?.letType(isTyping); }, [isTyping]);
   const end = () => void ask("DELETE", `/v1/processes/${process.id}`).then(onChanged, (error: Error) => setTrouble(error.message));
 
   return (

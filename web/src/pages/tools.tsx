@@ -28,7 +28,7 @@ export function Tools({ me, chosen }: PageProps) {
         <Rows items={shown} height={54} label="Tools" keyOf={(each) => each.name} chosen={chosen || null}
           onChoose={(each) => { location.hash = `#/tools/${encodeURIComponent(each.name)}`; }} row={(each) => (
             <>
-              <div class="line"><span aria-hidden="true">{each.emoji}</span><b>{each.name}</b>
+              <div class="line"><b>{each.name}</b>
                 {!each.available && <Tag kind="bad">not available</Tag>}<span class="left">{each.toolset}</span></div>
               <div class="cut">{visible(each.available ? each.description : each.reason)}</div>
             </>

@@ -121,7 +121,7 @@ _PAGE = {
 _NEXT = {"anyOf": [WHOLE, {"type": "null"}]}
 
 ENDPOINTS = (
-    Endpoint("POST", "/v1/calls", call, role=Role.OPERATE, body=_CALL, answer=loose(result={})),
+    Endpoint("POST", "/v1/calls", call, role=Role.OPERATE, body=_CALL, answer=loose(result={}), streams=True),
     Endpoint(
         "GET",
         "/v1/calls",

@@ -137,5 +137,6 @@ ENDPOINTS = (
         role=Role.OPERATE,
         body=_BODY,
         answer=loose(id=TEXT, choices=many(ANYTHING)),
+        streams=True,
     ),
 )

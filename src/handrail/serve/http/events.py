@@ -26,7 +26,7 @@ async def _frames(bus: Bus, after: int | None) -> AsyncIterator[bytes]:
     last = bus.last_id if after is None else after  # what comes while the greeting is on its way is not missed
     yield frame("hello", {"last": last}, last)
     async for found in bus.follow(last):
-        yield b"".join(frame(each.kind, {"at": each.at, **each.data}, each.id) for each in found)
+        yield b"".join(each.frame for each in found)
 
 
 ENDPOINTS = (

@@ -7,8 +7,9 @@ import os
 import tempfile
 
 from ...config import load_config
+from ...errors import ConfigError
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint
+from ..endpoint import Asked, Endpoint, HttpError
 from .shapes import ANYTHING, TEXT, bounded, loose, many, record
 
 
@@ -59,7 +60,10 @@ def _simulate(policy: str) -> JsonDict:
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         file.write(policy)
         file.flush()
-        found = simulated(file.name)
+        try:
+            found = simulated(file.name)
+        except ConfigError as error:
+            raise HttpError(422, "invalid_policy", str(error).replace(file.name, "the policy")) from None
     changed = [trial._asdict() for trial in found.trials if trial.is_changed]
     return {"counts": found.counts(), "changed": changed[-1000:]}
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
 from ..endpoint import Asked, Endpoint, HttpError
 from ..roles import Role
@@ -16,7 +17,7 @@ from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
 
 async def sessions(asked: Asked) -> JsonDict:
-    """The latest conversations; with `query` the messages that fit best, of all of them."""
+    """The latest conversations, or those of delegated agents; with `query` the messages that fit best, of all of them."""
     store, query, limit = asked.served.sessions, asked.query["query"], asked.query["limit"]
 
     def find() -> JsonDict:
@@ -25,8 +26,11 @@ async def sessions(asked: Asked) -> JsonDict:
         if query.strip():
             return {"sessions": [], "hits": [each._asdict() for each in search(store, query, limit=limit)]}
         turns = asked.served.turns
-        listed = [{**session_view(each), "is_running": turns.is_running(each.id)} for each in store.recent(limit=limit)]
-        return {"sessions": listed, "hits": []}
+        found = store.recent(limit=limit, kind=asked.query["kind"])
+        return {
+            "sessions": [{**session_view(each), "is_running": turns.is_running(each.id)} for each in found],
+            "hits": [],
+        }
 
     return await asyncio.to_thread(find)
 
@@ -96,7 +100,11 @@ ENDPOINTS = (
         "GET",
         "/v1/sessions",
         sessions,
-        query={"query": bounded(1000, default=""), "limit": count(50, 1000)},
+        query={
+            "query": bounded(1000, default=""),
+            "limit": count(50, 10_000),
+            "kind": {"type": "string", "enum": [MAIN, CHILD], "default": MAIN},
+        },
         answer=record(sessions=many(_SESSION), hits=many(ANYTHING)),
     ),
     Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_SAID, media="text/event-stream"),

@@ -2,43 +2,68 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from ..endpoint import HttpError, refusal
 from ..roles import Role
-from .server import HandrailServer
 
 if TYPE_CHECKING:
     from ...model_tools import Handrail
     from ..guard import Guard
 
-PATH = "/mcp"
-
 
 class McpEndpoint:
-    """An ASGI application for one path. `running` must be open while it is used."""
+    """An ASGI application for one path. `running` must be open while it is used.
+
+    The SDK takes longer to import than all the rest of the server, so that only the first who asks waits for it.
+    """
 
     def __init__(self, here: Handrail, guard: Guard) -> None:
-        from mcp.server.transport_security import TransportSecuritySettings
-
-        self._guard = guard
-        # The whole server has looked at Host and Origin already.
-        unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        self._app: Any = HandrailServer(here).build().streamable_http_app(transport_security=unchecked)
+        self._here, self._guard = here, guard
+        self._wanted = asyncio.Event()
+        self._ready: asyncio.Future[Any]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        async with self._app.router.lifespan_context(self._app):
+        self._ready = asyncio.get_running_loop().create_future()
+        keeping = asyncio.create_task(self._keep())
+        try:
             yield
+        finally:
+            keeping.cancel()
+            await asyncio.wait({keeping})
+
+    async def _keep(self) -> None:
+        await self._wanted.wait()
+        try:
+            app = await asyncio.to_thread(self._built)
+            async with app.router.lifespan_context(app):
+                self._ready.set_result(app)
+                await asyncio.Event().wait()
+        except Exception as error:  # noqa: BLE001  told to whoever asks
+            self._ready.set_exception(error)
+
+    def _built(self) -> Any:
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        from .server import HandrailServer
+
+        # The whole server has looked at Host and Origin already.
+        unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        return HandrailServer(self._here).build().streamable_http_app(transport_security=unchecked)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        from starlette.requests import Request
+        from starlette.requests import ClientDisconnect, Request
 
         try:
             self._guard.admit(Request(scope), Role.OPERATE)
         except HttpError as error:
             await refusal(error)(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        self._wanted.set()
+        app = await asyncio.shield(self._ready)
+        with contextlib.suppress(ClientDisconnect):
+            await app(scope, receive, send)

@@ -160,7 +160,7 @@ def _special(path: str, top: str) -> set[str]:
         found.add("device")
     if lists.CONFIG.match(path) or lists.SHADOWING.fullmatch(path) or path.startswith("/usr/local/share/ca-cert"):
         found.add("config")
-    if path.startswith(("/proc/sys", "/sys/")):
+    if path.startswith(("/proc/sys", "/sys/", "/selinux/")):
         found.add("kernel")
     if path.startswith(("/var/log", "/var/adm", "/var/account", "/var/mail", "/var/spool/mail", "/var/audit")):
         found.add("log")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -73,13 +72,16 @@ async def _load(session: Session, page: Any, url: str) -> Response | None:
     from playwright.async_api import Error
     from playwright.async_api import TimeoutError as TookTooLong
 
+    session.downloads.expect()
     try:
         response: Response | None = await page.goto(url, wait_until="commit")
     except TookTooLong:
         raise CallTimeout(f"the server sent nothing within {session.config.timeout:g} s") from None
     except Error as error:
-        if "Download is starting" in error.message or "net::ERR_ABORTED" in error.message:
-            await asyncio.sleep(0)  # the download's own event comes with it
+        if "Download is starting" in error.message:
+            await session.downloads.begin()
+            return None
+        if "net::ERR_ABORTED" in error.message:
             return None
         raise _failed(session, url, error.message) from None
     try:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ...errors import ToolFailed
-from ...types import ToolContext
+from ...errors import HandrailError, ToolFailed
+from ...types import JsonDict, ToolContext
 
 if TYPE_CHECKING:
     from .session import Session
 
 T = TypeVar("T")
+_DOWNLOADS_ELSEWHERE = "/tmp/downloads"
 
 
 class Shot(NamedTuple):
@@ -32,6 +34,32 @@ async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T
     environments = context.environments
     browsers = environments.companion(Browsers, lambda: Browsers(environments.config))
     return await browsers.use(context.task_id or DEFAULT_TASK, work, start=start)
+
+
+async def with_files_in_reach(context: ToolContext | None, facts: JsonDict) -> JsonDict:
+    """What was downloaded, also put where the task's commands and file tools find it: in its container, on its machine."""
+    environments = context.environments if context is not None else None
+    files = [one for one in facts.get("downloads", ()) if "file" in one]
+    if context is None or environments is None or not files or environments.has_host_paths(context.task_id):
+        return facts
+    import asyncio
+
+    from ...workers import pool
+
+    for one in files:
+        try:
+            one["file"] = await asyncio.wrap_future(pool.submit(_put_there, context, Path(one["file"])))
+        except (HandrailError, OSError) as error:
+            one["error"] = f"it is on the machine of the runtime, and could not be put where the task works: {error}"
+    return facts
+
+
+def _put_there(context: ToolContext, file: Path) -> str:
+    from ..files.task import files_of
+
+    path = f"{_DOWNLOADS_ELSEWHERE}/{file.name}"
+    files_of(context).write(path, file.read_bytes())
+    return path
 
 
 async def screenshot(context: ToolContext | None, *, full_page: bool = False) -> Shot:

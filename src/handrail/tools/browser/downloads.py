@@ -24,13 +24,24 @@ class Downloads:
 
     def __init__(self, task_id: str, max_bytes: int) -> None:
         self._task_id, self._max_bytes = task_id, max_bytes
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], str] = {}
         self._news: list[JsonDict] = []
+        self._began = asyncio.Event()
 
     def take(self, download: Download) -> None:
         task = asyncio.ensure_future(self._save(download))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running[task] = download.url[:500]
+        self._began.set()
+        task.add_done_callback(lambda done: self._running.pop(done, None))
+
+    def expect(self) -> None:
+        """What begins from now on is what `begin` waits for."""
+        self._began.clear()
+
+    async def begin(self) -> None:
+        """Until the browser, which said that a download starts, has told which one it is."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._began.wait(), _WAIT_SECONDS)
 
     async def wait(self) -> None:
         """Until what has begun is there, but not long."""
@@ -38,8 +49,9 @@ class Downloads:
             await asyncio.wait(set(self._running), timeout=_WAIT_SECONDS)
 
     def news(self) -> list[JsonDict]:
+        """What is over is told once, what goes on each time."""
         news, self._news = self._news, []
-        return [*news, {"running": len(self._running)}] if self._running else news
+        return [*news, *({"url": url, "running": True} for task, url in self._running.items() if not task.done())]
 
     def close(self) -> None:
         for task in self._running:
@@ -58,9 +70,9 @@ class Downloads:
             self._news.append({**told, "file": str(path), "bytes": path.stat().st_size})
         except (_Refused, Error, TimeoutError, OSError) as error:
             why = f"took longer than {_SECONDS:g} s" if isinstance(error, TimeoutError) else str(error)
-            self._news.append({**told, "error": why[:300]})
             with contextlib.suppress(Error):
                 await download.cancel()
+            self._news.append({**told, "error": why[:300]})
 
     async def _saved(self, download: Download, path: Path) -> None:
         """As the browser writes it: too much is seen while it comes."""

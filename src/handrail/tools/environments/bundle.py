@@ -28,7 +28,7 @@ LOCAL = (
     "guard",
     "main",
 )
-REMOTE = (*LOCAL[:-1], "connection", "attempt", "liveshell", "jobs", "fileops", "ops", "pump", "main")
+REMOTE = (*LOCAL[:-1], "connection", "attempt", "liveshell", "jobs", "fileops", "ops", "messages", "pump", "main")
 
 # The first word of ours; before it may come what start-up files print.
 READY = b"\0handrail\0"

@@ -1,7 +1,7 @@
 """What frames go over: a stream of bytes to a Python that was started somewhere, and back.
 
 `Transport` starts it with a program of this machine (`docker exec -i C python3 ...`, `ssh host python3 ...`) and speaks through
-its pipes. What comes by the stream of an SDK is in stream.py.
+its pipes. What comes by the stream of an SDK is in stream.py, and by a socket of this machine in doors.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .far.connection import Fatal, Lost
 
 END_SECONDS = 10.0
 _LOCK_SECONDS = 1.0
-_READ_BYTES = 1 << 17
+READ_BYTES = 1 << 17
 _ERROR_BYTES = 2000
 
 
@@ -75,13 +75,62 @@ class Transport(NamedTuple):
         return PipeChannel(self)
 
 
-class PipeChannel:
-    """The stdin and stdout of a program."""
+class DescriptorChannel:
+    """Two descriptors of this process, or twice the same: the half of a channel that is the same for pipes and sockets."""
 
     window = 0
 
+    def __init__(self, where: str, silence: float, outgoing: int, incoming: int) -> None:
+        self.where, self.silence = where, silence
+        self._out, self._in = outgoing, incoming
+        os.set_blocking(outgoing, False)
+        self._incoming = select.poll()
+        self._incoming.register(incoming, select.POLLIN)
+        # Held while a descriptor is used: one that is closed meanwhile could be another's by then.
+        self._sending, self._receiving = threading.Lock(), threading.Lock()
+
+    def send(self, data: bytes, end: float) -> None:
+        view = memoryview(data)
+        if not self._sending.acquire(timeout=max(0.0, end - time.monotonic())):
+            raise Lost(f"{self.where} does not answer")
+        try:
+            while view:
+                try:
+                    view = view[os.write(self._out, view) :]
+                except BlockingIOError:
+                    self._wait_for_room(end)
+        except OSError:
+            raise Lost(f"the connection to {self.where} is gone") from None
+        finally:
+            self._sending.release()
+
+    def _wait_for_room(self, end: float) -> None:
+        """The far side always reads: one that does not is gone, whatever the connection says."""
+        poll = select.poll()
+        poll.register(self._out, select.POLLOUT)
+        if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
+            raise Lost(f"{self.where} does not answer")
+
+    def receive(self, end: float | None) -> bytes:
+        with self._receiving:
+            if self._in < 0:
+                raise Lost(f"the connection to {self.where} was closed")
+            if not self._incoming.poll(None if end is None else max(0.0, end - time.monotonic()) * 1000):
+                raise Lost(f"{self.where} does not answer")
+            try:
+                data = os.read(self._in, READ_BYTES)
+            except ConnectionError:
+                data = b""
+        if not data:
+            raise Lost(f"the connection to {self.where} ended")
+        return data
+
+
+class PipeChannel(DescriptorChannel):
+    """The stdin and stdout of a program."""
+
     def __init__(self, transport: Transport) -> None:
-        self.where, self.silence, self._explain = transport.where, transport.silence, transport.explain
+        self._explain = transport.explain
         self._errors = os.memfd_create("errors")
         try:
             self._process = subprocess.Popen(
@@ -96,47 +145,10 @@ class PipeChannel:
         except OSError as error:
             os.close(self._errors)
             raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
-        os.set_blocking(self._in, False)
-        self._incoming = select.poll()
-        self._incoming.register(self._out, select.POLLIN)
-        # Held while a descriptor is used: one that is closed meanwhile could be another's by then.
-        self._sending, self._receiving = threading.Lock(), threading.Lock()
-
-    def send(self, data: bytes, end: float) -> None:
-        view = memoryview(data)
-        if not self._sending.acquire(timeout=max(0.0, end - time.monotonic())):
-            raise Lost(f"{self.where} does not answer")
-        try:
-            while view:
-                try:
-                    view = view[os.write(self._in, view) :]
-                except BlockingIOError:
-                    self._wait_for_room(end)
-        except OSError:
-            raise Lost(f"the connection to {self.where} is gone") from None
-        finally:
-            self._sending.release()
-
-    def _wait_for_room(self, end: float) -> None:
-        """The far side always reads: one that does not is gone, whatever the connection says."""
-        poll = select.poll()
-        poll.register(self._in, select.POLLOUT)
-        if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
-            raise Lost(f"{self.where} does not answer")
-
-    def receive(self, end: float | None) -> bytes:
-        with self._receiving:
-            if self._out < 0:
-                raise Lost(f"the connection to {self.where} was closed")
-            if not self._incoming.poll(None if end is None else max(0.0, end - time.monotonic()) * 1000):
-                raise Lost(f"{self.where} does not answer")
-            data = os.read(self._out, _READ_BYTES)
-        if not data:
-            raise Lost(f"the connection to {self.where} ended")
-        return data
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        super().__init__(transport.where, transport.silence, stdin.fileno(), stdout.fileno())
 
     def failure(self, noise: bytes) -> Exception:
         try:
@@ -151,12 +163,12 @@ class PipeChannel:
         return Fatal(f"{self.where} ended with code {code}: {said or 'it said nothing'}")
 
     def let_go(self) -> None:
-        self._close_input()
-        self._close_output()
+        self._close_stdin()
+        self._close_stdout()
 
     def close(self) -> None:
         if self._sending.acquire(timeout=_LOCK_SECONDS):
-            self._close_input()
+            self._close_stdin()
             self._sending.release()
         else:
             self._process.kill()  # which ends the wait of whoever sends
@@ -172,13 +184,13 @@ class PipeChannel:
             os.close(self._errors)
             self._errors = -1
 
-    def _close_input(self) -> None:
-        self._in = -1
+    def _close_stdin(self) -> None:
+        self._out = -1
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def _close_output(self) -> None:
-        self._out = -1
+    def _close_stdout(self) -> None:
+        self._in = -1
         if self._process.stdout is not None:
             self._process.stdout.close()
 

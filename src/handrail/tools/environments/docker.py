@@ -6,6 +6,7 @@ every process it can see costs the shell but not the container, and a container 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -18,8 +19,9 @@ from typing import Any, ClassVar, Self
 
 from ...owners import is_gone, this_runtime
 from ...types import Unavailable
-from . import container_settings, containers, programs, standby
+from . import container_settings, containers, doors, programs, standby
 from .container_settings import Mount
+from .doors import DoorFolder, open_door
 from .errors import EnvironmentStartError
 from .link import Fatal, Link
 from .live import LiveEnvironment
@@ -129,6 +131,7 @@ class DockerEnvironment(LiveEnvironment):
         self.isolated, self.reaches_host = settings.isolated, settings.reaches_host
         self.persistent = settings.persistent
         self._container, self._maker = "", 0
+        self._door: DoorFolder | None = None
 
     # What is asked of every backend
 
@@ -164,7 +167,7 @@ class DockerEnvironment(LiveEnvironment):
             )
         containers.clear_once((program, os.environ.get("DOCKER_HOST")), lambda: _prune(program, self.name))
         if self._maker != os.getpid():  # none yet, or the one of the process that this was forked from
-            self._container = ""
+            self._container, self._door = "", None
         before = self._container
         is_new = self._have_container(program)
         if is_new and before:
@@ -179,7 +182,8 @@ class DockerEnvironment(LiveEnvironment):
         jobs_root = containers.JOBS_ROOT if settings.persistent else ""
         try:
             self._make_folder(program)
-            return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
+            with open_door(self._door) as door:
+                return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state, door=door)
         except (Fatal, EnvironmentStartError) as error:
             if is_new:
                 self._disconnected()
@@ -230,21 +234,35 @@ class DockerEnvironment(LiveEnvironment):
 
     def _create(self, program: str, name: str) -> None:
         settings = self.settings
-        words = [program, "run", "--detach", "--pull=never", *([] if settings.persistent else ["--rm"])]
+        words = ["--pull=never", *([] if settings.persistent else ["--rm"])]
         words += [f"--name={name}", *settings.arguments(), *(f"--label={label}" for label in self._labels(name))]
         python, *waiting = containers.waiting(settings.python, "idle", f"{settings.leave_after:g}")
         words += [f"--entrypoint={python}", settings.image, *waiting]
-        answer = _launch(words)
+        answer = self._made(program, words)
         if not answer.is_good and settings.pull and self._pulled(program):
-            answer = _launch(words)
+            answer = self._made(program, words)
         if answer.is_good:
             return
         programs.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
+        self._remove_door()
         if answer.code == 127:
             raise EnvironmentStartError(
                 f"there is no {settings.python} in the image {settings.image}. {containers.NEEDS}"
             )
         raise EnvironmentStartError(f"{settings.engine} could not start a container: {answer.said}")
+
+    def _made(self, program: str, words: list[str]) -> programs.Answer:
+        """With a door, unless the engine cannot see this machine's folders."""
+        begin = [program, "run", "--detach"]
+        if not self.settings.persistent:  # one that is used again would need the folder of today tomorrow
+            with contextlib.suppress(OSError):  # no room for temporary files; it can do without
+                self._door = self._door or DoorFolder(self.name)
+        if self._door is not None:
+            answer = _launch([*begin, self._door.mount, *words])
+            if self._door.path not in answer.said:
+                return answer
+            self._remove_door()
+        return _launch([*begin, *words])
 
     def _pulled(self, program: str) -> bool:
         """Load the image if it is missing: True when that is what was wrong."""
@@ -293,6 +311,12 @@ class DockerEnvironment(LiveEnvironment):
         answer = programs.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
         if not answer.is_good:
             log.warning("the container %s could not be removed: %s", name, answer.said)
+        self._remove_door()
+
+    def _remove_door(self) -> None:
+        if self._door is not None:
+            self._door.remove()
+            self._door = None
 
     def _leave(self, program: str, name: str) -> None:
         """Stop it, unless something was started to live on in it, or somebody else is there."""
@@ -315,6 +339,10 @@ def _launch(words: list[str]) -> programs.Answer:
 
 
 def _prune(program: str, backend: str, *, dry_run: bool = False) -> list[str]:
+    return _prune_containers(program, backend, dry_run=dry_run) + doors.prune(backend, dry_run=dry_run)
+
+
+def _prune_containers(program: str, backend: str, *, dry_run: bool) -> list[str]:
     listed = programs.ask([program, "ps", "--all", "--quiet", "--filter=label=handrail=1"], seconds=_ASK_SECONDS)
     names = listed.out.split()
     if not names:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from . import bundle
 from .channel import Transport, Way
+from .doors import Door
 from .far.attempt import Command
 from .far.connection import Fatal, Lost
 from .far.liveshell import Ended
-from .far.pump import pack, unpack
+from .far.messages import pack, pack_command, unpack, unpack_ended
 from .far.wire import FRAME, Packet
 from .heartbeat import heart
 
@@ -55,8 +56,12 @@ class Session:
         jobs_root: str = "",
         state: bytes | None = None,
         must_have_cwd: bool = False,
+        door: Door | None = None,
     ) -> None:
-        """`cwd` is where the shell begins if there is no `state`: the nearest folder above it, unless it must be there."""
+        """`cwd` is where the shell begins if there is no `state`: the nearest folder above it, unless it must be there.
+
+        By `door` the far side may come to this process, instead of staying with what `way` opens.
+        """
         self.state = state
         self._number = self._running = 0
         self._waiting: dict[int, _Waiting] = {}
@@ -65,6 +70,7 @@ class Session:
         self._lost: Exception | None = None
         self._buffer = bytearray()
         self._received = self._confirmed = 0
+        self._door = door
         self._channel = way.open()
         self._where = self._channel.where
         try:
@@ -79,18 +85,12 @@ class Session:
             heart.add(self._confirm, every=self._channel.silence / _BEATS_A_SILENCE)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
-        details: Packet = {
-            "text_bytes": len(command.text),
-            "has_stdin": command.stdin is not None,
-            "cwd": command.cwd.decode("utf-8", "surrogateescape"),
-            "timeout": command.timeout,
-        }
         waiting = _Waiting(sink)
-        number = self._running = self._ask(b"R", pack(details, command.text + (command.stdin or b"")), waiting)
+        number = self._running = self._ask(b"R", pack_command(command), waiting)
         forget = cancel.on_cancel(lambda: self._cancel(number)) if cancel is not None else None
         try:
             limit = None if command.timeout is None else command.timeout + OVERDUE_SECONDS
-            answer, _ = unpack(self._await(number, waiting, limit))
+            answer = self._await(number, waiting, limit)
         except BaseException:
             self._cancel(number)
             raise
@@ -98,7 +98,7 @@ class Session:
             self._running = 0
             if forget is not None:
                 forget()
-        return Ended(**answer)
+        return unpack_ended(answer)
 
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         waiting = _Waiting()
@@ -126,12 +126,15 @@ class Session:
     def _greet(self, **arguments: object) -> Packet:
         waiting = self._waiting[0] = _Waiting()
         limits = {"silence": self._channel.silence, "window": self._channel.window}
+        invitation = self._door.invitation if self._door is not None else None
         try:
             self._skip_noise()
-            self._write(bundle.bundle(role="remote", **limits, **arguments))
+            self._write(bundle.bundle(role="remote", door=invitation, **limits, **arguments))
             answer, _ = unpack(self._await(0, waiting, START_SECONDS))
         except Lost:
             raise self._channel.failure(bytes(self._buffer)) from None
+        finally:
+            self._door = None
         if "reason" in answer:
             raise Fatal(f"in {self._where}: {answer['reason']}")
         return answer
@@ -177,16 +180,18 @@ class Session:
                     while waiting.answer is None and not waiting.pieces and self._is_read:
                         self._news.wait()
                     pieces, waiting.pieces = waiting.pieces, []
-                    must_read = not pieces and waiting.answer is None
+                    answer = waiting.answer
+                    must_read = not pieces and answer is None
                     if self._lost is not None and must_read:
                         raise self._lost
                     self._is_read = self._is_read or must_read
-                for piece in pieces:
-                    self._feed(waiting, piece)
+                if waiting.sink is not None:
+                    for piece in pieces:
+                        waiting.sink.feed(piece)
+                if answer is not None:
+                    return answer
                 if must_read:
                     self._read(end)
-                elif waiting.answer is not None and not pieces:
-                    return waiting.answer
         finally:
             with self._news:
                 self._waiting.pop(number, None)
@@ -213,10 +218,8 @@ class Session:
             kind, number, length = FRAME.unpack_from(self._buffer, at)
             if len(self._buffer) - at < FRAME.size + length:
                 break
-            at += FRAME.size
-            body = bytes(memoryview(self._buffer)[at : at + length])
-            at += length
-            self._on_frame(kind, number, body)
+            at += FRAME.size + length
+            self._on_frame(kind, number, bytes(memoryview(self._buffer)[at - length : at]))
         del self._buffer[:at]
 
     def _on_frame(self, kind: bytes, number: int, body: bytes) -> None:
@@ -225,6 +228,9 @@ class Session:
             return
         if kind == b"F" and 0 not in self._waiting:
             raise Lost(f"in {self._where}: {unpack(body)[0]['reason']}")
+        if kind == b"L" and self._door is not None:
+            self._channel, self._door = self._door.let_in(self._channel), None
+            return
         waiting = self._waiting.get(number)
         if waiting is None:
             return  # nobody waits for it any more
@@ -233,7 +239,3 @@ class Session:
                 waiting.pieces.append(body)
             else:
                 waiting.answer = body
-
-    def _feed(self, waiting: _Waiting, piece: bytes) -> None:
-        if waiting.sink is not None:
-            waiting.sink.feed(piece)

@@ -10,16 +10,12 @@ import contextlib
 import os
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
 
-from .far import proc
+from . import own_folders
 
 _PREFIX = "handrail-ssh"
-# A socket's address has 107 bytes; ssh adds 17 to its name while it makes one.
-_LONGEST_PLACE = 40
 _END_SECONDS = 2.0
 _PERSIST_SECONDS = 1
 
@@ -40,7 +36,7 @@ class Connections:
             self._reset()
         with self._lock:
             if self._users == 0:
-                self._folder = _make_folder()
+                self._folder = own_folders.make(_PREFIX)
             self._users += 1
             return self._folder
 
@@ -64,37 +60,11 @@ def options(folder: str, name: str) -> list[str]:
 
 def prune(*, dry_run: bool) -> list[str]:
     """What processes that were killed have left, and is removed unless `dry_run`."""
-    found = [folder for folder in _folders() if not _has_owner(folder)]
+    found = own_folders.left_behind(_PREFIX)
     if not dry_run:
         for folder in found:
             _end(folder)
     return [f"{folder}, of a process that has ended" for folder in found]
-
-
-def _places() -> list[str]:
-    places = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")
-    return [place for place in places if os.path.isdir(place) and len(place) <= _LONGEST_PLACE]
-
-
-def _make_folder() -> str:
-    stat = proc.stat_of(os.getpid())
-    place = next(place for place in _places() if os.access(place, os.W_OK | os.X_OK))
-    return tempfile.mkdtemp(prefix=f"{_PREFIX}.{os.getpid()}.{stat.start if stat else 0}.", dir=place)
-
-
-def _folders() -> Iterator[str]:
-    for place in dict.fromkeys(map(os.path.realpath, _places())):
-        with os.scandir(place) as entries:
-            yield from (
-                entry.path
-                for entry in entries
-                if entry.name.startswith(f"{_PREFIX}.") and entry.stat(follow_symlinks=False).st_uid == os.getuid()
-            )
-
-
-def _has_owner(folder: str) -> bool:
-    words = os.path.basename(folder).split(".")
-    return len(words) > 3 and words[1].isdigit() and words[2].isdigit() and proc.is_alive(int(words[1]), int(words[2]))
 
 
 def _end(folder: str) -> None:

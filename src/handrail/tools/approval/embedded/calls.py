@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..shell.bombs import loops_for_ever
 from ..shell.languages import SHELLS
 from ..shell.values import UNKNOWN
 from .arguments import arguments
@@ -36,6 +37,7 @@ _MAPS_UNLINK = re.compile(
     r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|\bunlink\s*(?:$|[;}]|if\b|unless\b|for\b)|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
 )
 _EVALUATES_LATER = re.compile(r"\b(?:then|map|forEach|on)\s*\((?:\s*['\"]\w+['\"]\s*,)?\s*(?:eval|Function)\s*\)")
+_INCLUDES = re.compile(r"\b(?:include|require|import)(?:_once)?\b\s*\(?\s*['\"](?:https?|ftp|data)://")
 _LISTS = re.compile(
     r"\b(?:glob|readdir\w*|entries|children|opendir|scandir|list\.files|forEach|each|map|walk)\b|Dir\[|<\*"
 )
@@ -47,7 +49,8 @@ _REMOVERS = re.compile(r"['\"](?:rimraf|del|fs-extra)['\"]")
 _MINUS_ONE = re.compile(r"-\s*1\b")
 _CHAIN = re.compile(r"\.|->|::|\?\.")
 _MOST_CALLS = 2000
-_FORKS = frozenset(("fork", "pcntl_fork", "Process.fork", "Kernel.fork", "cluster.fork"))
+_FORKS = frozenset(("fork", "pcntl_fork"))
+_STARTS = frozenset(("spawn", "execFile", "popen", "proc_open"))
 _ANY_LAST = frozenset(_CHAIN.split(name)[-1].rstrip("!?") for name in KINDS) | {"sync", "default", "manual"}
 _LAST_NAMES = {
     language: _ANY_LAST
@@ -55,6 +58,7 @@ _LAST_NAMES = {
     for language in {*SHELL, *ARGV}
 }
 _SHELL_PROGRAMS = frozenset(f"{folder}{shell}" for folder in ("", "/bin/", "/usr/bin/") for shell in SHELLS)
+_BOTH = frozenset(("exec", "system"))
 _ALONE_UNCLEAR = frozenset(("rm", "rmdir", "remove"))
 _LISTS_OF_WORDS = frozenset(("perl", "ruby", "r", "elixir", "scheme"))
 
@@ -84,11 +88,12 @@ def judge(host: Host, text: str) -> None:
         return
     text = _HOME.sub("~", text)
     found = tokens(host.language, text)
-    if _LOOPS.search(text) and any(token.kind == "name" and token.text in _FORKS for token in found):
+    names = {_CHAIN.split(token.text)[-1] for token in found if token.kind == "name"}
+    if (_LOOPS.search(text) and names & _FORKS) or (loops_for_ever(text) and names & _STARTS):
         host.find("proc.fork_bomb")
     if _PRIVATE.search(text) and _SENDS.search(text):
         host.find("exfil.send")
-    if _EVALUATES_LATER.search(text) and _FETCHES.search(text):
+    if _INCLUDES.search(text) or (_EVALUATES_LATER.search(text) and _FETCHES.search(text)):
         host.find("rce.download_to_shell")
     if _MAPS_UNLINK.search(text):
         host.find("code.delete")
@@ -123,16 +128,24 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     host.calls += 1
     call = Call(text, last, given)
     names = _names(host.language, found[place].text, chain, text)
+    if _is_method(host.language, found, place):
+        names -= _BOTH
     if names.intersection(ARGV.get(host.language, "").split()):
         _run(host, call)
     elif names.intersection(SHELL.get(host.language, "").split()):
         _shell(host, call, parenthesised=parenthesised)
     else:
         kind = next((KINDS[name] for name in sorted(names, key=len, reverse=True) if name in KINDS), "")
-        if not kind and len(chain) > 1 and KINDS.get(last) in ("sql", "store"):
+        if not kind and (len(chain) > 1 or _is_method(host.language, found, place)) and KINDS.get(last) in ("sql", "store"):
             kind = KINDS[last]
-        if kind and given:
+        if kind and (given or kind == "store"):
             _ACTIONS[kind](host, call)
+
+
+def _is_method(language: str, found: Sequence[Token], place: int) -> bool:
+    """`(new PDO($x))->exec("...")`: what has such a name without an object before it runs programs."""
+    before = "".join(token.text for token in found[max(0, place - 3) : place])
+    return language == "php" and (before.endswith(")->") or "->" in found[place].text)
 
 
 def _names(language: str, written: str, chain: list[str], text: str) -> set[str]:

@@ -211,6 +211,8 @@ class _Reader:
             self.host.find("rce.reverse_shell")
             return
         first = args[0] if args else None
+        if "urlretrieve" in self.text:
+            self.host.find("rce.download_to_shell")
         words = [str(item) if item is not None else UNKNOWN for item in first] if isinstance(first, list) else []
         through_shell = name in _SHELL or any(
             keyword.arg == "shell" and fold(keyword.value, self.constants) not in (False, None)

@@ -13,7 +13,7 @@ from .options import IGNORES_HELP, SHORT_HELP, ValueOptions, canonical, value_op
 _NOT_DRY = frozenset(("none", "false", "0", "no", "off"))
 _DRY_RUN = frozenset(
     "--dry-run --dryrun --dry --simulate --just-print --what-if --whatif --noop --no-act --no-op "
-    "--recon --print-only --assumeno".split()
+    "--recon --print-only --preview-only --assumeno".split()
 )
 _INIT_SCRIPTS = ("/etc/init.d/", "/etc/rc.d/", "/usr/local/etc/rc.d/")
 _HELP_WORDS = frozenset(("help", "--help", "-help", "--usage", "-?", "/?", "-WhatIf"))

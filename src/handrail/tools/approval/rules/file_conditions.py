@@ -94,11 +94,13 @@ def overwrites_data(command: Command, _: str) -> bool:
 
 
 def empties_in_place(command: Command, _: str) -> bool:
-    """`sed -i d`, `perl -i -ne ''`: nothing of the files is left."""
+    """`sed -i d`, `perl -i -ne ''`, `awk -i inplace '{}'`: nothing of the files is left."""
     if command.name == "sed":
         scripts = command.given("-e", "--expression") or command.operands[:1]
         return any(_DELETES_ALL.fullmatch(script) for script in scripts) and bool(targets.written(command))
-    return "i" in command.letters and "n" in command.letters and "" in command.args
+    if command.name == "awk":
+        return "inplace" in command.args and any(re.fullmatch(r"\s*\{\s*\}\s*", arg) for arg in command.args)
+    return "i" in command.letters and any(re.fullmatch(r"\s*(?:\$_\s*=\s*(?:\"\"|''|undef);?)?\s*", arg) for arg in command.args)
 
 
 def mounts_over(command: Command, _: str) -> bool:
@@ -136,7 +138,7 @@ def last_device(command: Command, _: str) -> bool:
 def shrinks(command: Command, _: str) -> bool:
     sizes = command.given("-L", "-l", "--size", "--extents")
     written = [Arg(arg) for arg in command.args if re.fullmatch(r"-\d[\w%]*", arg)]
-    return bool(written) or any(size.startswith("-") for size in sizes) or command.has(("-f", "--force"))
+    return bool(written) or any(not size.startswith("+") for size in sizes) or command.has(("-f", "--force"))
 
 
 def _world_writable(mode: str) -> bool:

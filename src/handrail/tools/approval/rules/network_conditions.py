@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from .. import paths
 from ..shell.secret_names import secret_taints
 from ..shell.values import UNKNOWN, Arg, Taint
 from .command import Command
@@ -46,7 +47,9 @@ _KEY_OPTIONS = frozenset(
 _SENT_BY = {"curl": frozenset(("-F",)), "wget": frozenset(("-i",)), "http": frozenset(("-F",))}
 _SCRIPTED = frozenset(("ftp", "sftp", "lftp", "smbclient", "tftp"))
 _UPLOADERS = frozenset(("curl", "wget", "netcat", "http", "socat"))
-_ONLY_BY_STDIN = frozenset("ssh sftp openssl gh glab git logger ping".split())
+_COPIERS = frozenset("scp rsync sftp rclone aws gsutil gcloud s3cmd s5cmd mc azcopy b2".split())
+_ELSEWHERE = re.compile(r"[\w.@-]+:|\w+://")
+_ONLY_BY_STDIN = frozenset("ssh sftp openssl gh glab git ping".split())
 _HOST_PATHS = re.compile(
     r"/|/(?:etc|root|proc|sys|home|dev|boot|usr|var|bin|sbin|lib)/?|/var/run/docker\.sock|"
     r"/run/docker\.sock|/run/containerd/?.*|/var/lib/docker/?|/var/run/?|/run/?|~|/home/[^/]+/?|"
@@ -94,7 +97,7 @@ def downloaded(command: Command, _: str) -> bool:
     """An operand is a file that this very command fetched."""
     return any(
         (content := command.file(operand)) is not None and Taint.NETWORK in content.taints
-        for operand in command.operands
+        for operand in (*command.operands, *(value for _, value in command.values))
     )
 
 
@@ -179,7 +182,21 @@ def sends_secret(command: Command, _: str) -> bool:
             and command.operands[:2] == ["gist", "create"]
             and _secret_paths(command, command.operands[2:])
         )
-    return _secret_paths(command, _sent(command))
+    return _secret_paths(command, _sent(command)) or _copies_everything(command)
+
+
+def _copies_everything(command: Command) -> bool:
+    """A whole home, or the settings of the system with all their keys, is copied to another machine."""
+    *sources, target = command.operands or [Arg("")]
+    return (
+        command.name in _COPIERS
+        and _ELSEWHERE.match(target) is not None
+        and any(
+            paths.normalise(source, command.cwd) in ("/", "~", "/etc", "/root", "/home")
+            for source in sources
+            if not _ELSEWHERE.match(source)
+        )
+    )
 
 
 def sends_private(command: Command, _: str) -> bool:

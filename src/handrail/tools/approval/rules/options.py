@@ -138,6 +138,7 @@ _VALUES = {
     "field-selector container replicas grace-period timeout kustomize type patch",
     "ln": "!t S target-directory suffix",
     "ls": "!I w T ignore width",
+    "lvresize": "!L l n size extents name",
     "make": "!C f I j l o W directory file makefile jobs include-dir old-file what-if",
     "mkdir": "!m Z mode context",
     "mke2fs": "!b C d E g G i I J L m M N o O r t T U e",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from ..shell.bombs import loops_for_ever
 from ..shell.values import UNKNOWN, Taint
 from .command import Command
 
 _HARD = re.compile(r"-?(?:SIG)?(?:9|KILL|STOP|19|ABRT|6|SEGV|11)", re.IGNORECASE)
+_AT_ONCE = re.compile(r"(?:^|\s)(?:-[Pj]|--max-procs|--jobs)[= ]?(?:0|\d{3,})(?:\s|$)")
+_MILD = re.compile(r"-?(?:SIG)?(?:HUP|USR1|USR2|WINCH|CONT|1|10|12)", re.IGNORECASE)
 _PROBES = frozenset(("-l", "-L", "-0", "--list", "--table", "-t"))
 _EVERYTHING = re.compile(r"\^?\.?[.*+]*\$?|\^|\[\^?.*\]\*?|\.\*.*\.\*")
 
@@ -51,6 +54,8 @@ def kills_hard(command: Command, _: str) -> bool:
         _HARD.fullmatch(arg) for arg in command.args[:2] if arg[:1] == "-"
     ):
         return True
+    if any(_MILD.fullmatch(arg) for arg in (signal or "", *command.args[:1])):
+        return False
     return any(Taint.WIDE in arg.taints or (UNKNOWN in arg and arg.taints) for arg in command.args)
 
 
@@ -65,9 +70,23 @@ def any_process(command: Command, _: str) -> bool:
     )
 
 
+def source_forks(command: Command, _: str) -> bool:
+    """The program that is to be compiled, as far as this command line holds it, forks for ever."""
+    sources = [command.stdin, *(command.file(operand) for operand in command.operands)]
+    return any("fork" in source.text and loops_for_ever(source.text) for source in sources if source is not None)
+
+
+def endless_input(command: Command, _: str) -> bool:
+    """As many at once as it likes, of a list without end."""
+    endless = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
+    return endless and _AT_ONCE.search(" ".join(command.args)) is not None
+
+
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "kills-all": kills_all,
     "kills-init": kills_init,
     "kills-hard": kills_hard,
     "any-process": any_process,
+    "source-forks": source_forks,
+    "endless-input": endless_input,
 }

@@ -41,7 +41,12 @@ def _destination(command: Command) -> Paths:
     folder = command.value("-t", "--target-directory")
     if folder is not None:
         return [folder]
-    return command.operands[-1:] if len(command.operands) > 1 else ()
+    *sources, target = command.operands or [Arg("")]
+    if not sources:
+        return ()
+    if not target.endswith("/") and target not in ("~", ".", ".."):
+        return [target]
+    return [target, *(Arg(f"{target.rstrip('/')}/{source.rstrip('/').rsplit('/', 1)[-1]}") for source in sources)]
 
 
 def _sources(command: Command) -> Paths:

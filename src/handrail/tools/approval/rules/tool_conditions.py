@@ -125,8 +125,8 @@ def shell_operand(command: Command, _: str) -> bool:
 
 
 def whole_tree(command: Command, _: str) -> bool:
-    """The paths given to git are everything."""
-    return any(operand in _WHOLE_TREE for operand in command.operands[1:]) or any(
+    """The paths given to git are everything, or a directory with all that is in it."""
+    return any(operand in _WHOLE_TREE or operand.endswith("/") for operand in command.operands[1:]) or any(
         value in _WHOLE_TREE for option, value in command.values if option == "--pathspec-from-file"
     )
 

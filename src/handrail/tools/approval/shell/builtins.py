@@ -43,7 +43,12 @@ def _export(walk: Running, call: Call) -> Value | None:
         if arg[:1] != "-":
             _exported(walk, name, exports)
         _run_index(walk, arg)
-    return EMPTY if call.args or call.declared else None
+    return EMPTY if call.declared or not _only_options(call) else None
+
+
+def _only_options(call: Call) -> bool:
+    """Without a name, these print what there is."""
+    return all(arg[:1] == "-" for arg in call.args)
 
 
 def _exported(walk: Running, name: str, exports: bool) -> None:
@@ -71,7 +76,7 @@ def _declare(walk: Running, call: Call) -> Value | None:
         _attributes(walk, node.name, flags)
     for arg in call.args:
         _run_index(walk, arg)
-    return EMPTY if call.declared or len(call.args) > flags.count("p") else None
+    return EMPTY if call.declared or not _only_options(call) else None
 
 
 def _attributes(walk: Running, name: str, flags: str) -> None:
@@ -208,9 +213,7 @@ def _eval(walk: Running, call: Call) -> Value | None:
 
 def _source(walk: Running, call: Call) -> Value | None:
     args = call.args[1:] if call.args[:1] == ["--"] else call.args
-    if not args:
-        return None
-    path = args[0]
+    path = args[0] if args else Arg("-")  # fish reads the pipe when there is no name
     if path in STDIN_PATHS:
         return walk.run_text(call.stdin or EMPTY, None, "stdin", same_shell=True)
     content = walk.read_file(path)

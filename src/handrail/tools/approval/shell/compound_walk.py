@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .bombs import is_endless, starts_and_goes_on
 from .state import Changes, Defined
 from .syntax import (
     ArithmeticCommand,
@@ -57,6 +58,8 @@ class CompoundWalk(Walk):
         def once() -> Value:
             return joined([self.script(node.condition, stdin), self.script(node.body, stdin)])
 
+        if starts_and_goes_on(node.body) and is_endless(node):
+            self.report("proc.fork_bomb", ["while"])
         return self._repeated(once)
 
     def _repeated(self, once: Callable[[], Value]) -> Value:
@@ -90,6 +93,8 @@ class CompoundWalk(Walk):
     def _arithmetic_for(self, node: ArithmeticFor, stdin: Value | None) -> Value:
         number = self.expander.parameters.number
         start, test, step = (*self.expander.text(node.parts).text.split(";"), "", "")[:3]
+        if starts_and_goes_on(node.body) and test.strip() in ("", "1"):
+            self.report("proc.fork_bomb", ["for"])
         number(Value(start))
         outs: list[Value] = []
         for _ in range(MAX_ROUNDS):

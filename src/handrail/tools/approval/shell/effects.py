@@ -31,17 +31,19 @@ _LISTERS = frozenset(
     "ls find ps fd fdfind locate plocate git docker podman kubectl oc helm pgrep pidof lsof atq virsh aws "
     "gcloud az gh".split()
 )
+_SECRET_FILES = frozenset(("credential", "credential-name"))
 _NOTHING: Taints = frozenset()
 _DUMPERS = frozenset(
     "pg_dump pg_dumpall mysqldump mariadb-dump mongodump mongoexport cockroach influxd neo4j-admin sqldump expdp".split()
 )
+_SURVEILLANCE = frozenset("arecord parecord xclip xsel wl-paste pbpaste screencapture scrot grim tcpdump tshark".split())
 _ARCHIVERS = frozenset(("tar", "zip", "cpio", "7z", "rsync"))
 _ENVIRONMENT = frozenset(("env", "printenv", "set", "export", "declare"))
-_FINDERS = frozenset(("find", "fd", "fdfind", "locate"))
+_FINDERS = frozenset(("find", "fd", "fdfind", "locate", "ls"))
 _TELLING = frozenset(
     (
-        "openssl", "history", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS, *_ENVIRONMENT, *_FINDERS,
-        *_DUMPERS, *INITIALISERS,
+        "openssl", "history", "yes", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS, *_ENVIRONMENT, *_FINDERS,
+        *_DUMPERS, *_SURVEILLANCE, *INITIALISERS,
     )
 )  # fmt: skip
 """Programs of whose output something can be told."""
@@ -61,10 +63,12 @@ def unknown_output(walk: Running, call: Call) -> Value:
         for arg in args:
             taints |= arg.taints
             taints |= _read_taints(walk, arg)
-    if name in _DUMPERS or (name == "printenv" and any(secret_taints(arg) for arg in args)):
+    if name in _DUMPERS or name in _SURVEILLANCE or (name == "printenv" and any(secret_taints(arg) for arg in args)):
         taints.add(Taint.PRIVATE)
     if _shows_secrets(walk, name, args):
         taints.add(Taint.CREDENTIAL)
+    if name == "yes":
+        taints.add(Taint.ENDLESS)
     if name in _LISTERS:
         taints.add(Taint.WIDE)
     if prints_initialisation(name, args):
@@ -83,12 +87,12 @@ def _read_taints(walk: Running, arg: Arg) -> Taints:
 
 def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:
     if name in _ENVIRONMENT:
-        return not arguments
+        return all(arg[:1] == "-" and "f" not in arg.lower() for arg in arguments)
     if name in _SECRET_STORES or name == "history":
         return True
     if name in _ARCHIVERS:
         roots = [arg for arg in arguments if arg[:1] in ("~", "/")]
         return any(not walk.classes(arg).isdisjoint(("home-root", "root", "system-root")) for arg in roots)
     if name in _FINDERS:
-        return any("credential-name" in walk.classes(arg) for arg in arguments if arg[:1] != "-")
+        return any(not walk.classes(arg).isdisjoint(_SECRET_FILES) for arg in arguments if arg[:1] != "-")
     return False

@@ -89,6 +89,8 @@ def _copied(walk: Running, call: Call) -> None:
 def _cloned(walk: Running, call: Call) -> None:
     """`git clone address [directory]`."""
     args = call.args
+    if call.name == "svn" and args[0] in ("export", "cat", "checkout", "co"):
+        _fetched(walk, _last_part(args[-1]))
     if "clone" not in args:
         return
     start, _ = skip_options(args[args.index(Arg("clone")) + 1 :], "bojcu", "branch origin depth jobs config reference")

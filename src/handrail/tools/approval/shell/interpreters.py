@@ -83,7 +83,9 @@ def _language(walk: Running, call: Call) -> Value | None:
     codes, module = _codes(language, call.args)
     for code in codes:
         judge_code(walk, call, language, code.value())
-    if codes or module:
+    if module:
+        return _run_module(walk, call)
+    if codes:
         return None
     start, _ = skip_options(call.args, VALUE_LETTERS.get(language, ""))
     operands = call.args[start:]
@@ -103,6 +105,18 @@ def _language(walk: Running, call: Call) -> Value | None:
     elif _URL.match(operands[0]):
         walk.report("rce.run_url", call.argv)
     return None
+
+
+def _run_module(walk: Running, call: Call) -> Value | None:
+    """`python -m pip ...`: the module is a program with the same arguments."""
+    place = next(number for number, arg in enumerate(call.args) if arg[:1] == "-" and arg[1:2] != "-" and "m" in arg)
+    attached = call.args[place].partition("m")[2]
+    argv = [call.args[place].like(attached)] if attached else []
+    argv += call.args[place + 1 :]
+    if not argv:
+        return None
+    with walk.wrapped(call.name), walk.nested():
+        return walk.run(argv, call.stdin, functions=False, builtins=False)
 
 
 def _codes(language: str, args: Sequence[Arg]) -> tuple[list[Arg], bool]:

@@ -276,7 +276,14 @@ class Running(CompoundWalk):
         if "/" not in path:
             path = self._in_search_path(path) if path in self.state.file_names else ""
         content = self.known_file(path) if path else None
-        if content is None or path.startswith("/dev/"):
+        if content is None:
+            return None
+        program = self.state.settings["program"]
+        if path in self.under or (program is not None and program.text == path):
+            if self.concurrent:
+                self.report("proc.fork_bomb", [path])
+            return unknown()
+        if path.startswith("/dev/"):
             return None
         if isinstance(content, OtherName):
             return self.run([name.like(content.program), *call.args], call.stdin, functions=False)

@@ -26,6 +26,7 @@ _MAX_ELEMENTS = 256
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
+_WIDE: Taints = frozenset((Taint.WIDE,))
 _USER_LISTS = frozenset(("/etc/passwd", "/etc/group"))
 
 
@@ -238,6 +239,8 @@ class ShellState:
         """What is private in a file that was there before."""
         if not self.classes(path).isdisjoint(_SECRET_CLASSES):
             return _CREDENTIAL
+        if path.startswith(("/run/", "/var/run/")):  # numbers of processes that others have started
+            return _WIDE
         return _PRIVATE if path in _USER_LISTS else NO_TAINTS
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:

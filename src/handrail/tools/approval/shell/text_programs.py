@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from .bombs import loops_for_ever
 from .handlers import Call, Handler
 from .lexical import decode_escapes
 from .values import UNKNOWN, Arg, Value, unknown
@@ -45,6 +46,8 @@ def _awk_program(walk: Running, text: Arg) -> None:
         return f"\ue001{len(strings) - 1}\ue001"
 
     code = _AWK_TOKEN.sub(kept, text)
+    if loops_for_ever(code) and any(string.rstrip().endswith("&") for string in strings):
+        walk.report("proc.fork_bomb", [text])
     for match in re.finditer(r"\bsystem\s*\(", code):
         _awk_run(walk, text, _until_parenthesis(code, match.end()), strings)
     for match in re.finditer(r"([^;{}\n|&]*)\|&?\s*getline\b", code):

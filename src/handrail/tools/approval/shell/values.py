@@ -29,6 +29,8 @@ class Taint(enum.StrEnum):
     """It holds a secret of the environment, the users of the machine, or what is in a database."""
     WIDE = "wide"
     """It lists files or processes that the command did not name (`find`, `ls`, `ps`)."""
+    ENDLESS = "endless"
+    """It never ends (`yes`)."""
     INITIALISER = "initialiser"
     """It is what a known program prints to be evaluated (`ssh-agent -s`, `brew shellenv`)."""
 

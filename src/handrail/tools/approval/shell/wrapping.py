@@ -45,6 +45,8 @@ def wrap(walk: Running, call: Call) -> Value | None:
         if option == "=" and value is not None:
             variable, _, text = value.partition("=")
             walk.on_assign(variable, Value(text, value.taints, value.word))
+    if name == "sudo" and call.stdin is not None and not given.isdisjoint(("-S", "--stdin")):
+        call.stdin = _after_password(call.stdin)
     rest = _before_command(call, wrapper, call.args[start:], options)
     if rest is None:
         return EMPTY
@@ -57,6 +59,12 @@ def wrap(walk: Running, call: Call) -> Value | None:
         other, _ = skip_options(call.args)
         _run_inside(walk, call, wrapper, options, call.args[other:])
     return _run_inside(walk, call, wrapper, options, rest)
+
+
+def _after_password(stdin: Value) -> Value | None:
+    """`sudo -S` reads its first line as a password."""
+    left = stdin.text.partition("\n")[2]
+    return Value(left, stdin.taints, stdin.word) if left or not stdin.known else None
 
 
 def _run_inside(

@@ -86,8 +86,10 @@ class Attempt:
 
     def hear(self, reply: bytes) -> bool:
         """What came by the channel DONE: is it over? A forged report, or one of an earlier command, has another number."""
-        for words in (report.split() for report in reply.split(b";")):
-            if len(words) < 2 or words[0] != b"%d" % self.number:
+        number = b"%d" % self.number
+        for report in reply.split(b";"):
+            words = report.split()
+            if len(words) < 2 or words[0] != number:
                 continue
             self.is_over = True
             if words[1].isdigit():

@@ -1,14 +1,15 @@
 """Carries frames between a client that is elsewhere and the live shell that is here.
 
-A frame is kind, number, length, body. Some bodies are a JSON object with data behind it: four bytes of length, object, data.
+A frame is kind, number, length, body. messages.py knows what bodies hold; some are an object with data behind it.
 
-    from the client   R run a command: object, text and stdin     K abandon the command
+    from the client   R run a command                             K abandon the command
                       Q ask: object with `op`, data               B it lives, and has received so many bytes
                       E it leaves
     to the client     H hello: object                             O output of the command
-                      D it has ended: object                      A answer: object, data
+                      D it has ended                              A answer: object, data
                       S the state, for another shell to go on with
                       F there can be no shell, or none any more: object
+                      L it leaves the stream for the door that it was invited to
 
 stdin at its end means the same. Where a connection would not tell, `silence` seconds without a word mean it too;
 and where nothing holds up one who sends faster than the client reads, at most `window` bytes are sent that it has not received.
@@ -16,7 +17,6 @@ and where nothing holds up one who sends faster than the client reads, at most `
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -26,13 +26,14 @@ import zlib
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import jobs, wire
-from .attempt import Command
 from .connection import Fatal, Lost
 from .liveshell import LiveShell
+from .messages import pack, pack_ended, unpack, unpack_command
 from .ops import Ops
 from .wire import FRAME, Packet
 
 CHUNK_BYTES = 1 << 16
+DOOR_SECONDS = 2.0
 MOST_STATE_BYTES = 48 << 10  # what fits into a pipe: a client that does not run anything need not read it
 
 
@@ -51,6 +52,8 @@ class Pump:
         self._current = (0, 0)  # the client's number of the command that runs, and the shell's
         self._cancelled: set[int] = set()
         os.set_blocking(1, False)
+        # What poll() said of it may be old: a reader that was held up has read it meanwhile.
+        os.set_blocking(0, False)
 
     def serve(self) -> None:
         """Until the client is gone."""
@@ -88,15 +91,6 @@ class Pump:
             self._shell.hear_while_idle()
 
     def _run(self, number: int, body: bytes) -> None:
-        details, data = unpack(body)
-        cut = details["text_bytes"]
-        command = Command(
-            data[:cut],
-            cwd=details["cwd"].encode("utf-8", "surrogateescape"),
-            stdin=data[cut:] if details["has_stdin"] else None,
-            timeout=details["timeout"],
-        )
-
         def begin(inner: int) -> None:
             self._current = (number, inner)
             if number in self._cancelled:
@@ -112,10 +106,10 @@ class Pump:
                 self._take_frames()  # what came in meanwhile
             return len(data)
 
-        ended = self._shell.run(command, read, may_block=True, on_begin=begin)
+        ended = self._shell.run(unpack_command(body), read, may_block=True, on_begin=begin)
         self._current = (0, 0)
         self._cancelled.clear()
-        self._send(b"D", number, pack(ended._asdict()))
+        self._send(b"D", number, pack_ended(ended))
 
     def _on_input(self) -> None:
         self._read_input()
@@ -124,7 +118,7 @@ class Pump:
     def _read_input(self) -> None:
         try:
             data = os.read(0, CHUNK_BYTES)
-        except BlockingIOError:  # a terminal's two directions block together or not at all
+        except BlockingIOError:
             return
         except OSError:
             data = b""
@@ -222,18 +216,25 @@ class Pump:
                 self._on_frame(kind, number, bytes(self._input[at - length : at]))
 
 
-def pack(details: Packet, data: bytes = b"") -> bytes:
-    head = json.dumps(details).encode()
-    return struct.pack(">I", len(head)) + head + data
-
-
-def unpack(body: bytes) -> tuple[Packet, bytes]:
-    (length,) = struct.unpack_from(">I", body)
-    return json.loads(body[4 : 4 + length]), body[4 + length :]
+def go_to_door(door: Packet) -> None:
+    """Have a socket instead of stdin and stdout, if it can be reached and takes our word: doors.py says why."""
+    with socket.socket(socket.AF_UNIX) as way:
+        way.settimeout(DOOR_SECONDS)
+        try:
+            way.connect(door["path"])
+            way.sendall(bytes.fromhex(door["word"]))
+        except OSError:
+            return
+        wire.write_all(1, FRAME.pack(b"L", 0, 0))
+        way.setblocking(False)
+        os.dup2(way.fileno(), 0)
+        os.dup2(way.fileno(), 1)
 
 
 def run_pump(guard: socket.socket, arguments: Packet) -> None:
     """The pump is the guard's only client."""
+    if arguments["door"] is not None:
+        go_to_door(arguments["door"])
     # Without a directory given it is the one that this was started in.
     cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
     spec = {"env": arguments["env"], "cwd": cwd, "tells_saves": True}

@@ -17,6 +17,7 @@ RULES = (
             "prune|rm|remove|kill|reset|stop|restart|demote|leave|disable|revoke|disconnect|rollback|pause|"
             "unlock|renumber|scale|ca|unmount",
             "docker service scale {any:*=0}",
+            "docker swarm init --force-new-cluster",
             "docker service|node update --force|--replicas|--availability|--image|--rollback",
             "docker compose rm|kill|stop|restart|pause",
             "docker compose down -v|--volumes|--rmi|-t|--timeout|--remove-orphans",

@@ -23,6 +23,9 @@ RULES = (
             "git credential-* get",
             "gcore|procdump|generate-core-file +",
             "docker inspect {text:*config.env*}",
+            "curl|wget|http|aria2c|lynx|w3m|fetch {text:*169.254.169.254*credentials*|*169.254.169.254*user-data*|*169.254.169.254*token*|"
+            "*169.254.170.2*|*metadata.google*token*|*metadata.google*identity*|*metadata.google*attributes*|"
+            "*100.100.100.200*credentials*}",
         ),
         match=(
             "cat ~/.ssh/id_rsa",
@@ -132,7 +135,9 @@ RULES = (
             "kubectl config view --raw|--flatten",
             "kubectl create|serviceaccounts token",
             "kubectl get-token",
-            "helm get values|all|manifest",
+            "kubectl whoami -t|--show-token",
+            "consul kv get {any:*secret*|*passw*|*token*|*credential*}",
+            "$sql-clients {text:*pg_shadow*|*pg_authid*|*authentication_string*|*from?mysql.user*}",
             "argocd account|cluster generate-token|get-user-info|bcrypt",
             "argocd admin initial-password",
             "k3s token|secrets-encrypt",
@@ -142,6 +147,8 @@ RULES = (
             "nomad var get",
             "etcdctl get {any:/registry/secrets*}",
             "terraform state pull",
+            "terraform output {names-secret}",
+            "pulumi stack output {names-secret}",
             "pulumi config|stack --show-secrets",
             "pulumi ... export --show-secrets",
             "chezmoi secret|decrypt",
@@ -204,6 +211,9 @@ RULES = (
             "onionshare-cli|magic-wormhole|"
             "ftpput|discord|ntfy|apprise|kdeconnect-cli|bitsadmin|certutil|whois|finger|snmptrap|mosquitto_pub|"
             "websocat|wscat|grpcurl|ncat|cancel|lp|xxd {sends-secret}",
+            "docker|kubectl cp {sends-secret}",
+            "incus|multipass|adb file|transfer|push {sends-secret}",
+            "git push {url}",
         ),
         match=(
             "scp ~/.ssh/id_rsa e@h:",

@@ -58,8 +58,11 @@ RULES = (
             "etcher|balena-etcher|balena|rpi-imager|usbimager|caligula|popsicle|woeusb|woeusb-ng|ventoy|Ventoy2Disk.sh|"
             "unetbootin|isodumper|dd-utility|armbian-imager {any-device}",
             "dc3dd|dcfldd {any:wipe=*|hwipe=*|hof=/dev/*|ofs=*|of:=*}",
+            "sdparm -C=sanitize*,format*,stop|--command=sanitize*,format*,stop",
+            "delpart|resizepart|addpart +2",
             "sdparm|sedutil-cli|hdparm --revertTPer|--PSIDrevert|--yesIreallywanttoERASEALLmydatausingthePSID|"
             "--eraseLockingRange",
+            "fsarchiver restfs|restdir",
             "partclone.*|partimage|fsarchiver|clonezilla|ocs-sr {last-device}",
             "cryptsetup luksFormat|erase|luksErase|reencrypt|luksKillSlot",
             "cryptsetup luksformat|format|reencrypt",

@@ -73,6 +73,7 @@ RULES = (
             "systemctl suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep",
             "loginctl suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep",
             "pm-suspend|pm-hibernate|pm-suspend-hybrid|s2ram|s2disk|s2both|zzz|ZZZ|apm|acpiconf",
+            "acpitool -s|-S",
             "rtcwake -m|--mode|-s|--seconds|-t",
             "pmset sleepnow|schedule|repeat|boot",
             "dbus-send|busctl|gdbus|qdbus {bus:suspend|hibernate|sleep|logout|terminate*}",

@@ -32,6 +32,7 @@ RULES = (
             "taskkill /F|/f|/IM|/im|/PID|/T",
             "Stop-Process|spps +",
             "procs --kill",
+            "gdb -p|--pid {text:*call*exit*|*call*kill*|*-ex?kill*|*signal*sigkill*}",
             "fkill|killport|kill-port|npx-kill-port +",
             "npx kill-port|fkill|fkill-cli +",
         ),
@@ -88,7 +89,8 @@ RULES = (
         "proc.fork_bomb",
         BLOCK,
         "starts itself again and again until nothing else can run",
-        match=(":(){ :|:& };:", "f(){ f|f& };f", "perl -e 'fork while fork'"),
-        spare=("f(){ ls; }; f", "f(){ g|g& }; echo f"),
+        uses=("gcc|cc|clang|g++|c++|clang++|tcc|c99|rustc|go {source-forks}", "xargs|parallel {endless-input}"),
+        match=(":(){ :|:& };:", "f(){ f|f& };f", "perl -e 'fork while fork'", "while true; do bash & done"),
+        spare=("f(){ ls; }; f", "f(){ g|g& }; echo f", "while true; do ./poll & sleep 5; done"),
     ),
 )

@@ -49,7 +49,7 @@ RULES = (
         "starts, stops, restarts or disables a service",
         uses=(
             "service|invoke-rc.d|rc-service|initctl|rcctl|svc|sv|s6-rc|rc.d|daemonctl|finit|initctl * stop|"
-            "restart|reload|force-reload|force-stop|down|kill|disable|condrestart|try-restart|onestop|"
+            "restart|reload|force-reload|force-stop|*-stop|*-restart|down|kill|disable|condrestart|try-restart|onestop|"
             "onerestart|graceful|zap|shutdown|term|hup|start|once",
             "sv|svc|initctl|rcctl|monit|s6-rc|dinitctl|runsvctrl|sr|66-stop|herd|synoservice|synosystemctl|"
             "cupsd -d|-t|-k|-x",

@@ -29,6 +29,7 @@ RULES = (
         uses=(
             "hostnamectl set-*|hostname|deployment|chassis|location|icon-name +",
             "timedatectl set-*",
+            "ldconfig +",
             "localectl set-*",
             "hostname +",
             "date -s|--set",

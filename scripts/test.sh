@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# All tests, as many at once as there are cores; the files named as arguments alone, after the others.
+# What failed runs once more with the machine to itself: a fault in the code fails again, a test that could not stand the
+# others' load is named, so that it can be mended, and does not hide the rest.
+set -uo pipefail
+pytest=("${VENV:-.venv}/bin/python" -m pytest)
+
+"${pytest[@]}" -q -n auto --dist worksteal "${@/#/--ignore=}"
+together=$?
+if [ "$together" -eq 1 ]; then
+	echo "Once more, alone:"
+	"${pytest[@]}" --last-failed --maxfail=1 -v && together=0 && echo "These are UNSTEADY: they passed only when run alone. Mend them."
+fi
+[ "$together" -eq 0 ] || exit "$together"
+[ $# -eq 0 ] || exec "${pytest[@]}" -q "$@"

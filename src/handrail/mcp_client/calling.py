@@ -1,0 +1,134 @@
+"""Call one tool of a server: straight to its pipe where that is possible, else through the SDK's session."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ToolFailed
+from .convert import result_of
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+    from mcp import Client
+
+    from ..types import JsonDict, ToolContext
+    from .connection import Connection
+    from .listing import Listed
+    from .manager import McpConnections
+    from .wire import Request
+
+_METHOD = "tools/call"
+
+
+class RemoteTool:
+    """A server's tool."""
+
+    def __init__(self, connections: McpConnections, server: str, listed: Listed) -> None:
+        self._connections = connections
+        self._server = server
+        self._name = listed.name
+        self._output = listed.output
+
+    def call(self, args: JsonDict, context: ToolContext) -> Any:
+        """From sync code the result, inside a running loop an awaitable of it."""
+        if asyncio._get_running_loop() is not None:
+            return self._awaited(args, context)
+        begun = self._begun(args, context)
+        if begun is None:
+            return self._by_session(args, context)
+        connection, request = begun
+        with connection.calling(request, context):
+            raw = request.wait(connection.server.settings.timeout)
+        return self._result(raw) if _is_final(raw) else self._by_session(args, context, asked=raw)
+
+    async def _awaited(self, args: JsonDict, context: ToolContext) -> Any:
+        begun = self._begun(args, context)
+        if begun is None:
+            return await self._by_session(args, context)
+        connection, request = begun
+        with connection.calling(request, context):
+            raw = await request.awaited(connection.server.settings.timeout)
+        return self._result(raw) if _is_final(raw) else await self._by_session(args, context, asked=raw)
+
+    def _begun(self, args: JsonDict, context: ToolContext) -> tuple[Connection, Request] | None:
+        connection = self._connections.connection(self._server)
+        if connection is None or context.on_progress is not None or _is_traced():
+            return None
+        request = connection.begin(_METHOD, {"name": self._name, "arguments": args})
+        return None if request is None else (connection, request)
+
+    def _by_session(self, args: JsonDict, context: ToolContext, *, asked: JsonDict | None = None) -> Any:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            context.progress(message or "", progress / total if total else None)
+
+        async def work(client: Client) -> JsonDict:
+            more = {} if asked is None else await _answers(client, asked)
+            heard = report if context.on_progress else None
+            return result_of(await client.call_tool(self._name, args, progress_callback=heard, **more))
+
+        return self._connections.use(self._server, work, context)
+
+    def _result(self, raw: JsonDict) -> JsonDict:
+        from mcp_types import CallToolResult
+        from pydantic import ValidationError
+
+        try:
+            answer = CallToolResult.model_validate(raw, by_name=False)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ToolFailed(f"MCP server {self._server}: its answer is not valid: {where}: {first['msg']}") from None
+        if self._output and not answer.is_error:
+            self._check_output(answer)
+        return result_of(answer)
+
+    def _check_output(self, answer: Any) -> None:
+        data, check = answer.structured_content, self._output_check
+        if data is None or (check is not None and not check.is_valid(data)):
+            raise ToolFailed(f"MCP server {self._server}: its answer does not fit the tool's own output schema")
+
+    @cached_property
+    def _output_check(self) -> jsonschema_rs.Validator | None:
+        """None: the schema is none, so that nothing can be held against it."""
+        import jsonschema_rs
+
+        try:
+            return jsonschema_rs.validator_for(self._output, retriever=_refuse_to_fetch)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
+            return None
+
+
+def _is_final(raw: JsonDict) -> bool:
+    """Else the server asks for something first, as the newer revisions do."""
+    return raw.get("resultType") != "input_required"
+
+
+async def _answers(client: Client, asked: JsonDict) -> JsonDict:
+    """What the call is sent again with, so that the server goes on with it."""
+    from mcp.client.session import ClientRequestContext
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import ErrorData, InputRequiredResult
+
+    wanted = InputRequiredResult.model_validate(asked, by_name=False)
+    answers: JsonDict = {}
+    for key, each in (wanted.input_requests or {}).items():
+        about = ClientRequestContext(session=client.session, request_id=key)
+        answer = await client.session.dispatch_input_request(about, each)
+        if isinstance(answer, ErrorData):
+            raise MCPError(code=answer.code, message=answer.message)
+        answers[key] = answer
+    return {"input_responses": answers or None, "request_state": wanted.request_state}
+
+
+def _is_traced() -> bool:
+    """Whether somebody collects traces: the session tells the server of them."""
+    api = sys.modules.get("opentelemetry.trace")
+    return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
+
+
+def _refuse_to_fetch(uri: str) -> Any:
+    raise ValueError(f"{uri} is not fetched")
