@@ -40,7 +40,7 @@ class Double:
         self.files: list[tuple[str, bytes]] = []
         self.refused = 0
         self._count = 1000
-        self._loop = asyncio.new_event_loop()
+        self.loop = asyncio.new_event_loop()
         self._sockets: list[web.WebSocketResponse] = []
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name=self.kind, daemon=True)
@@ -48,7 +48,7 @@ class Double:
         assert started.wait(20)
 
     def _run(self, started: threading.Event) -> None:
-        asyncio.set_event_loop(self._loop)
+        asyncio.set_event_loop(self.loop)
         self._over = asyncio.Event()
 
         async def serve() -> None:
@@ -65,11 +65,11 @@ class Double:
                 await socket.close()
             await runner.cleanup()
 
-        self._loop.run_until_complete(serve())
-        self._loop.close()
+        self.loop.run_until_complete(serve())
+        self.loop.close()
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
+        self.loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -80,7 +80,7 @@ class Double:
             await socket.send_str(json.dumps(value))
 
     def tell(self, value: Any) -> None:
-        asyncio.run_coroutine_threadsafe(self._tell(value), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._tell(value), self.loop).result(20)
 
     @property
     def is_connected(self) -> bool:
@@ -91,7 +91,7 @@ class Double:
             for socket in self._sockets:
                 await socket.close()
 
-        asyncio.run_coroutine_threadsafe(drop(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(drop(), self.loop).result(20)
         self._sockets.clear()
 
     def next_id(self) -> str:
@@ -124,7 +124,7 @@ class Double:
             return bool(found)
 
         said: Callable[[], str] = lambda: f"nobody said {words!r}: {[each.texts for each in self.messages]}"  # noqa: E731
-        wait_until(has_come, timeout=30, otherwise=said)
+        wait_until(has_come, timeout=60, otherwise=said)
         return found[0]
 
 
@@ -179,7 +179,7 @@ class Telegram(Double):
         return True
 
     def _update(self, **what: Any) -> None:
-        self._loop.call_soon_threadsafe(self._updates.append, {"update_id": int(self.next_id()), **what})
+        self.loop.call_soon_threadsafe(self._updates.append, {"update_id": int(self.next_id()), **what})
 
     def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
         where = {"id": int(chat), "type": "group" if in_group else "private"}

@@ -17,8 +17,8 @@ class Line:
         self._losing = b""
         self.turned_away = 0
         self._forwarding: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),), name="line")
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_until_complete, args=(self._run(),), name="line")
         self._listens = threading.Event()
         self._thread.start()
         assert self._listens.wait(20)
@@ -28,7 +28,7 @@ class Line:
         return f"http://127.0.0.1:{self._port}"
 
     def cut(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._cut(), self.loop).result(20)
 
     def mend(self) -> None:
         self._is_cut = False
@@ -42,9 +42,9 @@ class Line:
         return not self._losing
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
+        self.loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
-        self._loop.close()
+        self.loop.close()
 
     async def _run(self) -> None:
         self._over = asyncio.Event()
@@ -67,7 +67,8 @@ class Line:
         assert task
         self._forwarding.add(task)
         try:
-            await self._forward(reader, writer)
+            with contextlib.suppress(asyncio.CancelledError):  # cut
+                await self._forward(reader, writer)
         finally:
             self._forwarding.discard(task)
             writer.transport.abort()
@@ -94,8 +95,7 @@ class Line:
 
         pumps = [asyncio.create_task(ask()), asyncio.create_task(answer())]
         try:
-            with contextlib.suppress(OSError):
-                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for pump in pumps:
                 pump.cancel()

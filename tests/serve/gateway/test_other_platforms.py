@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pytest
 
 from handrail.testing import ModelReply, ModelServer, call
-from tests import conftest
 from tests.support import wait_until
 
 from ..conftest import Server
+from .conftest import lives_on
 from .doubles import Discord, Double, Slack, Telegram
 
 pytest.importorskip("aiohttp")
@@ -33,9 +33,8 @@ class Place(NamedTuple):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     doubles: dict[str, Double] = {each.kind: each for each in (Telegram(), Slack(), Discord())}
-    # They serve all tests of this module: none of these has left their loops running.
-    loops = {double._loop for double in doubles.values()}
-    conftest._loops[:] = [counted for counted in conftest._loops if counted[0]() not in loops]
+    for double in doubles.values():
+        lives_on(double.loop)
     accounts = {name: {"kind": name, "server": double.url} for name, double in doubles.items()}
     tokens = {variable: token for double in doubles.values() for variable, token in double.tokens.items()}
     work = tmp_path_factory.mktemp("work")
@@ -51,7 +50,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         )
         try:
             for double in doubles.values():
-                wait_until(lambda double=double: double.is_connected, timeout=30)  # type: ignore[misc]
+                wait_until(lambda double=double: double.is_connected, timeout=60)  # type: ignore[misc]
                 double.say("601", ADA, server.client.post("/v1/people/codes").json()["code"])
                 double.hears("601", "Welcome")
             yield Place(server, model, doubles, work)
@@ -82,7 +81,9 @@ def test_a_tap_lets_the_command_run_and_the_buttons_go(place: Place, platform: D
     platform.tap(question, ADA, "once")
     platform.hears("701", "That is done.")
     assert not folder.exists()
-    wait_until(lambda: f"allowed by {platform.kind}:{ADA}, once" in question.texts[-1] and not question.buttons)
+    wait_until(
+        lambda: f"allowed by {platform.kind}:{ADA}, once" in question.texts[-1] and not question.buttons, timeout=60
+    )
 
 
 def test_a_stranger_is_neither_heard_nor_obeyed(place: Place, platform: Double) -> None:
@@ -94,7 +95,7 @@ def test_a_stranger_is_neither_heard_nor_obeyed(place: Place, platform: Double) 
     platform.tap(question, BOB, "once")
     platform.say("703", ADA, "/deny not now")
     platform.hears("703", "I leave it.")
-    wait_until(lambda: f"denied by {platform.kind}:{ADA}: not now" in question.texts[-1])
+    wait_until(lambda: f"denied by {platform.kind}:{ADA}: not now" in question.texts[-1], timeout=60)
     assert folder.exists()
 
 
@@ -111,7 +112,7 @@ def test_a_long_answer_becomes_a_file_and_hostile_text_stays_text(place: Place, 
     long = "<!channel> @everyone <b>& " + "word " * 3000
     place.model.say(ModelReply(long))
     platform.say("705", ADA, "tell me much")
-    wait_until(lambda: platform.files, timeout=30)
+    wait_until(lambda: platform.files, timeout=60)
     name, data = platform.files[-1]
     assert (name, data.decode()) == ("answer.md", long.strip())
 
@@ -120,7 +121,7 @@ def test_a_long_answer_becomes_a_file_and_hostile_text_stays_text(place: Place, 
 def test_a_lost_connection_comes_again(place: Place, kind: str) -> None:
     platform = place.doubles[kind]
     platform.cut()
-    wait_until(lambda: platform.is_connected, timeout=30)
+    wait_until(lambda: platform.is_connected, timeout=60)
     place.model.say(ModelReply("Here again."))
     platform.say("706", ADA, "are you there?")
     platform.hears("706", "Here again.")

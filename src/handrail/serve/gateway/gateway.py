@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 30.0
+_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 10.0
 # So many wrong codes, then silence for a while: a code cannot be guessed.
 _MOST_TRIES, _TRIES_SECONDS = 5, 3600.0
 _MOST_STRANGERS = 10_000
@@ -99,6 +99,9 @@ class Gateway:
                 said = ""
         except HandrailError as error:
             said = f"⚠️ {error}"
+        except Exception:
+            log.exception("what was said in %s broke something", where)  # and must not take the next with it
+            said = "⚠️ Something broke here; the server's log says what."
         if said:
             await self.say(where, said)
 

@@ -23,8 +23,7 @@ log = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0
 _SHOWN_LINES = 12
 _HEAD_CHARS = 1_000
-_LONGEST_RETRY_SECONDS = 30.0
-_MOST_RETRIES = 30
+_LONGEST_RETRY_SECONDS = 5.0
 
 
 class Text:
@@ -134,7 +133,7 @@ class Telling:
 async def _insisted(sending: Callable[[], Awaitable[None]]) -> bool:
     """Send until it has arrived. False when that is no use."""
     wait = 0.5
-    for _ in range(_MOST_RETRIES):
+    while True:
         try:
             await sending()
             return True
@@ -145,5 +144,3 @@ async def _insisted(sending: Callable[[], Awaitable[None]]) -> bool:
         except HandrailError as error:
             log.warning("what was to be said cannot be: %s", error)
             return False
-    log.warning("what was to be said was given up: the platform cannot be reached")
-    return False

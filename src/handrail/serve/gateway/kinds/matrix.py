@@ -7,6 +7,7 @@ import contextlib
 import io
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ....config.keys import key_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _POLL_MS = 25_000
+_REQUEST_SECONDS = 30.0
 _LONGEST_SECONDS = 90.0
 _NOTHING: dict[str, list[str]] = {"types": []}
 _WANTED = {
@@ -57,14 +59,19 @@ class Adapter:
 
     async def connect(self) -> None:
         try:
-            import nio
+            # It takes about a second, in which the server must go on.
+            await asyncio.to_thread(import_module, "nio")
         except ImportError:
             raise ConfigError("Matrix needs one more package: pip install 'handrail[matrix]'") from None
+        import nio
+
         token = key_of(self._settings.token_variable)
         if not token:
             raise ConfigError(f"{self._settings.token_variable} is not set; it holds the account's access token")
         # What fails is told at once: whoever sends decides whether to try again.
-        config = nio.AsyncClientConfig(max_timeouts=0, max_limit_exceeded=3, encryption_enabled=False)
+        config = nio.AsyncClientConfig(
+            max_timeouts=0, max_limit_exceeded=3, encryption_enabled=False, request_timeout=_REQUEST_SECONDS
+        )
         self._client = nio.AsyncClient(self._settings.homeserver, config=config)
         self._client.access_token = token
         try:
@@ -181,7 +188,8 @@ class Adapter:
         try:
             async with asyncio.timeout(_LONGEST_SECONDS):
                 return await asking
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        # The last two are what is raised when the connection goes while it is being taken.
+        except (aiohttp.ClientError, OSError, TimeoutError, RuntimeError, AttributeError) as error:
             raise Unreachable(f"the Matrix server cannot be reached: {type(error).__name__}") from None
 
 
