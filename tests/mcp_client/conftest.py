@@ -55,14 +55,23 @@ def has_ended(pid: int) -> bool:
 
 def _served(way: str) -> Iterator[str]:
     """One process for all tests of a worker: starting one takes longer than most of them."""
-    with listening() as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, str(SCRIPTS / "plain.py"), way, str(port)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    wait_until(lambda: _answers(port) or process.poll() is not None, timeout=60)
+    process, port = _started(way)
     yield f"http://127.0.0.1:{port}/{'sse' if way == 'sse' else 'mcp'}"
     process.kill()
     process.wait()
+
+
+def _started(way: str) -> tuple[subprocess.Popen[bytes], int]:
+    """Again with another port, when somebody took it in the moment between."""
+    for _ in range(5):
+        with listening() as free:
+            port = free.getsockname()[1]
+        command = [sys.executable, str(SCRIPTS / "plain.py"), way, str(port)]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        wait_until(lambda: _answers(port) or process.poll() is not None, timeout=120)  # noqa: B023  called at once
+        if process.poll() is None:
+            return process, port
+    raise AssertionError("the server does not start")
 
 
 def _answers(port: int) -> bool:

@@ -52,6 +52,11 @@ def test_a_server_gets_few_variables_and_those_that_are_configured(
     assert {"PATH", "MINE"} <= names
 
 
+def test_a_server_is_told_who_we_are(connect: Connect, runtime: Runtime) -> None:
+    connect(plain=hostile("client"))
+    assert content(runtime.handle("mcp__plain__go", {})) == "handrail"
+
+
 def test_a_variable_that_is_not_set_is_named(connect: Connect) -> None:
     tools = connect(plain=script("plain", env={"KEY": "${NOT_SET_ANYWHERE}"}))
     assert "NOT_SET_ANYWHERE is not set" in tools.connections.status()["plain"].error

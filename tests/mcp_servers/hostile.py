@@ -17,6 +17,7 @@ SAYS: dict[str, Callable[[dict[str, Any]], str]] = {
     "echo": lambda arguments: str(arguments["text"]),
     "size": lambda arguments: str(len(arguments["text"])),
     "pid": lambda _: str(os.getpid()),
+    "client": lambda _: os.environ["CLIENT"],
     "variables": lambda _: " ".join(sorted(os.environ)),
 }
 WRONG: dict[str, dict[str, Any]] = {
@@ -99,7 +100,7 @@ def call(number: Any, arguments: dict[str, Any]) -> None:
         for _ in range(200):
             sys.stderr.write("e" * 10_000 + "\n")
     if way == "dies":
-        sys.stderr.write("a reason to die\n")
+        sys.stderr.write("a reason to die, with the key sk-0123456789abcdefghij\n")
         sys.stderr.flush()
         os._exit(7)
     if way in WRONG:
@@ -112,6 +113,9 @@ def call(number: Any, arguments: dict[str, Any]) -> None:
 
 if way == "mute":
     time.sleep(600)
+if way == "late":
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.01)
 if way == "crash":
     sys.stderr.write("cannot start: no such database\n")
     sys.exit(1)
@@ -124,6 +128,7 @@ for line in sys.stdin:
     message = json.loads(line)
     method, number = message.get("method"), message.get("id")
     if method == "initialize":
+        os.environ["CLIENT"] = message["params"]["clientInfo"]["name"]
         version = message["params"]["protocolVersion"]
         info = {"name": way, "version": "1"}
         send({"id": number, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}})

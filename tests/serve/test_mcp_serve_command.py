@@ -56,20 +56,29 @@ class Served(NamedTuple):
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = folder / "log"
-    env = {"HANDRAIL_HOME": str(folder / "home"), "PATH": os.environ["PATH"], "HOME": str(folder)}
-    with log.open("w") as file:
-        command = [sys.executable, "-m", "handrail", "mcp", "serve", "--http", str(port), "--toolset", "terminal"]
-        process = subprocess.Popen(command, env=env, cwd=folder, stderr=file)
-    wait_until(lambda: _listens(port) or process.poll() is not None, timeout=60, otherwise=log.read_text)
+    process, port, log = _started(folder)
     found = re.search(r"it is (\S+)", log.read_text())
     assert found, log.read_text()
     yield Served(f"http://127.0.0.1:{port}/mcp", found[1])
     process.send_signal(signal.SIGINT)
-    process.wait(20)
+    process.wait(60)
+
+
+def _started(folder: Path) -> tuple[subprocess.Popen[bytes], int, Path]:
+    """Again with another port, when somebody took it in the moment between."""
+    log = folder / "log"
+    env = {"HANDRAIL_HOME": str(folder / "home"), "PATH": os.environ["PATH"], "HOME": str(folder)}
+    for _ in range(5):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with log.open("w") as file:
+            command = [sys.executable, "-m", "handrail", "mcp", "serve", "--http", str(port), "--toolset", "terminal"]
+            process = subprocess.Popen(command, env=env, cwd=folder, stderr=file)
+        ready = lambda: _listens(port) or process.poll() is not None  # noqa: B023,E731  called at once
+        wait_until(ready, timeout=120, otherwise=log.read_text)
+        if process.poll() is None:
+            return process, port, log
+    raise AssertionError(log.read_text())
 
 
 def _listens(port: int) -> bool:

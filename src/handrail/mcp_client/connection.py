@@ -155,6 +155,10 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncIterator[Client]:
+        from importlib.metadata import version
+
+        from mcp_types import Implementation
+
         from mcp import Client
 
         settings = expanded(self.server.settings)
@@ -162,6 +166,7 @@ class Connection:
             self._transport(settings),
             mode="legacy" if settings.protocol == "handshake" else "auto",
             message_handler=self._hear,
+            client_info=Implementation(name="handrail", version=version("handrail")),
             cache=None,
             **self._asking.callbacks(self.server.name, settings),
         )
