@@ -129,7 +129,7 @@ class Connection:
     async def _once(self) -> None:
         """One connection, from its beginning to its end."""
         self._lost, self._wanted = asyncio.Event(), asyncio.Event()
-        self._no_login = ""
+        self._no_login = self._not_taken = ""
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -365,8 +365,8 @@ class Connection:
         return f"{how}: {process.tail()}" if process.tail() else how
 
     def _explained(self, error: Exception) -> str:
-        if self._no_login:
-            return self._no_login
+        if known := self._no_login or self._not_taken:
+            return known
         if isinstance(error, TimeoutError):
             why = f"it did not answer within {self.server.settings.connect_timeout:g} s"
         elif isinstance(first := _first(error), ConfigError | ToolError):
