@@ -52,6 +52,7 @@ _KEYS = (
     ("!command", "run a command of yours in the agent's shell; it is told of it"),
     ("!!command", "the same without telling the agent"),
     ("Alt-Enter", "a new line in the message; also Ctrl-J, or \\ and Enter"),
+    ("while it works", "what you type is said next; without Enter it stands at the next prompt"),
     ("Ctrl-C", "stop what runs; again: leave"),
 )
 
