@@ -120,8 +120,8 @@ class Adapter:
         body = {**_body(text, offers), **once}
         return str((await self._call("POST", f"channels/{chat}/messages", again=True, json=body))["id"])
 
-    async def edit(self, chat: str, message: str, text: str, *, offers: Sequence[Decision] = ()) -> None:
-        await self._call("PATCH", f"channels/{chat}/messages/{message}", again=True, json=_body(text, offers))
+    async def edit(self, chat: str, message: str, text: str) -> None:
+        await self._call("PATCH", f"channels/{chat}/messages/{message}", again=True, json=_body(text, ()))
 
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None:
         once = {"nonce": hashlib.sha256(key.encode()).hexdigest()[:_NONCE_CHARS], "enforce_nonce": True}

@@ -89,8 +89,8 @@ class Adapter:
         told = await self._call("chat.postMessage", json={"channel": chat, **_body(text, offers)})
         return str(told["ts"])
 
-    async def edit(self, chat: str, message: str, text: str, *, offers: Sequence[Decision] = ()) -> None:
-        await self._call("chat.update", again=True, json={"channel": chat, "ts": message, **_body(text, offers)})
+    async def edit(self, chat: str, message: str, text: str) -> None:
+        await self._call("chat.update", again=True, json={"channel": chat, "ts": message, **_body(text, ())})
 
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None:  # noqa: ARG002
         place = await self._call("files.getUploadURLExternal", again=True, data={"filename": name, "length": len(data)})

@@ -95,8 +95,8 @@ class Adapter:
         told = await self._call("sendMessage", json={"chat_id": chat, "text": text, **_buttons(offers)})
         return str(told["message_id"])
 
-    async def edit(self, chat: str, message: str, text: str, *, offers: Sequence[Decision] = ()) -> None:
-        body = {"chat_id": chat, "message_id": int(message), "text": text, **_buttons(offers)}
+    async def edit(self, chat: str, message: str, text: str) -> None:
+        body = {"chat_id": chat, "message_id": int(message), "text": text}
         try:
             await self._call("editMessageText", again=True, json=body)
         except ToolFailed as error:
