@@ -65,15 +65,15 @@ class Room:
     def hears(self, words: str) -> dict[str, Any]:
         """The first message of the bot that has these words, when it has come."""
         end = time.monotonic() + _PATIENCE_SECONDS
-        place = self._news("")
+        place = self.wait_for_news("")
         while time.monotonic() < end:
             for event in self.events():
                 if words in str(event["content"].get("body", "")):
                     return event
-            place = self._news(place)
+            place = self.wait_for_news(place)
         raise AssertionError(f"nobody said {words!r}: {self.bodies()}")
 
-    def _news(self, place: str) -> str:
+    def wait_for_news(self, place: str) -> str:
         """Wait until something has happened here since that place, or for some seconds: the place after it."""
         nothing: dict[str, list[str]] = {"types": []}
         here = {"rooms": [self.id], "state": nothing, "ephemeral": nothing, "account_data": nothing}

@@ -18,7 +18,9 @@ class Line:
         self.turned_away = 0
         self._forwarding: set[asyncio.Task[None]] = set()
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_until_complete, args=(self._run(),), name="line")
+        self._thread = threading.Thread(
+            target=self.loop.run_until_complete, args=(self._run(),), name="line", daemon=True
+        )
         self._listens = threading.Event()
         self._thread.start()
         assert self._listens.wait(20)

@@ -237,7 +237,7 @@ def test_a_server_that_was_killed_asks_no_second_time_and_goes_on(place: Place) 
 
 
 def test_silence_is_a_no(matrix_service: Matrix, tmp_path: Path) -> None:
-    place = Place(matrix_service, tmp_path, timeout=5.0)
+    place = Place(matrix_service, tmp_path, timeout=8.0)
     try:
         place.pair()
         room, folder = place.room(), place.folder("silent")

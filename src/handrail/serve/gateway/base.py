@@ -67,7 +67,8 @@ class Adapter(Protocol):
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:
         """The message's id. Where the platform can, the same key twice is one message. `offers` can be tapped."""
 
-    async def edit(self, chat: str, message: str, text: str, *, offers: Sequence[Decision] = ()) -> None: ...
+    async def edit(self, chat: str, message: str, text: str) -> None:
+        """What could be tapped goes, where the platform can."""
 
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None: ...
 

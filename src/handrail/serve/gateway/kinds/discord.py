@@ -140,9 +140,9 @@ class Adapter:
         channel = self._client.get_partial_messageable(int(chat))
         return str((await _asked(channel.send(text, nonce=_nonce(key), **_view(offers)))).id)
 
-    async def edit(self, chat: str, message: str, text: str, *, offers: Sequence[Decision] = ()) -> None:
+    async def edit(self, chat: str, message: str, text: str) -> None:
         there = self._client.get_partial_messageable(int(chat)).get_partial_message(int(message))
-        await _asked(there.edit(content=text, **(_view(offers) or {"view": None})))
+        await _asked(there.edit(content=text, view=None))
 
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None:
         import discord

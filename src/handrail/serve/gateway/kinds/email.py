@@ -117,7 +117,7 @@ class Adapter:
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  there are no buttons
         return await self._send(chat, text)
 
-    async def edit(self, chat: str, message: str, text: str, *, offers: Sequence[Decision] = ()) -> None:  # noqa: ARG002
+    async def edit(self, chat: str, message: str, text: str) -> None:  # noqa: ARG002
         raise ToolFailed("a letter that was sent cannot be changed")
 
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None:  # noqa: ARG002

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ....config.keys import key_of
-from ....errors import ConfigError, ToolFailed
+from ....errors import ConfigError, HandrailError, ToolFailed
 from ....protocols import Decision
 from ..base import News, Pressed, Said, Unreachable, decision_of, sign_of
 
@@ -56,6 +56,7 @@ class Adapter:
         self._settings = settings
         self._client: nio.AsyncClient | None = None
         self._told_encrypted: set[str] = set()
+        self._signing: set[asyncio.Task[None]] = set()
 
     async def connect(self) -> None:
         try:
@@ -83,6 +84,8 @@ class Adapter:
 
     async def disconnect(self) -> None:
         client, self._client = self._client, None
+        for signing in self._signing:
+            signing.cancel()
         if client is not None:
             await client.close()
 
@@ -150,14 +153,21 @@ class Adapter:
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:
         message = await self._put(chat, {"msgtype": "m.text", "body": text}, key=key)
-        for decision in offers:
-            shown = {"rel_type": "m.annotation", "event_id": message, "key": sign_of(decision)}
-            # The words work too: a question is asked also when its signs could not be put there.
-            with contextlib.suppress(ToolFailed):
-                await self._put(chat, {"m.relates_to": shown}, key=f"{key}-{decision.value}", kind="m.reaction")
+        if offers:
+            # Meanwhile the message is known, and whoever is faster than the last sign is heard at once.
+            signing = asyncio.create_task(self._sign(chat, message, offers, key=key))
+            self._signing.add(signing)
+            signing.add_done_callback(self._signing.discard)
         return message
 
-    async def edit(self, chat: str, message: str, text: str, *, offers: Sequence[Decision] = ()) -> None:  # noqa: ARG002  reactions stay
+    async def _sign(self, chat: str, message: str, offers: Sequence[Decision], *, key: str) -> None:
+        """The words work too: a question is asked also when its signs could not be put there."""
+        with contextlib.suppress(HandrailError):
+            for decision in offers:
+                shown = {"rel_type": "m.annotation", "event_id": message, "key": sign_of(decision)}
+                await self._put(chat, {"m.relates_to": shown}, key=f"{key}-{decision.value}", kind="m.reaction")
+
+    async def edit(self, chat: str, message: str, text: str) -> None:
         new = {"msgtype": "m.text", "body": text}
         relates = {"rel_type": "m.replace", "event_id": message}
         await self._put(chat, {**new, "body": f"* {text}", "m.new_content": new, "m.relates_to": relates})

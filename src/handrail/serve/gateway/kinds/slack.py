@@ -125,8 +125,8 @@ class Adapter:
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  Slack knows none
         return str((await self._asked(self._web.chat_postMessage(channel=chat, **_body(text, offers))))["ts"])
 
-    async def edit(self, chat: str, message: str, text: str, *, offers: Sequence[Decision] = ()) -> None:
-        await self._asked(self._web.chat_update(channel=chat, ts=message, **_body(text, offers)), again=True)
+    async def edit(self, chat: str, message: str, text: str) -> None:
+        await self._asked(self._web.chat_update(channel=chat, ts=message, **_body(text, ())), again=True)
 
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None:  # noqa: ARG002
         await self._asked(self._web.files_upload_v2(channel=chat, filename=name, content=data))

@@ -117,12 +117,9 @@ class Adapter:
         sent = await _asked(lambda: self._bot.send_message(int(chat), text, reply_markup=_buttons(offers)))
         return str(sent.message_id)
 
-    async def edit(self, chat: str, message: str, text: str, *, offers: Sequence[Decision] = ()) -> None:
+    async def edit(self, chat: str, message: str, text: str) -> None:
         try:
-            await _asked(
-                lambda: self._bot.edit_message_text(text, int(chat), int(message), reply_markup=_buttons(offers)),
-                again=True,
-            )
+            await _asked(lambda: self._bot.edit_message_text(text, int(chat), int(message)), again=True)
         except ToolFailed as error:
             if "not modified" not in str(error):
                 raise
