@@ -105,10 +105,10 @@ class Asking:
         return self.result
 
 
-def shoot(page: Any, name: str) -> None:
-    """Pictures for the docs are made where they are wanted."""
+def shoot(page: Any, name: str, **part: int) -> None:
+    """Pictures for the docs are made where they are wanted. `part` leaves out what is empty."""
     if PICTURES:
-        page.screenshot(path=f"{PICTURES}/{name}.png")
+        page.screenshot(path=f"{PICTURES}/{name}.png", clip={"x": 0, "y": 0, **page.viewport_size, **part})
 
 
 def violations(page: Any, **options: Any) -> list[str]:
@@ -120,6 +120,7 @@ def violations(page: Any, **options: Any) -> list[str]:
         # Through the debugger, as the page's own policy lets no foreign script in.
         page.evaluate(AXE.read_text())
     found = page.evaluate(
-        "async (options) => (await axe.run({resultTypes: ['violations'], ...options})).violations", options
+        "async (options) => (await axe.run({resultTypes: ['violations'], preload: false, ...options})).violations",
+        options,
     )
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
