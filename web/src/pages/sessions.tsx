@@ -136,7 +136,7 @@ function Talk({ session, onSaid }: { session: string | null; onSaid: (session: s
     setBusy(true); setTrouble(""); setText("");
     setDone([{ role: "user", text }]);
     const { signal } = (listening.current = new AbortController());
-    let began = session ?? "";
+    let began = "";
     try {
       for await (const [kind, data] of told(session ? `/v1/sessions/${session}/turns` : "/v1/sessions", { text, detached: true }, signal)) {
         if (kind === "session") setId(began = String(data.id));
@@ -147,8 +147,11 @@ function Talk({ session, onSaid }: { session: string | null; onSaid: (session: s
       if (!signal.aborted) onSaid(began);
     } catch (error) {
       if (signal.aborted) return;
-      setTrouble((error as Error).message);
-      setText(text);
+      if (began) onSaid(began); // it goes on though it is not heard any more
+      else {
+        setTrouble((error as Error).message);
+        setText(text);
+      }
     }
     setDone([]);
     setBusy(false);
