@@ -247,6 +247,13 @@ class TestApprovals:
         asking.over()
 
 
+# As when another tab comes before the page, or goes.
+_TURN = """(isAway) => {
+    Object.defineProperty(document, 'hidden', {get: () => isAway, configurable: true});
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
 class TestWatching:
     def test_calls_show_as_they_run_and_their_output_is_never_markup(self, visit: Visit, server: Server) -> None:
         page = visit("live")
@@ -281,6 +288,11 @@ class TestWatching:
         log = f"/v1/processes/{started['session_id']}/log"
         eventually(lambda: server.client.get(log).json()["text"].count("from the browser") == 2)
         expect(page.locator(".xterm-rows")).to_contain_text("from the browser")
+        page.evaluate(_TURN, True)
+        server.client.post(log.replace("/log", "/input"), json={"raw": "while nobody looked\n"})
+        eventually(lambda: server.client.get(log).json()["text"].count("while nobody looked") == 2)
+        page.evaluate(_TURN, False)
+        expect(page.locator(".xterm-rows")).to_contain_text("while nobody looked")
         page.get_by_role("button", name="End it").click()
         eventually(lambda: server.client.get(log.removesuffix("/log")).json()["ended_at"] is not None)
 
