@@ -340,6 +340,13 @@ class TestSessions:
         assert folder.exists()
         shoot(page, "console-session", x=501, y=58, width=699, height=482)
 
+    def test_a_model_that_fails_is_told(self, visit: Visit) -> None:
+        page = visit("sessions/new")
+        page.get_by_label("Say something").fill("Hello?")
+        page.get_by_role("button", name="Say it").click()
+        expect(page.get_by_role("alert")).to_contain_text("the script is over")
+        expect(page.get_by_label("Say something")).to_have_value("Hello?")
+
     def test_they_are_found_by_their_words_and_played_again(self, visit: Visit) -> None:
         page = visit("sessions")
         page.get_by_label("Search all conversations").fill("marmalade")
