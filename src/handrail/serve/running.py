@@ -144,7 +144,8 @@ def keep_serving(served: Served, address: Address, *, token: str, hosts: tuple[s
 
 
 def token_from_environment() -> str:
-    """Taken out of the environment, so that nothing that is started from here has it."""
+    """Taken out of the environment, so that nothing that is started from here has it, nor finds it in `/proc`."""
+    _wipe_variable(TOKEN_VARIABLE)
     token = os.environ.pop(TOKEN_VARIABLE, "")
     if token and len(token) < 16:
         raise ConfigError(
@@ -152,3 +153,13 @@ def token_from_environment() -> str:
             key=TOKEN_VARIABLE,
         )
     return token
+
+
+def _wipe_variable(name: str) -> None:
+    """Where the system keeps what this process was started with. Python's own copy stays."""
+    with contextlib.suppress(OSError, AttributeError):
+        find = ctypes.CDLL(None).getenv
+        find.restype = ctypes.c_void_p
+        place = find(name.encode())
+        if place:
+            ctypes.memset(place, 0, len(os.environb.get(name.encode(), b"")))
