@@ -115,6 +115,8 @@ def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> 
         log_level="warning",
         access_log=False,
         server_header=False,
+        # Who is called by another name stands behind a proxy, which says for whom it asks. Others could say anything.
+        proxy_headers=bool(hosts),
         timeout_graceful_shutdown=_GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,
     )
