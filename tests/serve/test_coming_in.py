@@ -100,12 +100,23 @@ def test_an_address_that_others_reach_needs_a_token_first(server: Server) -> Non
     assert "handrail serve token new" in ran.stderr
 
 
-def test_a_second_server_says_which_one_runs(server: Server) -> None:
-    command = [sys.executable, "-m", "handrail", "serve", "--http", "1"]
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_second_server_says_which_one_runs(server: Server, is_same: bool) -> None:
+    port = server.port if is_same else 0
+    command = [sys.executable, "-m", "handrail", "serve", "--http", str(port)]
     ran = subprocess.run(command, env=server.env, capture_output=True, text=True, timeout=60)
     assert ran.returncode != 0
     assert server.url in ran.stderr
     assert str(server.process.pid) in ran.stderr
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_promised(server: Server) -> None:
+    command = [sys.executable, "-m", "handrail", "serve", "--http", str(server.port)]
+    env = {**server.env, "HANDRAIL_HOME": f"{server.home}-other"}
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode != 0, ran.stdout) == (True, "")
+    assert f"127.0.0.1:{server.port}" in ran.stderr
+    assert "--http" in ran.stderr
 
 
 def test_every_answer_forbids_a_browser_what_it_need_not_do(server: Server) -> None:
