@@ -12,7 +12,7 @@ import pytest
 
 from .support import wait_until
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 
 
 class Tmux:
