@@ -2,8 +2,6 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 export VENV
-# Many tests wait, for containers, servers and browsers: more of them at once than there are processors.
-WORKERS ?= $(shell echo $$(( $$(nproc) + 2 )))
 # Tests whose browser loses its patience when others keep the machine busy.
 ALONE := tests/tools/browser/test_browser_elsewhere.py
 # The console's tests were unsteady; a cause is mended. They come back into `make test` when they have passed many runs: `make console-test`.
@@ -20,7 +18,7 @@ run: ## set up and talk with an agent; without a model: watch real calls go thro
 
 test: ## set up and run all tests
 	@scripts/setup.sh dev
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q $(patsubst %,--ignore=%,$(ALONE) $(UNSTEADY))
+	@$(BIN)/python -m pytest -n auto --dist worksteal -q $(patsubst %,--ignore=%,$(ALONE) $(UNSTEADY))
 	@$(BIN)/python -m pytest -q $(ALONE)
 
 console-test: ## drive the web console in a browser
