@@ -37,7 +37,7 @@ def test_an_idle_server_is_parked_and_comes_back(connect: Connect, runtime: Runt
     tools = connect(plain=hostile("pid", idle_seconds=0.2))
     first = int(content(runtime.handle("mcp__plain__go", {})))
     wait_until(lambda: tools.connections.status()["plain"].state is State.PARKED)
-    assert not os.path.exists(f"/proc/{first}")
+    wait_until(lambda: has_ended(first))
     assert int(content(runtime.handle("mcp__plain__go", {}))) != first
 
 
