@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 from .check import check, expect, expect_that
 from .place import Place, text
 
-_ENVIRONMENTS = 4
-_SLEEP_SECONDS = 0.5
+_ENVIRONMENTS = 3
 
 
 @check(quick=False)
@@ -19,20 +18,18 @@ def environments_work_beside_each_other(place: Place) -> None:
     """Several environments run their commands at the same time, and none sees the state of another."""
     environments = [place.another() for _ in range(_ENVIRONMENTS)]
     with ThreadPoolExecutor(_ENVIRONMENTS) as pool:
-        list(pool.map(lambda env: env.start(), environments))
-
-        def work(number: int) -> str:
-            environments[number].execute(f"kit_own={number}", timeout=place.patience)
-            return text(environments[number].execute(f"sleep {_SLEEP_SECONDS}; echo $kit_own", timeout=place.patience))
-
-        began = time.monotonic()
-        answers = list(pool.map(work, range(_ENVIRONMENTS)))
-    taken = time.monotonic() - began
-    expect(answers, [f"{number}\n" for number in range(_ENVIRONMENTS)], "what each knows")
-    expect_that(
-        taken < _ENVIRONMENTS * _SLEEP_SECONDS,
-        f"{_ENVIRONMENTS} sleeps of {_SLEEP_SECONDS} s took {taken:.1f} s together",
-    )
+        begin = 'kit_own=%d; kit_gate=$(mktemp -u); printf %%s "$kit_gate"'
+        started = pool.map(lambda n: environments[n].execute(begin % n, timeout=place.patience), range(_ENVIRONMENTS))
+        gates = list(map(text, started))
+    with ExitStack() as stack:
+        waiting = 'echo begun; until [ -e "$kit_gate" ]; do sleep .02; done; rm "$kit_gate"; echo $kit_own'
+        commands = [stack.enter_context(place.running(waiting, environment)) for environment in environments]
+        expect_that(all(command.outcome is None for command in commands), "a command did not wait for the others")
+        for environment, gate in zip(environments, gates, strict=True):
+            environment.files.write(gate, b"")
+        outcomes = [command.end() for command in commands]
+    answers = [outcome if isinstance(outcome, Exception) else text(outcome) for outcome in outcomes]
+    expect(answers, [f"begun\n{number}\n" for number in range(_ENVIRONMENTS)], "what each knows")
 
 
 @check()
