@@ -11,8 +11,6 @@ from ...tools.environments.far import proc
 from .check import check, expect, expect_error
 from .place import Place, takes_at_most
 
-_ROUNDS = 3
-
 
 @check(fresh=True)
 def closing_ends_all_that_runs(place: Place) -> None:
@@ -62,8 +60,7 @@ def nothing_is_left_on_this_machine(place: Place) -> None:
     with tempfile.TemporaryDirectory() as folder:
         default, tempfile.tempdir = tempfile.tempdir, folder
         try:
-            for _ in range(_ROUNDS):
-                _use_and_close(place)
+            _use_and_close(place)
         finally:
             tempfile.tempdir = default
         expect(os.listdir(folder), [], "temporary files")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 from .check import check, expect, expect_that
 from .place import Place, text
 
-_ENVIRONMENTS = 4
+_ENVIRONMENTS = 3
 
 
 @check(quick=False)
@@ -18,22 +18,18 @@ def environments_work_beside_each_other(place: Place) -> None:
     """Several environments run their commands at the same time, and none sees the state of another."""
     environments = [place.another() for _ in range(_ENVIRONMENTS)]
     with ThreadPoolExecutor(_ENVIRONMENTS) as pool:
-        list(pool.map(lambda env: env.start(), environments))
-
-        all_print = threading.Barrier(_ENVIRONMENTS)
-
-        def meet(_: bytes) -> None:
-            with contextlib.suppress(threading.BrokenBarrierError):
-                all_print.wait(place.patience)
-
-        def work(number: int) -> str:
-            env = environments[number]
-            env.execute(f"kit_own={number}", timeout=place.patience)
-            return text(env.execute("echo $kit_own", timeout=place.patience * 2, on_output=meet))
-
-        answers = list(pool.map(work, range(_ENVIRONMENTS)))
-    expect(answers, [f"{number}\n" for number in range(_ENVIRONMENTS)], "what each knows")
-    expect_that(not all_print.broken, "a command does not run before that of another environment has ended")
+        begin = 'kit_own=%d; kit_gate=$(mktemp -u); printf %%s "$kit_gate"'
+        started = pool.map(lambda n: environments[n].execute(begin % n, timeout=place.patience), range(_ENVIRONMENTS))
+        gates = list(map(text, started))
+    with ExitStack() as stack:
+        waiting = 'echo begun; until [ -e "$kit_gate" ]; do sleep .02; done; rm "$kit_gate"; echo $kit_own'
+        commands = [stack.enter_context(place.running(waiting, environment)) for environment in environments]
+        expect_that(all(command.outcome is None for command in commands), "a command did not wait for the others")
+        for environment, gate in zip(environments, gates, strict=True):
+            environment.files.write(gate, b"")
+        outcomes = [command.end() for command in commands]
+    answers = [outcome if isinstance(outcome, Exception) else text(outcome) for outcome in outcomes]
+    expect(answers, [f"begun\n{number}\n" for number in range(_ENVIRONMENTS)], "what each knows")
 
 
 @check()
