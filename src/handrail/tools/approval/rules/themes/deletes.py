@@ -237,6 +237,8 @@ RULES = (
             "bupstash rm|gc",
             "urbackupclientctl reset-keep",
             "litestream reset",
+            "dar_manager -D|--delete",
+            "zbackup gc|rm",
         ),
         match=(
             "borg delete repo",
@@ -315,6 +317,7 @@ RULES = (
         uses=(
             "lftp|ftp|sftp|smbclient {text:*rm?*|*mrm*|*rmdir*|*mdelete*|*del?*|*mirror?--delete*}",
             "gdrive delete|files|drives",
+            "swift delete",
             "dropbox|dbxcli rm|delete",
             "mega-rm|mega-deleteversions",
             "rclone purge|delete|deletefile|rmdirs|rmdir|cleanup|dedupe|sync|move|moveto",
