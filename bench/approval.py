@@ -5,10 +5,13 @@ The samples are our own: the examples of the rules, and commands in every way of
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from tests.fuzz.respelling.forms import all_forms
 from tests.fuzz.respelling.rows import DANGEROUS, HARMLESS
@@ -38,11 +41,13 @@ _SHORT = (
     "ssh host 'cd /srv/app && git pull && sudo systemctl status app'",
 )
 _PIPELINE = "cat a.txt | grep -v 'x y' | sort -u > out.txt && echo \"done $x\"\n"
+_CORPORA = frozenset(("tldr", "nl2bash", "nl2bash_complex"))
 _COLD = "from handrail.tools.approval.detect import assess; assess('ls')"
 
 
 def figures() -> Iterator[Figure]:
     yield from labelled()
+    yield from given()
     yield from examples()
     yield from floor()
     yield from forms()
@@ -62,6 +67,29 @@ def labelled() -> Iterator[Figure]:
     yield _share("  all families", sum(everything), len(everything), 0.03, "hermes 54 %")
     yield Figure("  mean over families", f"{mean:.2%}", "<= 4 %", mean / 0.04, 1, "hermes 66 %")
     yield _share("tricky harmless commands asked about", sum(asked), len(asked), 0.01, "hermes 13 %")
+    rare = [not assess(command).dangerous for _, command in rows("rare")]
+    yield _share("destructive uses of rare tools missed", sum(rare), len(rare), 0.15)
+
+
+def given() -> Iterator[Figure]:
+    """Labelled commands that are not ours: `dangerous*.jsonl` and `benign*.jsonl` in the folder that is named."""
+    folder = os.environ.get("HANDRAIL_LABELLED")
+    if not folder:
+        return
+    dangerous, benign = (
+        [json.loads(line) for path in sorted(Path(folder).glob(f"{kind}*.jsonl")) for line in path.open()]
+        for kind in ("dangerous", "benign")
+    )
+    missed = [row["category"] in NAMED for row in dangerous if not assess(row["command"]).dangerous]
+    flagged = [row["tag"] in _CORPORA for row in benign if assess(row["command"]).dangerous]
+    corpus = sum(row["tag"] in _CORPORA for row in benign)
+    named = sum(row["category"] in NAMED for row in dangerous)
+    yield _share("given: dangerous missed, eight named families", sum(missed), named, 0.02, "hermes 37 %")
+    yield _share("  all families", len(missed), len(dangerous), 0.03, "hermes 54 %")
+    yield _share(
+        "  tricky harmless asked about", len(flagged) - sum(flagged), len(benign) - corpus, 0.01, "hermes 13 %"
+    )
+    yield _share("  commands of a corpus asked about", sum(flagged), corpus, 0.002, "hermes 0")
 
 
 def examples() -> Iterator[Figure]:

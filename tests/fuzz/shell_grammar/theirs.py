@@ -122,11 +122,11 @@ def _compound(kind: str, command: Any) -> tuple[Any, ...]:
     if kind == "TestClause":
         return ("[[", tuple(_test(command["X"])))
     if kind == "FuncDecl":
-        if (command["Body"].get("Cmd") or {}).get("Type") == "BinaryCmd":
+        if (command["Body"].get("Cmd") or {}).get("Type") in ("BinaryCmd", "TimeClause"):
             raise NotComparable  # it takes what follows the function for its body
         return ("function", (("text", command["Name"]["Value"]),), _command(command["Body"]))
     assert kind == "CoprocClause", kind
-    if (command["Stmt"].get("Cmd") or {}).get("Type") in ("BinaryCmd", None):
+    if (command["Stmt"].get("Cmd") or {}).get("Type") in ("BinaryCmd", "TimeClause", None):
         raise NotComparable
     name = command.get("Name")
     return ("coproc", text(_word(name)) if name else "COPROC", _command(command["Stmt"]))

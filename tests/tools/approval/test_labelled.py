@@ -46,3 +46,9 @@ def test_harmless_commands_run_without_a_question() -> None:
     commands = [command for _, command in rows("harmless")]
     asked = [command for command in commands if assess(command).verdict is not Verdict.ALLOW]
     assert len(asked) / len(commands) <= 0.01, asked
+
+
+def test_destructive_uses_of_rare_tools_are_found() -> None:
+    commands = [command for _, command in rows("rare")]
+    missed = [command for command in commands if not assess(command).dangerous]
+    assert len(missed) / len(commands) <= 0.15, missed

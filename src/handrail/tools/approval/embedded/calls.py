@@ -136,7 +136,11 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
         _shell(host, call, parenthesised=parenthesised)
     else:
         kind = next((KINDS[name] for name in sorted(names, key=len, reverse=True) if name in KINDS), "")
-        if not kind and (len(chain) > 1 or _is_method(host.language, found, place)) and KINDS.get(last) in ("sql", "store"):
+        if (
+            not kind
+            and (len(chain) > 1 or _is_method(host.language, found, place))
+            and KINDS.get(last) in ("sql", "store")
+        ):
             kind = KINDS[last]
         if kind and (given or kind == "store"):
             _ACTIONS[kind](host, call)

@@ -100,7 +100,9 @@ def empties_in_place(command: Command, _: str) -> bool:
         return any(_DELETES_ALL.fullmatch(script) for script in scripts) and bool(targets.written(command))
     if command.name == "awk":
         return "inplace" in command.args and any(re.fullmatch(r"\s*\{\s*\}\s*", arg) for arg in command.args)
-    return "i" in command.letters and any(re.fullmatch(r"\s*(?:\$_\s*=\s*(?:\"\"|''|undef);?)?\s*", arg) for arg in command.args)
+    return "i" in command.letters and any(
+        re.fullmatch(r"\s*(?:\$_\s*=\s*(?:\"\"|''|undef);?)?\s*", arg) for arg in command.args
+    )
 
 
 def mounts_over(command: Command, _: str) -> bool:

@@ -44,10 +44,10 @@ _OPTIONS = (
 ).split()
 _OPTION_SET = frozenset((*_OPTIONS, *(option[1:] for option in _OPTIONS)))
 _COMPOUND_OPTION = re.compile(
-    r"--del(?!i|a|t|e|u)[a-z]+|--?(?:delete|destroy|wipe|erase|purge|uninstall|terminate|kill|"
+    r"--del(?!i|a|t|e|u)[a-z]+|--[a-z]+-and-(?:delete|purge|wipe)|--unpair|--?(?:delete|destroy|wipe|erase|purge|uninstall|terminate|kill|"
     r"drop)-(?!on|when|after|if|time|delay|timeout|policy|filter|level)[a-z-]+"
 )
-_NOUN = re.compile(r"[a-z][a-z0-9_.:/-]{0,30}")
+_NOUN = re.compile(r"[a-z][a-z0-9_.:/-]{0,30}|[0-9]{1,6}")
 _NAME = re.compile(
     r".*[-_.](?:remove|delete|purge|uninstall)\w+|(?:.*[-_.])?(?:delete|destroy|purge|wipe|erase|"
     r"uninstall|shutdown|reboot|poweroff|killall|nuke|remove|rm|stop|kill|reset|umount|unmount|drop|"

@@ -9,7 +9,9 @@ from .syntax import ArithmeticCommand, Block, Command, Literal, Pipeline, Script
 _TRUE = (["true"], [":"], ["1"], ["[", "1", "]"], ["test", "1"], ["/bin/true"])
 _FALSE = (["false"], ["/bin/false"], ["[", "]"])
 _QUICK = frozenset(": true false echo printf let export declare local set shift continue test [".split())
-_ENDLESS = re.compile(r"\b(?:while|until)\b\s*\(?\s*(?:1|true|!0|not false)\b|\bfor\s*\(\s*;\s*;\s*\)|\bloop\s*(?:do\b|\{)")
+_ENDLESS = re.compile(
+    r"\b(?:while|until)\b\s*\(?\s*(?:1|true|!0|not false)\b|\bfor\s*\(\s*;\s*;\s*\)|\bloop\s*(?:do\b|\{)"
+)
 
 
 def is_endless(loop: While) -> bool:

@@ -36,17 +36,20 @@ _NOTHING: Taints = frozenset()
 _DUMPERS = frozenset(
     "pg_dump pg_dumpall mysqldump mariadb-dump mongodump mongoexport cockroach influxd neo4j-admin sqldump expdp".split()
 )
-_SURVEILLANCE = frozenset("arecord parecord xclip xsel wl-paste pbpaste screencapture scrot grim tcpdump tshark".split())
+_SURVEILLANCE = frozenset(
+    "arecord parecord xclip xsel wl-paste pbpaste screencapture scrot grim tcpdump tshark".split()
+)
 _ARCHIVERS = frozenset(("tar", "zip", "cpio", "7z", "rsync"))
 _ENVIRONMENT = frozenset(("env", "printenv", "set", "export", "declare"))
 _FINDERS = frozenset(("find", "fd", "fdfind", "locate", "ls"))
 _TELLING = frozenset(
     (
-        "openssl", "history", "yes", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS, *_ENVIRONMENT, *_FINDERS,
-        *_DUMPERS, *_SURVEILLANCE, *INITIALISERS,
+        "openssl", "history", "yes", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS,
+        *_ENVIRONMENT, *_FINDERS, *_DUMPERS, *_SURVEILLANCE, *INITIALISERS,
     )
 )  # fmt: skip
 """Programs of whose output something can be told."""
+_ALWAYS = {"yes": Taint.ENDLESS, **dict.fromkeys(_LISTERS, Taint.WIDE)}
 
 
 def unknown_output(walk: Running, call: Call) -> Value:
@@ -69,10 +72,8 @@ def unknown_output(walk: Running, call: Call) -> Value:
         taints.add(Taint.PRIVATE)
     if _shows_secrets(walk, name, args):
         taints.add(Taint.CREDENTIAL)
-    if name == "yes":
-        taints.add(Taint.ENDLESS)
-    if name in _LISTERS:
-        taints.add(Taint.WIDE)
+    if name in _ALWAYS:
+        taints.add(_ALWAYS[name])
     if prints_initialisation(name, args):
         taints.add(Taint.INITIALISER)
     return unknown(taints)

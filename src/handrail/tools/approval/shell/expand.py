@@ -64,17 +64,6 @@ class Expander:
                 arg.word = word
                 out.append(arg)
                 continue
-            parts = word.parts
-            if len(parts) == 1:
-                part = parts[0]
-                if isinstance(part, Literal) and _PLAIN.match(part.text):
-                    arg = Arg(part.text)
-                    arg.word = word
-                    out.append(arg)
-                    continue
-                if isinstance(part, Quoted):
-                    out.append(make_arg(part.text, quoted=True, word=word))
-                    continue
             out += self.fields(word)
             if len(out) > _MAX_ARGS:
                 break
@@ -102,12 +91,29 @@ class Expander:
 
     def fields(self, word: Word) -> list[Arg]:
         """The fields that a word becomes; one that becomes too many ends in an unknown one."""
+        if len(word.parts) == 1 and (single := self._single(word.parts[0], word)) is not None:
+            return [single]
         fields: list[Arg] = []
         for parts in expand_braces(word.parts):
             fields += _Splitter(self, self._separators(), word).fields(parts)
             if len(fields) > MAX_FIELDS:
                 return [*fields[:MAX_FIELDS], make_arg(UNKNOWN, word=word)]
         return fields
+
+    def _single(self, part: Part, word: Word) -> Arg | None:
+        """What a word of one part becomes, when that is clear at once: one field."""
+        if type(part) is Literal:
+            return make_arg(part.text, word=word) if _PLAIN.match(part.text) else None
+        if type(part) is Quoted:
+            return make_arg(part.text, quoted=True, word=word)
+        if type(part) is not DoubleQuoted or any(_may_be_many(inner) for inner in part.parts):
+            return None
+        texts: list[str] = []
+        taints: Taints = NO_TAINTS
+        for text, piece_taints, _ in self.pieces(part, first=False, quoted=True):
+            texts.append(text)
+            taints |= piece_taints
+        return make_arg("".join(texts), taints=taints, quoted=True, word=word)
 
     def _separators(self) -> str:
         value = self._shell.lookup("IFS")
@@ -150,6 +156,11 @@ class Expander:
             home = "." if special == "+" else UNKNOWN
         rest = text[match.end() :]
         return [(home, NO_TAINTS, LITERAL if rest else QUOTED), (rest, NO_TAINTS, LITERAL)]
+
+
+def _may_be_many(part: Part) -> bool:
+    """`"$@"`, `"${a[@]}"`, `"${!x}"`: several fields even inside quotes."""
+    return type(part) is Parameter and (part.name == "@" or part.index is not None or part.indirect)
 
 
 class _Splitter:

@@ -113,7 +113,7 @@ def _run_module(walk: Running, call: Call) -> Value | None:
     attached = call.args[place].partition("m")[2]
     argv = [call.args[place].like(attached)] if attached else []
     argv += call.args[place + 1 :]
-    if not argv:
+    if not argv or not walk.judgement.book.knows(argv[0]):
         return None
     with walk.wrapped(call.name), walk.nested():
         return walk.run(argv, call.stdin, functions=False, builtins=False)

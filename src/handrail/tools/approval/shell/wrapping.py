@@ -45,8 +45,7 @@ def wrap(walk: Running, call: Call) -> Value | None:
         if option == "=" and value is not None:
             variable, _, text = value.partition("=")
             walk.on_assign(variable, Value(text, value.taints, value.word))
-    if name == "sudo" and call.stdin is not None and not given.isdisjoint(("-S", "--stdin")):
-        call.stdin = _after_password(call.stdin)
+    _take_password(call, given)
     rest = _before_command(call, wrapper, call.args[start:], options)
     if rest is None:
         return EMPTY
@@ -61,10 +60,13 @@ def wrap(walk: Running, call: Call) -> Value | None:
     return _run_inside(walk, call, wrapper, options, rest)
 
 
-def _after_password(stdin: Value) -> Value | None:
-    """`sudo -S` reads its first line as a password."""
+def _take_password(call: Call, given: set[str]) -> None:
+    """`sudo -S` reads its first line as a password; the command gets the rest."""
+    stdin = call.stdin
+    if stdin is None or call.name != "sudo" or given.isdisjoint(("-S", "--stdin")):
+        return
     left = stdin.text.partition("\n")[2]
-    return Value(left, stdin.taints, stdin.word) if left or not stdin.known else None
+    call.stdin = Value(left, stdin.taints, stdin.word) if left or not stdin.known else None
 
 
 def _run_inside(

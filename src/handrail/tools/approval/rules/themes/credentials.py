@@ -23,7 +23,8 @@ RULES = (
             "git credential-* get",
             "gcore|procdump|generate-core-file +",
             "docker inspect {text:*config.env*}",
-            "curl|wget|http|aria2c|lynx|w3m|fetch {text:*169.254.169.254*credentials*|*169.254.169.254*user-data*|*169.254.169.254*token*|"
+            "curl|wget|http|aria2c|lynx|w3m|fetch {text:*169.254.169.254*credentials*|"
+            "*169.254.169.254*user-data*|*169.254.169.254*token*|"
             "*169.254.170.2*|*metadata.google*token*|*metadata.google*identity*|*metadata.google*attributes*|"
             "*100.100.100.200*credentials*}",
         ),

@@ -168,7 +168,11 @@ RULES = (
         "fs.mv.nothing",
         ASK,
         "moves files into nothing",
-        uses=("mv {into-nothing}", "cp /dev/null >@home|system|outside|data", "ln -f|--force /dev/null >@home|system|outside|data"),
+        uses=(
+            "mv {into-nothing}",
+            "cp /dev/null >@home|system|outside|data",
+            "ln -f|--force /dev/null >@home|system|outside|data",
+        ),
         match=("mv a /dev/null", "mv ~/docs /dev/null"),
         spare=("mv a b", "cp /dev/null build.log"),
     ),
@@ -176,7 +180,12 @@ RULES = (
         "fs.archive.remove",
         ASK,
         "removes the originals after packing them, or takes files out of an archive",
-        uses=("tar --remove-files|--delete", "zip -m|--move|-d|--delete", "7z|7za|7zr|rar -sdel|-df|-dr|-dw", "7z|7za|7zr|rar m|d +2"),
+        uses=(
+            "tar --remove-files|--delete",
+            "zip -m|--move|-d|--delete",
+            "7z|7za|7zr|rar -sdel|-df|-dr|-dw",
+            "7z|7za|7zr|rar m|d +2",
+        ),
         match=("tar cf x.tar --remove-files d", "zip -rm x.zip docs", "7z a -sdel x.7z d"),
         spare=("tar cf x.tar d", "zip -r x.zip docs", "7z a x.7z d"),
     ),
@@ -228,6 +237,8 @@ RULES = (
             "bupstash rm|gc",
             "urbackupclientctl reset-keep",
             "litestream reset",
+            "dar_manager -D|--delete",
+            "zbackup gc|rm",
         ),
         match=(
             "borg delete repo",
@@ -306,6 +317,7 @@ RULES = (
         uses=(
             "lftp|ftp|sftp|smbclient {text:*rm?*|*mrm*|*rmdir*|*mdelete*|*del?*|*mirror?--delete*}",
             "gdrive delete|files|drives",
+            "swift delete",
             "dropbox|dbxcli rm|delete",
             "mega-rm|mega-deleteversions",
             "rclone purge|delete|deletefile|rmdirs|rmdir|cleanup|dedupe|sync|move|moveto",

@@ -63,6 +63,8 @@ RULES = (
             "sdparm|sedutil-cli|hdparm --revertTPer|--PSIDrevert|--yesIreallywanttoERASEALLmydatausingthePSID|"
             "--eraseLockingRange",
             "fsarchiver restfs|restdir",
+            "mt ... erase|weof|eof",
+            "targetcli clearconfig",
             "partclone.*|partimage|fsarchiver|clonezilla|ocs-sr {last-device}",
             "cryptsetup luksFormat|erase|luksErase|reencrypt|luksKillSlot",
             "cryptsetup luksformat|format|reencrypt",

@@ -10,6 +10,7 @@ RULES = (
         ASK,
         "removes packages from the system, or replaces the whole system",
         uses=(
+            "pipx uninstall-all",
             "apt-get|aptitude|nala|apt-fast remove|purge|autoremove|autopurge|dist-upgrade|full-upgrade|"
             "full-remove|downgrade !-s|--simulate|--dry-run|--just-print|--no-act|--recon",
             "apt-mark hold|unhold|auto|manual",

@@ -30,6 +30,7 @@ RULES = (
             "hostnamectl set-*|hostname|deployment|chassis|location|icon-name +",
             "timedatectl set-*",
             "ldconfig +",
+            "dpkg-divert|dpkg-statoverride --rename|--add|--remove",
             "localectl set-*",
             "hostname +",
             "date -s|--set",
