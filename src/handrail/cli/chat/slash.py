@@ -29,7 +29,7 @@ class Command(NamedTuple):
     choices: Callable[[Chat], Iterable[str]] = _no_choices
 
 
-def on_or_off(chat: Chat) -> Iterable[str]:  # noqa: ARG001
+def on_or_off(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
     return ("on", "off")
 
 

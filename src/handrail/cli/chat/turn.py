@@ -38,7 +38,7 @@ def run(
 ) -> T:
     """What `work` gives back. `stop` is called at the first Ctrl-C, `draw` ten times a second. Raises Leave at the second.
 
-    `hear` waits a moment for what the person types.
+    `hear`, if there is one, waits for what the person types between two drawings, for a moment at most.
     """
     changed = threading.Event()
     pressed = 0
