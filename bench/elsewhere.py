@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any
 
 from tests.services.apptainer import Apptainer
+from tests.services.clouds import Cloud
 from tests.services.docker import Docker
+from tests.services.podman import Podman
 from tests.services.sshd import Ssh
 from tests.services.tenants import Services
 
 from handrail.tools.environments.apptainer import ApptainerEnvironment
 from handrail.tools.environments.base import Environment
-from handrail.tools.environments.docker import DockerEnvironment
+from handrail.tools.environments.daytona import DaytonaEnvironment
+from handrail.tools.environments.docker import DockerEnvironment, PodmanEnvironment
 from handrail.tools.environments.local import LocalEnvironment
+from handrail.tools.environments.modal import ModalEnvironment
 from handrail.tools.environments.ssh import SshEnvironment
 
 from .harness import Figure, milliseconds, paired
@@ -32,29 +38,43 @@ def figures() -> Iterator[Figure]:
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         local = stack.enter_context(LocalEnvironment(folder))
-        for name, there in _places(stack):
-            with closing(there):
-                yield _echo(name, there, local)
-                yield _time_limit(name, there)
+        services = Services()
+        docker, podman, apptainer = Docker.join(services), Podman.join(services), Apptainer.join(services)
+        ssh = Ssh.join(services)
+        modal, daytona = Cloud.modal(services, docker), Cloud.daytona(services, docker)
+        for service in (docker, podman, apptainer, ssh, modal, daytona):
+            stack.enter_context(service.tenant)
+        login = {"host": ssh.alias, "config_file": str(ssh.config)}
+        with _there(DockerEnvironment, docker.env, image=docker.image) as there:
+            yield from _both("docker", there, local)
+        with _there(PodmanEnvironment, podman.env, image=podman.image) as there:
+            yield from _both("podman", there, local)
+        with _there(ApptainerEnvironment, apptainer.env, image=apptainer.image) as there:
+            yield from _both("apptainer", there, local)
+        with _there(SshEnvironment, {}, **login) as there:
+            yield from _both("ssh", there, local)
+        yield _bare_ssh(ssh, local)
+        with _there(ModalEnvironment, modal.env) as there:
+            yield _time_limit("modal's double", there)
+        with _there(DaytonaEnvironment, daytona.env) as there:
+            yield _time_limit("daytona's double", there)
 
 
-def _places(stack: ExitStack) -> Iterator[tuple[str, Environment]]:
-    services = Services()
-    docker = Docker.join(services)
-    stack.enter_context(docker.tenant)
-    _set(docker.env)
-    yield "docker", DockerEnvironment.from_settings({"image": docker.image}, task_id="bench")
-    ssh = Ssh.join(services)
-    stack.enter_context(ssh.tenant)
-    yield "ssh", SshEnvironment.from_settings({"host": ssh.alias, "config_file": str(ssh.config)}, task_id="bench")
-    apptainer = Apptainer.join(services)
-    stack.enter_context(apptainer.tenant)
-    _set(apptainer.env)
-    yield "apptainer", ApptainerEnvironment.from_settings({"image": apptainer.image}, task_id="bench")
-
-
-def _set(variables: Mapping[str, str]) -> None:
+@contextmanager
+def _there(kind: Any, variables: Mapping[str, str], **settings: str) -> Iterator[Environment]:
+    before = dict(os.environ)
     os.environ.update(variables)
+    try:
+        with closing(kind.from_settings(settings, task_id="bench")) as there:
+            yield there
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _both(name: str, there: Environment, local: Environment) -> Iterator[Figure]:
+    yield _echo(name, there, local)
+    yield _time_limit(name, there)
 
 
 def _echo(name: str, there: Environment, local: Environment) -> Figure:
@@ -63,11 +83,34 @@ def _echo(name: str, there: Environment, local: Environment) -> Figure:
             assert environment.execute("echo hi", timeout=60).output.head == b"hi\n"
 
     mine, base, ratio = paired(lambda count: repeated(there, count), lambda count: repeated(local, count))
-    peers = {"docker": "one exec each 45", "ssh": "one exec each 16", "apptainer": "one exec each 40"}[name]
+    peers = {"ssh": "one exec each 16", "apptainer": "one exec each 40"}.get(name, "one exec each 45")
     return Figure(f"`echo hi` in {name}, to the local one", milliseconds(mine), milliseconds(base), ratio, 3, peers)
 
 
+def _bare_ssh(ssh: Ssh, local: Environment) -> Figure:
+    """What no shell over ssh can be quicker than: nothing but the bytes there and back, and a bash that reads them."""
+    command = ["ssh", "-F", str(ssh.config), ssh.alias, "exec bash --norc"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as bash:
+        stdin, stdout = bash.stdin, bash.stdout
+        assert stdin is not None
+        assert stdout is not None
+
+        def bare(count: int) -> None:
+            for _ in range(count):
+                stdin.write(b"echo hi\n")
+                assert stdout.read(100) == b"hi\n"
+
+        def ours(count: int) -> None:
+            for _ in range(count):
+                local.execute("echo hi", timeout=60)
+
+        floor, base, ratio = paired(bare, ours)
+        stdin.close()
+    return Figure("  a bare bash over ssh, to the local one of ours", milliseconds(floor), milliseconds(base), ratio)
+
+
 def _time_limit(name: str, there: Environment) -> Figure:
+    there.start()
     worst = 0.0
     for command in ("sleep 4243", _STUBBORN) * 3:
         start = time.perf_counter()

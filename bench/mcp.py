@@ -59,7 +59,8 @@ for line in sys.stdin:
         print(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}), flush=True)
 """
 _BARE = """
-import asyncio
+import asyncio, sys
+from anyio.to_thread import run_sync
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
@@ -67,7 +68,8 @@ async def listed(context, params):
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
     return ListToolsResult(tools=[Tool(name="noop", description="Nothing.", input_schema=schema)])
 async def called(context, params):
-    return CallToolResult(content=[TextContent(text=params.arguments["text"])])
+    noop = lambda: params.arguments["text"]
+    return CallToolResult(content=[TextContent(text=await run_sync(noop) if "thread" in sys.argv else noop())])
 async def main():
     server = Server("bench", on_list_tools=listed, on_call_tool=called)
     async with stdio_server() as (reads, writes):
@@ -75,14 +77,19 @@ async def main():
 asyncio.run(main())
 """
 _OURS = """
-import asyncio
+import asyncio, sys
 from handrail.model_tools import default
 from handrail.serve.mcp.server import HandrailServer, serve_stdio
 from handrail.tools.registry import registry
 here = default()
 schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+def noop(args, **context):
+    return args["text"]
+async def anoop(args, **context):
+    return args["text"]
+in_thread = "thread" in sys.argv
 registry.register(name="noop", toolset="bench", schema={"description": "Nothing.", "parameters": schema},
-                  handler=lambda args, **kw: args["text"])
+                  handler=noop if in_thread else anoop, is_async=not in_thread)
 asyncio.run(serve_stdio(HandrailServer(here, toolsets=["bench"]).build()))
 """
 
@@ -97,10 +104,7 @@ def figures() -> Iterator[Figure]:
         yield from client(usual)
         yield from connecting(light)
         yield from soak(light)
-        one, base, ratio = alternating(
-            lambda: asyncio.run(_sdk_calls(served)), lambda: asyncio.run(_sdk_calls(bare)), rounds=_ROUNDS
-        )
-        yield Figure("server: tools/call of a no-op", microseconds(one), microseconds(base), ratio, 1.2, "")
+        yield from server(served, bare)
 
 
 def client(script: Path) -> Iterator[Figure]:
@@ -134,6 +138,17 @@ def client(script: Path) -> Iterator[Figure]:
         )
     finally:
         tools.close()
+
+
+def server(served: Path, bare: Path) -> Iterator[Figure]:
+    """The SDK's own client calls both. A tool that is no coroutine has a thread of its own on either side."""
+    for what, args in (("server: tools/call of a no-op", ()), ("  of a no-op on a thread", ("thread",))):
+        mine, base, ratio = alternating(
+            lambda: asyncio.run(_sdk_calls(served, *args)),  # noqa: B023  called at once
+            lambda: asyncio.run(_sdk_calls(bare, *args)),  # noqa: B023  called at once
+            rounds=_ROUNDS,
+        )
+        yield Figure(what, microseconds(mine), microseconds(base), ratio, 1.2, "")
 
 
 def soak(script: Path) -> Iterator[Figure]:
@@ -206,14 +221,14 @@ def _server(name: str, script: Path, *args: str) -> Server:
     return Server(name, settings, "bench")
 
 
-async def _sdk_calls(script: Path, *, together: bool = False) -> float:
+async def _sdk_calls(script: Path, *args: str, together: bool = False) -> float:
     """Seconds a call of the SDK's own client."""
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     from mcp import Client
 
     env = {"HANDRAIL_HOME": os.environ["HANDRAIL_HOME"]}
-    transport: Any = stdio_client(StdioServerParameters(command=sys.executable, args=[str(script)], env=env))
+    transport: Any = stdio_client(StdioServerParameters(command=sys.executable, args=[str(script), *args], env=env))
     async with Client(transport) as connected:
         await connected.call_tool("noop", {"text": "x"})
         start = time.perf_counter()

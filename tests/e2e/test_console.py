@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 
+from handrail.protocols import ModelReply
+from handrail.testing.model_server import ModelServer
+
 from .. import conftest
 from ..serve.conftest import TOKEN, Server
+from ..support import call
 from . import console_parts
 from .console_parts import (
     BUILT,
@@ -43,14 +47,20 @@ Visit = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def model() -> Iterator[ModelServer]:
+    with ModelServer() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("served")
     console_parts.remember(home)
     # Pictures for the documentation show a folder that people could have.
     pictured = Path("/srv/shop")
     work = pictured if PICTURES and not pictured.exists() else tmp_path_factory.mktemp("work")
     work.mkdir(exist_ok=True)
-    made = Server(home, work)
+    made = Server(home, work, HANDRAIL_MODEL="scripted", OPENAI_BASE_URL=model.base_url, OPENAI_API_KEY="k")
     yield made
     for process in made.client.get("/v1/processes").json()["processes"]:
         made.client.delete(f"/v1/processes/{process['id']}")
@@ -301,6 +311,25 @@ def test_a_form_runs_a_tool(visit: Visit) -> None:
 
 
 class TestSessions:
+    def test_an_agent_goes_on_while_its_person_answers_and_takes_another_way(
+        self, visit: Visit, server: Server, model: ModelServer
+    ) -> None:
+        folder = server.cwd / "precious"
+        folder.mkdir()
+        model.say(ModelReply("I tidy up.", [call("terminal", command="rm -rf precious")]), _another_way)
+        page = visit("sessions/new")
+        page.get_by_label("Say something").fill("Tidy up, please")
+        page.get_by_role("button", name="Say it").click()
+        page.get_by_role("link", name="answer on Approvals").click()
+        _card(page).get_by_role("button", name="Deny").click()
+        page.get_by_label("Why not?").fill("somebody needs it")
+        page.keyboard.press("Enter")
+        expect(_card(page)).to_have_count(0)
+        page.keyboard.press("Alt+5")
+        page.get_by_role("option").filter(has_text="Tidy up, please").click()
+        expect(page.get_by_text("I leave it: somebody needs it")).to_be_visible()
+        assert folder.exists()
+
     def test_they_are_found_by_their_words_and_played_again(self, visit: Visit) -> None:
         page = visit("sessions")
         page.get_by_label("Search all conversations").fill("marmalade")
@@ -326,6 +355,11 @@ class TestSessions:
         assert many <= 5 * few
         page.get_by_role("listbox").press("End")
         expect(page.get_by_role("option", selected=True)).to_contain_text("An old one, ")
+
+
+def _another_way(messages: Any, _: Any) -> ModelReply:
+    """What a model says that reads why it may not."""
+    return ModelReply(f"I leave it: {re.search('somebody needs it', str(messages[-1]))[0]}")  # type: ignore[index]
 
 
 # The same page with fewer rows, for comparison.

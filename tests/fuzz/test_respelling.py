@@ -10,6 +10,7 @@ import pytest
 from handrail.tools.approval.detect import assess
 from handrail.tools.approval.rules import builtin
 
+from .chance import chosen_seed
 from .needs import needs
 from .respelling.forms import all_forms
 from .respelling.rows import DANGEROUS, HARMLESS, program_names
@@ -33,7 +34,8 @@ def test_bash_runs_the_same_programs_whatever_the_form(tmp_path: Path) -> None:
     """Without this the test above would prove nothing about forms that do something else."""
     needs("bwrap", "apt-get install bubblewrap")
     needs("xxd", "apt-get install xxd")
-    rows = [*random.sample(DANGEROUS, 2), random.choice(HARMLESS)]
+    chance = random.Random(chosen_seed())
+    rows = [*chance.sample(DANGEROUS, 2), chance.choice(HARMLESS)]
     forms = [(row, name, text) for row in rows for name, form in FORMS.items() if (text := form(row)) is not None]
     logs = programs_run([*rows, *(text for _, _, text in forms)], tmp_path, program_names())
     plain = dict(zip(rows, logs, strict=False))
@@ -43,8 +45,8 @@ def test_bash_runs_the_same_programs_whatever_the_form(tmp_path: Path) -> None:
 
 
 def test_examples_of_rules_stay_dangerous_in_every_form() -> None:
-    """Every rule's examples, each in some of the forms: others every time."""
-    chance = random.Random()
+    """Every rule's examples, each in some of the forms."""
+    chance = random.Random(chosen_seed())
     lost = []
     count = 0
     for rule in builtin().rules.values():

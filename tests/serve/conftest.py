@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,6 +14,8 @@ from typing import Any
 
 import httpx
 import pytest
+
+from handrail.testing.model_server import ModelServer
 
 from ..support import free_port, wait_until
 from . import contract
@@ -84,6 +87,18 @@ class Server:
         self.process.wait(30)
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+@contextlib.contextmanager
+def with_model(folder: Path, model: ModelServer) -> Iterator[Server]:
+    """A server whose agents have this model."""
+    (folder / "work").mkdir()
+    env = {"HANDRAIL_MODEL": "scripted", "OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "k"}
+    made = Server(folder / "served", folder / "work", **env)
+    try:
+        yield made
+    finally:
+        made.stop()
 
 
 @pytest.fixture(scope="module")

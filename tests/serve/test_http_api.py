@@ -19,7 +19,7 @@ from handrail.protocols import ModelReply
 from handrail.testing.model_server import ModelServer
 
 from ..support import call, wait_until
-from .conftest import TOKEN, Server, events_of
+from .conftest import TOKEN, Server, events_of, with_model
 
 DANGEROUS = "rm -rf ~/important"
 
@@ -236,30 +236,6 @@ def _offered(server: Server) -> set[str]:
         return set()
 
 
-def test_a_killed_server_comes_back_with_its_questions(own_server: Server, pool: ThreadPoolExecutor) -> None:
-    asked = pool.submit(lambda: _or_gone(own_server))
-    wait_until(own_server.waiting)
-    [before] = own_server.waiting()
-    own_server.process.send_signal(signal.SIGKILL)
-    own_server.process.wait()
-    asked.result()
-    own_server.stop()
-    own_server.start()
-    [after] = own_server.waiting()
-    assert after["id"] == before["id"]
-    assert not after["is_waiting"]
-    assert own_server.client.post(f"/v1/approvals/{after['id']}", json={"decision": "once"}).json()["holds"]
-    # The same call again needs no second answer.
-    assert own_server.call("terminal", command=DANGEROUS)["exit_code"] == 0
-
-
-def _or_gone(server: Server) -> None:
-    try:
-        server.call("terminal", command=DANGEROUS)
-    except httpx.TransportError:
-        return
-
-
 class TestAgents:
     def test_a_conversation_begins_goes_on_and_is_found(self, tmp_path: Path) -> None:
         script = [
@@ -267,7 +243,7 @@ class TestAgents:
             ModelReply("It said so."),
             ModelReply("Again."),
         ]
-        with ModelServer(script) as model, _with_model(tmp_path, model) as server:
+        with ModelServer(script) as model, with_model(tmp_path, model) as server:
             with server.client.stream("POST", "/v1/sessions", json={"text": "What does the zebra say?"}) as answer:
                 told = list(events_of(answer))
             kinds = [kind for kind, _, _ in told]
@@ -300,7 +276,7 @@ class TestAgents:
         ]
         with (
             ModelServer(script) as model,
-            _with_model(tmp_path, model) as server,
+            with_model(tmp_path, model) as server,
             openai.OpenAI(base_url=f"{server.url}/v1", api_key=TOKEN) as client,
         ):
             asked: Any = [{"role": "user", "content": "What is it?"}]
@@ -309,21 +285,3 @@ class TestAgents:
             assert answer.choices[0].message.content == "It is 42."
             pieces = client.chat.completions.create(model="handrail", messages=asked, stream=True)
             assert "".join(each.choices[0].delta.content or "" for each in pieces) == "streamed"
-
-
-class _with_model(Server):  # noqa: N801  a server that has a model
-    def __init__(self, folder: Path, model: ModelServer) -> None:
-        (folder / "work").mkdir()
-        super().__init__(
-            folder / "served",
-            folder / "work",
-            HANDRAIL_MODEL="scripted",
-            OPENAI_BASE_URL=model.base_url,
-            OPENAI_API_KEY="k",
-        )
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import image
+from . import image, leftovers
 from .tenants import Services, Tenant
 
 
@@ -63,6 +65,14 @@ class Folders:
 
     def stop(self) -> None:
         """The caretaker ends what has the folder among its mounts."""
+        leftovers.expect_none("instances", self._left)
+
+    def _left(self) -> list[str]:
+        """What an environment should have ended. Those that are used again have no owner in their names."""
+        env = {**os.environ, **_environment(self._folder)}
+        listed = subprocess.run(["apptainer", "instance", "list", "--json"], env=env, capture_output=True, check=False)
+        names = [one["instance"] for one in json.loads(listed.stdout or "{}").get("instances") or []]
+        return [name for name in names if re.fullmatch(r"handrail(-\w+){7}", name)]
 
 
 def _environment(folder: Path) -> dict[str, str]:

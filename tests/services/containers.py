@@ -12,6 +12,8 @@ from typing import Any
 
 # The label of every container of a double, with the name of the double as its value.
 OWNER = "handrail.double"
+# Asks an engine for the containers that an environment should have removed.
+THROW_AWAY = ("ps", "--all", "--filter=label=handrail.lifetime=passing", "--format={{.Names}}")
 _KEPT_BYTES = 1 << 20
 _MOST_UNREAD_BYTES = 16 << 20
 _CHUNK_BYTES = 1 << 16

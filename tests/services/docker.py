@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..support import wait_until
-from . import image, places
+from . import containers, image, leftovers, places
 from .tenants import Services, Tenant
 
 _START_SECONDS = 30.0
@@ -92,6 +92,8 @@ class Dockerd:
 
     def stop(self) -> None:
         """The caretaker ends what is in the namespace; an orderly stop would wait for containers that ignore it."""
+        if self._process and self._process.poll() is None:
+            leftovers.expect_none("containers", lambda: docker(self._host, *containers.THROW_AWAY).split())
 
     def _answers(self) -> bool:
         assert self._process

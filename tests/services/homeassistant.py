@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..support import free_port, wait_until
+from .servers import WebServer, ask
 from .tenants import Services, Tenant
 
 FOLDER = Path(os.environ.get("HANDRAIL_TEST_HOMEASSISTANT") or Path.home() / ".cache/handrail-tests/homeassistant")
 PYTHON = FOLDER / "py/bin/python"
 IS_COMPLETE = FOLDER / "py/.complete"
-_PATIENCE_SECONDS = 120.0
 # By its own interpreter, which has a client for websockets: a token that lasts is given only there.
 _ONBOARD = """
 import asyncio, json, sys, aiohttp
@@ -75,51 +71,26 @@ class HomeAssistant:
         return Path(self.tenant.facts["touched"])
 
     def state(self, entity: str) -> str:
-        return str(json.loads(_get(f"{self.url}/api/states/{entity}", self.token))["state"])
+        return str(json.loads(ask("GET", f"{self.url}/api/states/{entity}", token=self.token))["state"])
 
 
-class Hass:
-    """The server, as its caretaker sees it."""
-
-    orders: frozenset[str] = frozenset()
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> dict[str, Any]:
-        port = free_port()
-        url = f"http://127.0.0.1:{port}"
-        touched = self._folder / "touched"
+class Hass(WebServer):
+    def _configure(self, port: int) -> list[str | Path]:
         # JSON is YAML.
-        (self._folder / "configuration.yaml").write_text(json.dumps(_configuration(port, touched)))
-        with open(self._folder / "output.log", "wb") as log:
-            self._process = subprocess.Popen(
-                [PYTHON, "-m", "homeassistant", "--config", self._folder, "--skip-pip"],
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        wait_until(lambda: self._answers(url), timeout=_PATIENCE_SECONDS, otherwise=self._log)
-        made = subprocess.run([PYTHON, "-c", _ONBOARD, url], capture_output=True, text=True, check=False)
-        assert made.returncode == 0, f"{made.stderr}\n{self._log()}"
-        return {"url": url, "touched": str(touched), **json.loads(made.stdout)}
-
-    def stop(self) -> None:
-        """The caretaker ends what is in the namespace."""
+        (self._folder / "configuration.yaml").write_text(json.dumps(_configuration(port, self._touched)))
+        return [PYTHON, "-m", "homeassistant", "--config", self._folder, "--skip-pip"]
 
     def _answers(self, url: str) -> bool:
-        assert self._process
-        if self._process.poll() is not None:
-            raise AssertionError(self._log())
-        with contextlib.suppress(OSError):
-            steps = json.loads(_get(f"{url}/api/onboarding"))
-            return bool(steps)
-        return False
+        return bool(json.loads(ask("GET", f"{url}/api/onboarding")))
 
-    def _log(self) -> str:
-        return (self._folder / "output.log").read_text(errors="replace")[-4000:]
+    def _facts(self, url: str) -> dict[str, Any]:
+        made = subprocess.run([PYTHON, "-c", _ONBOARD, url], capture_output=True, text=True, check=False)
+        assert made.returncode == 0, f"{made.stderr}\n{self._said()}"
+        return {"touched": str(self._touched), **json.loads(made.stdout)}
+
+    @property
+    def _touched(self) -> Path:
+        return self._folder / "touched"
 
 
 def _configuration(port: int, touched: Path) -> dict[str, Any]:
@@ -162,10 +133,3 @@ def _configuration(port: int, touched: Path) -> dict[str, Any]:
             }
         },
     }  # fmt: skip
-
-
-def _get(url: str, token: str = "") -> bytes:
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    request = urllib.request.Request(url, headers=headers)
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
-        return bytes(answer.read())

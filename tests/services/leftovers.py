@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from ..support import wait_until
@@ -15,6 +16,14 @@ from . import places
 
 # The variable that marks the processes of a service which cannot have a process namespace.
 MARK = "HANDRAIL_SERVICE"
+_LEAVING_SECONDS = 10.0
+
+
+def expect_none(what: str, find: Callable[[], list[str]]) -> None:
+    """For the end of a service. What is still there then was left by a test, or by the code that it tested."""
+    wait_until(
+        lambda: not find(), timeout=_LEAVING_SECONDS, otherwise=lambda: f"{what} were left behind: {', '.join(find())}"
+    )
 
 
 def sweep() -> None:

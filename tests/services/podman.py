@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import image, leftovers
+from . import containers, image, leftovers
 from .tenants import Services, Tenant
 
 # A machine without systemd and without the right to raise limits needs all of it.
@@ -88,4 +88,11 @@ class Storage:
         return {}
 
     def stop(self) -> None:
-        subprocess.run([self._program, "rm", "--all", "--force", "--time", "0"], capture_output=True, check=False)
+        try:
+            leftovers.expect_none("containers", self._left)
+        finally:
+            subprocess.run([self._program, "rm", "--all", "--force", "--time", "0"], capture_output=True, check=False)
+
+    def _left(self) -> list[str]:
+        listed = subprocess.run([self._program, *containers.THROW_AWAY], capture_output=True, text=True, check=False)
+        return listed.stdout.split()

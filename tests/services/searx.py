@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
-import urllib.request
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ..support import free_port, wait_until
+from .servers import WebServer, ask
 from .tenants import Services, Tenant
 
 PAGES = [
@@ -53,40 +50,17 @@ class Searx:
         return cls(tenant, tenant.facts["url"])
 
 
-class SearxServer:
-    """The server, as its caretaker sees it."""
-
-    orders = frozenset[str]()
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def start(self) -> dict[str, Any]:
+class SearxServer(WebServer):
+    def _configure(self, port: int) -> list[str | Path]:
         index = ThreadingHTTPServer(("127.0.0.1", 0), _Index)
         threading.Thread(target=index.serve_forever, daemon=True).start()
-        port = free_port()
-        settings = self._folder / "settings.yml"
-        subprocess.run(
-            ["/usr/bin/python3", "-c", _SETTINGS, str(port), str(index.server_port), str(settings)], check=True
-        )
-        with open(self._folder / "searx.log", "wb") as log:
-            process = subprocess.Popen(
-                ["/usr/bin/python3", "/usr/bin/searx-run"],
-                env={**os.environ, "SEARX_SETTINGS_PATH": str(settings)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        url = f"http://127.0.0.1:{port}"
-        wait_until(lambda: process.poll() is not None or _answers(url), timeout=60, otherwise=self._log)
-        assert process.poll() is None, self._log()
-        return {"url": url}
+        settings = str(self._folder / "settings.yml")
+        subprocess.run(["/usr/bin/python3", "-c", _SETTINGS, str(port), str(index.server_port), settings], check=True)
+        self.env = {"SEARX_SETTINGS_PATH": settings}
+        return ["/usr/bin/python3", "/usr/bin/searx-run"]
 
-    def stop(self) -> None:
-        """The caretaker ends what is in the namespace."""
-
-    def _log(self) -> str:
-        return (self._folder / "searx.log").read_text(errors="replace")[-4000:]
+    def _answers(self, url: str) -> bool:
+        return b"rails.example/locks" in ask("GET", f"{url}/search?q=locks&format=json")
 
 
 class _Index(BaseHTTPRequestHandler):
@@ -102,11 +76,3 @@ class _Index(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/search?q=locks&format=json", timeout=5) as answer:
-            return b"rails.example/locks" in answer.read()
-    except OSError:
-        return False

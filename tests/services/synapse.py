@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import hmac
 import json
 import os
 import secrets
-import subprocess
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..support import free_port, wait_until
+from .servers import WebServer, ask
 from .tenants import Services, Tenant
 
 FOLDER = Path(os.environ.get("HANDRAIL_TEST_SYNAPSE") or Path.home() / ".cache/handrail-tests/synapse")
 PYTHON = FOLDER / "py/bin/python"
-_PATIENCE_SECONDS = 60.0
 _SECRET = "the tests' own"
 _UNLIMITED = {"per_second": 10_000, "burst_count": 10_000}
 USERS = ("bot", "ada", "bob")
@@ -55,8 +50,7 @@ class Matrix:
         return token
 
     def call(self, user: str, method: str, path: str, body: Any = None, *, raw: bool = False) -> Any:
-        headers = {"authorization": f"Bearer {self.token_of(user)}"}
-        answer = _http(method, f"{self.url}{path}", body, headers)
+        answer = ask(method, f"{self.url}{path}", body, token=self.token_of(user))
         return answer if raw else json.loads(answer)
 
     def make_room(self, owner: str = "ada", *, invite: tuple[str, ...] = ("bot",), **more: Any) -> str:
@@ -79,32 +73,16 @@ class Matrix:
         ]
 
 
-class Synapse:
-    """The server, as its caretaker sees it."""
-
-    orders: frozenset[str] = frozenset()
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> dict[str, Any]:
-        port = free_port()
-        url = f"http://127.0.0.1:{port}"
+class Synapse(WebServer):
+    def _configure(self, port: int) -> list[str | Path]:
         self._write_config(port)
-        with open(self._folder / "output.log", "wb") as log:
-            self._process = subprocess.Popen(
-                [PYTHON, "-m", "synapse.app.homeserver", "--config-path", self._folder / "homeserver.yaml"],
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        wait_until(lambda: self._answers(url), timeout=_PATIENCE_SECONDS, otherwise=self._log)
-        return {"url": url, "tokens": {user: _register(url, user) for user in USERS}}
+        return [PYTHON, "-m", "synapse.app.homeserver", "--config-path", self._folder / "homeserver.yaml"]
 
-    def stop(self) -> None:
-        """The caretaker ends what is in the namespace."""
+    def _answers(self, url: str) -> bool:
+        return bool(ask("GET", f"{url}/_matrix/client/versions"))
+
+    def _facts(self, url: str) -> dict[str, Any]:
+        return {"tokens": {user: _register(url, user) for user in USERS}}
 
     def _write_config(self, port: int) -> None:
         key = base64.b64encode(secrets.token_bytes(32)).decode().rstrip("=")
@@ -139,31 +117,12 @@ class Synapse:
         }
         (self._folder / "homeserver.yaml").write_text(json.dumps(config))
 
-    def _answers(self, url: str) -> bool:
-        assert self._process
-        if self._process.poll() is not None:
-            raise AssertionError(self._log())
-        with contextlib.suppress(OSError):
-            _http("GET", f"{url}/_matrix/client/versions")
-            return True
-        return False
-
-    def _log(self) -> str:
-        return (self._folder / "output.log").read_text(errors="replace")[-4000:]
-
 
 def _register(url: str, user: str) -> str:
     """A user's access token, by the server's way for its operator."""
     path = f"{url}/_synapse/admin/v1/register"
-    nonce = json.loads(_http("GET", path))["nonce"]
+    nonce = json.loads(ask("GET", path))["nonce"]
     words = "\0".join([nonce, user, "pw", "notadmin"]).encode()
     mac = hmac.new(_SECRET.encode(), words, hashlib.sha1).hexdigest()
     body = {"nonce": nonce, "username": user, "password": "pw", "admin": False, "mac": mac}
-    return str(json.loads(_http("POST", path, body))["access_token"])
-
-
-def _http(method: str, url: str, body: Any = None, headers: dict[str, str] | None = None) -> bytes:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json", **(headers or {})}, method=method)
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
-        return bytes(answer.read())
+    return str(json.loads(ask("POST", path, body))["access_token"])

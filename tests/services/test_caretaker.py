@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,6 +126,27 @@ def test_a_service_of_ones_own_is_not_shared(run: Services) -> None:
 def test_a_service_that_cannot_start_says_why_and_leaves_nothing(run: Services) -> None:
     with pytest.raises(ServiceFailed, match="unexpected keyword argument 'nonsense'"):
         run.join("sshd:Sshd", nonsense=1)
+
+
+class Untidy:
+    """A service in which something is left when its last tenant leaves."""
+
+    orders: frozenset[str] = frozenset()
+
+    def __init__(self, folder: Path) -> None:
+        """The folder is the caretaker's."""
+
+    def start(self) -> dict[str, Any]:
+        return {}
+
+    def stop(self) -> None:
+        leftovers._LEAVING_SECONDS = 0.01  # in the caretaker's own process
+        leftovers.expect_none("containers", lambda: ["one", "two"])
+
+
+def test_what_is_left_in_a_service_is_told_to_its_last_tenant(run: Services) -> None:
+    with pytest.raises(ServiceFailed, match="containers were left behind: one, two"):
+        run.join("test_caretaker:Untidy").leave()
 
 
 def test_an_order_that_a_service_does_not_know_is_refused(run: Services) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ..support import wait_until
-from . import places
+from . import containers, places
 from .components import require
 from .docker import Docker
 from .proofs import EVERY_BYTE, is_mounted, kill_run, running_with
@@ -30,6 +30,14 @@ def test_the_ordinary_client_finds_the_engine_by_its_environment(docker_service:
     command = ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}"]
     listed = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     assert docker_service.image in listed.split()
+
+
+def test_a_container_that_should_have_been_removed_is_seen(docker_service: Docker) -> None:
+    name = f"left-{uuid.uuid4().hex}"
+    label = ("--label", "handrail.lifetime=passing")
+    docker_service.run("create", "--name", name, *label, *QUIET, docker_service.image, "true")
+    assert name in docker_service.run(*containers.THROW_AWAY).split()
+    docker_service.run("rm", name)
 
 
 def test_bytes_go_through_an_execution_unchanged(docker_service: Docker) -> None:

@@ -48,6 +48,8 @@ function Console({ me }: { me: Me }) {
     addEventListener("hashchange", moved);
     return () => removeEventListener("hashchange", moved);
   }, []);
+  // On a narrow screen not all of the pages' names are in sight.
+  useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [page]);
   useEffect(() => {
     const title = PAGES.find(([name]) => name === page)![1];
     document.title = `${seen.waiting.length ? `(${seen.waiting.length}) ` : ""}${title} · Handrail`;

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from ..errors import StoreError
 from .endpoint import Asked, Endpoint, HttpError, as_response, refusal
 from .guard import SECURITY_HEADERS, Guard, read_body
 from .keys import Audited
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from .mcp.mounted import McpEndpoint
+    from .roles import Who
     from .served import Served
 
 log = logging.getLogger(__name__)
@@ -86,12 +88,19 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             if response.status_code >= 500 and not isinstance(error, HttpError):
                 log.exception("%s %s", request.method, endpoint.path)
         if who is not None and request.method != "GET" and endpoint.role is not None:
-            address = request.client.host if request.client else ""
-            action = f"{request.method} {request.url.path}"[:_NOTED_CHARS]
-            served.keys.note(Audited(time.time(), who.name, who.role.word, address, action, "", response.status_code))
+            _note(served, request, who, response.status_code)
         return response
 
     return handle
+
+
+def _note(served: Served, request: Request, who: Who, status: int) -> None:
+    address = request.client.host if request.client else ""
+    action = f"{request.method} {request.url.path}"[:_NOTED_CHARS]
+    try:
+        served.keys.note(Audited(time.time(), who.name, who.role.word, address, action, "", status))
+    except StoreError as error:  # it is done already, and who did it is told how it went
+        log.error("%s by %s (%d) could not be noted: %s", action, who.name, status, error)  # noqa: TRY400  not ours
 
 
 def _by_method(handlers: dict[str, Any]) -> Any:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
 from typing import Any, ClassVar
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_SECONDS = 10.0
 _MOST_CONNECTIONS = 2_000
+_MOST_AT_THE_DOOR = 2_048
 _GOODBYE_SECONDS = 2.0
 _TEXT = b'{"error": "too many are connected; try again in some seconds", "error_type": "too_many"}'
 _FULL = (
@@ -30,6 +33,16 @@ def most_connections() -> int:
 def protocol(most: int, *, header_seconds: float = HEADER_SECONDS) -> type[Impatient]:
     """For one server. Who comes when `most` are there takes the place of the one that is idle for longest."""
     return type("Impatient", (Impatient,), {"most": most, "header_seconds": header_seconds, "idle": {}})
+
+
+class PatientServer(uvicorn.Server):
+    """Lets many wait at the door. asyncio has one number for them and for how many it lets in at once, which has to be small."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in [each for server in self.servers for each in server.sockets]:
+            with listening.dup() as door:
+                door.listen(_MOST_AT_THE_DOOR)
 
 
 class Impatient(H11Protocol):

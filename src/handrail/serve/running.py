@@ -101,14 +101,16 @@ def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> 
     import uvicorn
 
     from .app import build
-    from .patience import most_connections, protocol
+    from .patience import PatientServer, most_connections, protocol
 
     guard = Guard(served.keys, allowed_hosts(address.host, address.port, hosts))
+    most = most_connections()
     config = uvicorn.Config(
         build(served, guard),
         host=address.host,
         port=address.port,
-        http=protocol(most_connections()),
+        http=protocol(most),
+        backlog=max(8, most // 8),  # asyncio lets in so many at once, some times over before others are out
         ws="none",
         log_level="warning",
         access_log=False,
@@ -116,7 +118,7 @@ def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> 
         timeout_graceful_shutdown=_GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,
     )
-    return uvicorn.Server(config)
+    return PatientServer(config)
 
 
 def keep_serving(served: Served, address: Address, *, token: str, hosts: tuple[str, ...], with_jobs: bool) -> None:

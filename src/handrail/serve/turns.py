@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ..agent.agent import Agent
     from ..types import JsonDict
     from .served import Served
+
+log = logging.getLogger(__name__)
 
 MOST_AGENTS = 200
 
@@ -54,13 +57,13 @@ class Turns:
         await self._make_room()
         return self._agents.setdefault(agent.session_id, agent)
 
-    async def run(self, agent: Agent, text: str | list[JsonDict]) -> AsyncIterator[Event]:
-        """One turn. Raises SessionBusy. Who stops listening stops the turn."""
+    async def run(self, agent: Agent, text: str | list[JsonDict], *, detached: bool = False) -> AsyncIterator[Event]:
+        """One turn. Raises SessionBusy. Who stops listening stops the turn, unless it is detached."""
         if agent.session_id in self._running:
             raise SessionBusy(f"the session {agent.session_id} is in the middle of a turn; stop it, or wait")
         news: asyncio.Queue[Event] = asyncio.Queue()
         work = self._running[agent.session_id] = asyncio.ensure_future(agent.arun(text, self._teller(agent, news)))
-        work.add_done_callback(lambda _: self._running.pop(agent.session_id, None))
+        work.add_done_callback(lambda work: self._ended(agent.session_id, work))
         coming = asyncio.ensure_future(news.get())
         try:
             while True:
@@ -69,15 +72,22 @@ class Turns:
                     yield coming.result()
                     coming = asyncio.ensure_future(news.get())
                 elif work.done():
-                    ended = work.result()
-                    self._served.bus.publish("turn.ended", session=agent.session_id, **_told(ended))
-                    yield ended
+                    yield work.result()
                     return
         finally:
             coming.cancel()
-            if not work.done():
+            if not work.done() and not detached:
                 agent.interrupt("nobody listens any more")
                 await asyncio.wait({work})
+
+    def _ended(self, session: str, work: asyncio.Task[TurnEnded]) -> None:
+        self._running.pop(session, None)
+        if work.cancelled():
+            return
+        if error := work.exception():
+            log.warning("a turn of %s failed: %s", session, error)
+            return
+        self._served.bus.publish("turn.ended", session=session, **_told(work.result()))
 
     def _teller(self, agent: Agent, news: asyncio.Queue[Event]) -> Any:
         loop, bus = asyncio.get_running_loop(), self._served.bus

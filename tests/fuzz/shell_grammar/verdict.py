@@ -57,9 +57,14 @@ def compare(text: str) -> Outcome:
 
 
 def _misprinted(tree: Tree) -> bool:
-    """Whether a word that is reserved stands behind a redirection, where it is not: bash prints the word first."""
+    """Whether bash prints it as something else: a reserved word that stands behind a redirection, where it is none, comes
+    first, and a program called `-p` after `time !` loses the `!`, which makes it an option."""
     if not isinstance(tree, tuple):
         return False
+    if tree[:1] == ("pipe",) and tree[2] and tree[3] and tree[3][0][:2] == ("simple", ()):
+        words = tree[3][0][2]
+        if words and words[0] in ((("text", "-p"),), (("text", "--"),)):
+            return True
     if tree[:2] == ("simple", ()) and tree[2] and tree[3] and tree[2][0][0][1] in RESERVED:
         return True
     return any(map(_misprinted, tree))

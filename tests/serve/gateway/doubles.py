@@ -146,33 +146,34 @@ class Telegram(Double):
         if bot != f"bot{self.tokens['TELEGRAM_BOT_TOKEN']}":
             self.refused += 1
             return web.json_response({"ok": False, "error_code": 401, "description": "Unauthorized"}, status=401)
+        form = await request.post()
         if method == "sendDocument":
-            form = await request.post()
             sent: Any = form["document"]
             self.files.append((sent.filename, sent.file.read()))
-            return web.json_response({"ok": True, "result": {"message_id": int(self.next_id())}})
-        body = await request.json() if request.can_read_body else {}
+            return web.json_response({"ok": True, "result": _telegram_message(self.next_id(), form["chat_id"])})
+        body = {name: _from_json(value) for name, value in form.items()}
         return web.json_response({"ok": True, "result": await getattr(self, f"_{method}")(body)})
 
     async def _getMe(self, body: Any) -> Any:  # noqa: N802
-        return {"id": int(ME), "is_bot": True, "username": "hand_bot"}
+        return {"id": int(ME), "is_bot": True, "first_name": "Hand", "username": "hand_bot"}
 
     async def _getUpdates(self, body: Any) -> Any:  # noqa: N802
         self._polls += 1
         if body["offset"] < 0:
             return self._updates[-1:]
         self._updates = [each for each in self._updates if each["update_id"] >= body["offset"]]
-        for _ in range(50 if body["timeout"] else 0):
+        for _ in range(50 if body.get("timeout") else 0):
             if self._updates:
                 break
             await asyncio.sleep(0.02)
         return self._updates
 
     async def _sendMessage(self, body: Any) -> Any:  # noqa: N802
-        return {"message_id": int(self._add(body["chat_id"], body["text"], _keyboard(body)).id)}
+        sent = self._add(body["chat_id"], str(body["text"]), _keyboard(body))
+        return _telegram_message(sent.id, body["chat_id"])
 
     async def _editMessageText(self, body: Any) -> Any:  # noqa: N802
-        self._at(body["message_id"]).rewrite(body["text"], _keyboard(body))
+        self._at(body["message_id"]).rewrite(str(body["text"]), _keyboard(body))
         return True
 
     async def _answerCallbackQuery(self, body: Any) -> Any:  # noqa: N802
@@ -182,13 +183,30 @@ class Telegram(Double):
         self.loop.call_soon_threadsafe(self._updates.append, {"update_id": int(self.next_id()), **what})
 
     def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
-        where = {"id": int(chat), "type": "group" if in_group else "private"}
+        said = _telegram_message("1", chat, "group" if in_group else "private")
         text = f"@hand_bot {text}" if mention else text
-        self._update(message={"message_id": 1, "from": {"id": int(person)}, "chat": where, "text": text})
+        self._update(message={**said, "from": _telegram_person(person), "text": text})
 
     def tap(self, message: Message, person: str, choice: str) -> None:
-        where = {"message_id": int(message.id), "chat": {"id": int(message.chat)}}
-        self._update(callback_query={"id": "q", "from": {"id": int(person)}, "message": where, "data": choice})
+        where = _telegram_message(message.id, message.chat)
+        who = _telegram_person(person)
+        self._update(callback_query={"id": "q", "chat_instance": "c", "from": who, "message": where, "data": choice})
+
+
+def _telegram_message(message_id: str, chat: Any, kind: str = "private") -> dict[str, Any]:
+    return {"message_id": int(message_id), "date": 1_700_000_000, "chat": {"id": int(chat), "type": kind}}
+
+
+def _telegram_person(person: str) -> dict[str, Any]:
+    return {"id": int(person), "is_bot": False, "first_name": "Somebody"}
+
+
+def _from_json(value: Any) -> Any:
+    """Telegram's clients send a form whose numbers and objects are JSON, and whose texts are not."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 def _keyboard(body: dict[str, Any]) -> list[str]:
@@ -274,20 +292,35 @@ class Discord(Double):
     kind = "discord"
     tokens: ClassVar = {"DISCORD_BOT_TOKEN": "discord-token"}
 
+    def __init__(self) -> None:
+        self._missed: list[Any] = []
+        super().__init__()
+
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path.strip("/").split("/")
         if path == ["socket"]:
             return await self._socket(request)
+        if path[0] == "interactions":  # the token is in the path
+            return _discord_json({"interaction": {"id": path[1], "type": 3}})
         if request.headers.get("authorization") != f"Bot {self.tokens['DISCORD_BOT_TOKEN']}":
             self.refused += 1
-            return web.json_response({"message": "401: Unauthorized", "code": 0}, status=401)
+            return _discord_json({"message": "401: Unauthorized", "code": 0}, status=401)
         match path:
             case ["users", "@me"]:
-                return web.json_response({"id": ME})
+                return _discord_json(_discord_person(ME, bot=True))
+            case ["oauth2", "applications", "@me"]:
+                about = {
+                    "id": ME,
+                    "owner": _discord_person("1"),
+                    "name": "hand",
+                    "description": "",
+                    "icon": None,
+                    "verify_key": "",
+                    "flags": 0,
+                }
+                return _discord_json({**about, "bot_public": False, "bot_require_code_grant": False, "team": None})
             case ["gateway", "bot"]:
-                return web.json_response({"url": f"ws://{request.host}/socket"})
-            case ["interactions", *_]:
-                return web.Response(status=204)
+                return _discord_json({"url": f"ws://{request.host}/socket"})
             case ["channels", chat, "messages", *rest]:
                 return await self._message(request, chat, rest)
         raise web.HTTPNotFound
@@ -297,40 +330,77 @@ class Discord(Double):
             form = await request.post()
             sent: Any = form["files[0]"]
             self.files.append((sent.filename, sent.file.read()))
-            return web.json_response({"id": self.next_id()})
+            return _discord_json(_discord_message(self.next_id(), chat, ME, ""))
         body = await request.json()
         assert body["allowed_mentions"] == {"parse": []}
         if len(body["content"]) > 2000:
-            return web.json_response({"message": "Must be 2000 or fewer in length."}, status=400)
-        buttons = [each["custom_id"] for row in body["components"] for each in row["components"]]
+            return _discord_json({"message": "Must be 2000 or fewer in length."}, status=400)
+        buttons = [each["custom_id"] for row in body.get("components", ()) for each in row["components"]]
         if rest:
             self._at(rest[0]).rewrite(body["content"], buttons)
-            return web.json_response({"id": rest[0]})
-        return web.json_response({"id": self._add(chat, body["content"], buttons).id})
+            return _discord_json(_discord_message(rest[0], chat, ME, body["content"]))
+        assert body["enforce_nonce"]
+        sent_id = self._add(chat, body["content"], buttons).id
+        return _discord_json(_discord_message(sent_id, chat, ME, body["content"]))
 
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        await socket.send_str(json.dumps({"op": 10, "d": {"heartbeat_interval": 100}}))
+        await socket.send_str(json.dumps({"op": 10, "d": {"heartbeat_interval": 1000}}))
         async for message in socket:
             told = json.loads(message.data)
             if told["op"] == 1:
                 await socket.send_str(json.dumps({"op": 11}))
-            if told["op"] == 2:
+            if told["op"] in (2, 6):
                 if told["d"]["token"] != self.tokens["DISCORD_BOT_TOKEN"]:
                     await socket.close(code=4004)
                     break
-                await socket.send_str(json.dumps({"op": 0, "s": 1, "t": "READY", "d": {"user": {"id": ME}}}))
+                missed, self._missed = self._missed if told["op"] == 6 else [], []
+                for each in (*missed, {"op": 0, "s": 1, **self._welcome(told["op"] == 6, request.host)}):
+                    await socket.send_str(json.dumps(each))
                 self._sockets.append(socket)
         return socket
 
+    def _welcome(self, is_back: bool, host: str) -> dict[str, Any]:
+        if is_back:
+            return {"t": "RESUMED", "d": {}}
+        about = {"session_id": "s", "resume_gateway_url": f"ws://{host}/socket", "application": {"id": ME, "flags": 0}}
+        return {"t": "READY", "d": {"v": 10, "user": _discord_person(ME, bot=True), "guilds": [], **about}}
+
+    async def _tell(self, value: Any) -> None:
+        """Who was cut off is told later, when it resumes its session."""
+        if not self.is_connected:
+            self._missed.append(value)
+        await super()._tell(value)
+
     def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
-        data = {"id": self.next_id(), "channel_id": chat, "author": {"id": person}, "content": text, "mentions": []}
+        data = _discord_message(self.next_id(), chat, person, text)
         if mention:
-            data |= {"content": f"<@{ME}> {text}", "mentions": [{"id": ME}]}
+            data |= {"content": f"<@{ME}> {text}", "mentions": [_discord_person(ME, bot=True)]}
         self.tell({"op": 0, "s": 2, "t": "MESSAGE_CREATE", "d": data | ({"guild_id": "1"} if in_group else {})})
 
     def tap(self, message: Message, person: str, choice: str) -> None:
-        who = {"channel_id": message.chat, "message": {"id": message.id}, "user": {"id": person}}
-        data = {"id": "i", "token": "t", "type": 3, "data": {"custom_id": choice}, **who}
-        self.tell({"op": 0, "s": 3, "t": "INTERACTION_CREATE", "d": data})
+        where = {"channel_id": message.chat, "channel": {"id": message.chat, "type": 1}}
+        what = {"message": _discord_message(message.id, message.chat, ME, message.texts[-1]), "data": {
+            "custom_id": choice, "component_type": 2}}  # fmt: skip
+        about = {"id": self.next_id(), "application_id": ME, "token": "t", "version": 1, "type": 3, "entitlements": []}
+        rest = {"user": _discord_person(person), "attachment_size_limit": 1, "authorizing_integration_owners": {}}
+        self.tell({"op": 0, "s": 3, "t": "INTERACTION_CREATE", "d": {**about, **where, **what, **rest}})
+
+
+def _discord_person(person: str, *, bot: bool = False) -> dict[str, Any]:
+    return {"id": person, "username": f"person{person}", "discriminator": "0", "avatar": None, "bot": bot}
+
+
+def _discord_message(message_id: str, chat: str, person: str, text: str) -> dict[str, Any]:
+    lists: dict[str, list[Any]] = {
+        name: [] for name in ("attachments", "embeds", "mentions", "mention_roles", "components")
+    }
+    flags = {"type": 0, "pinned": False, "mention_everyone": False, "tts": False, "edited_timestamp": None}
+    who = {"author": _discord_person(person, bot=person == ME), "timestamp": "2026-01-01T00:00:00+00:00"}
+    return {"id": message_id, "channel_id": chat, "content": text, **lists, **flags, **who}
+
+
+def _discord_json(value: Any, *, status: int = 200) -> web.Response:
+    """Discord names no charset, and its clients look at the whole header."""
+    return web.Response(body=json.dumps(value).encode(), status=status, headers={"content-type": "application/json"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,14 +10,14 @@ from typing import NamedTuple
 
 import pytest
 
+from handrail.errors import ConfigError
+from handrail.serve.gateway.adapters import accounts
 from handrail.testing import ModelReply, ModelServer, call
 from tests.support import wait_until
 
 from ..conftest import Server
 from .conftest import lives_on
 from .doubles import Discord, Double, Slack, Telegram
-
-pytest.importorskip("aiohttp")
 
 ADA, BOB = "501", "502"
 
@@ -125,3 +126,34 @@ def test_a_lost_connection_comes_again(place: Place, kind: str) -> None:
     place.model.say(ModelReply("Here again."))
     platform.say("706", ADA, "are you there?")
     platform.hears("706", "Here again.")
+
+
+@pytest.mark.filterwarnings("ignore:'audioop' is deprecated:DeprecationWarning")  # discord.py, which can speak too
+@pytest.mark.parametrize(
+    ("kind", "variable"),
+    [("telegram", "TELEGRAM_BOT_TOKEN"), ("slack", "SLACK_BOT_TOKEN"), ("discord", "DISCORD_BOT_TOKEN")],
+)
+def test_a_wrong_token_is_named_and_not_tried_again(
+    place: Place, kind: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    double = place.doubles[kind]
+    for name in double.tokens:
+        monkeypatch.setenv(name, "1:wrong")
+    [account] = accounts({kind: {"kind": kind, "server": double.url}})
+
+    async def connect() -> None:
+        try:
+            await account.adapter.connect()
+        finally:
+            await account.adapter.disconnect()
+
+    with pytest.raises(ConfigError, match=variable):
+        asyncio.run(connect())
+
+
+def test_discord_tells_what_was_said_while_the_line_was_cut(place: Place) -> None:
+    discord = place.doubles["discord"]
+    place.model.say(ModelReply("I heard that."))
+    discord.cut()
+    discord.say("707", ADA, "do you hear me?")
+    discord.hears("707", "I heard that.")

@@ -16,6 +16,7 @@ from handrail.protocols import Action, ActionKind
 from handrail.runtime.definitions import Definitions
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
+from handrail.tools.code import bundle
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.registry import registry as builtin
 from handrail.toolsets import Toolsets
@@ -347,6 +348,11 @@ def test_arguments_that_are_too_long_or_no_json_are_refused_in_the_script(script
 def test_a_missing_python_is_said_with_its_cure(script: Script) -> None:
     answer = script("print(1)")
     assert "install Python 3.8 or newer there, or set code.python" in answer["error"]
+
+
+def test_a_python_of_another_version_compiles_what_it_is_sent(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "MAGIC_NUMBER", b"another version's")
+    assert script("from handrail_tools import terminal; print(terminal('echo hi')['output'])")["output"] == "hi\n\n"
 
 
 def test_a_script_that_kills_its_keeper_is_said_to_be_killed(script: Script) -> None:

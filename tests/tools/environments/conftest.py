@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -55,6 +57,14 @@ def _nothing_is_left(_warm_zygote: None) -> Iterator[None]:
         lambda: len(_descriptors()) <= len(descriptors),
         otherwise=lambda: f"left open: {sorted(set(_descriptors().items()) - set(descriptors.items()))}",
     )
+
+
+@pytest.fixture
+def orphans() -> Iterator[None]:
+    """Held by a test that leaves something behind or clears up: other workers clear away whatever has lost its owner, too."""
+    with open(Path(tempfile.gettempdir(), "handrail-tests.orphans"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture

@@ -149,6 +149,7 @@ def test_a_client_that_falls_silent_is_missed(place: Place) -> None:
     assert run(environment, "echo again") == "again\n"
 
 
+@pytest.mark.usefixtures("orphans")
 def test_a_killed_runtime_leaves_nothing_that_runs_and_its_sandbox_is_pruned(place: Place) -> None:
     runtime = place.start_runtime(keepalive=1)
     assert len(place.running()) >= 4
@@ -164,6 +165,7 @@ def test_a_killed_runtime_leaves_nothing_that_runs_and_its_sandbox_is_pruned(pla
     assert not place.sandboxes()
 
 
+@pytest.mark.usefixtures("orphans")
 def test_what_is_in_use_is_not_pruned(place: Place) -> None:
     environment = place.make()
     environment.start()
@@ -174,6 +176,7 @@ def test_what_is_in_use_is_not_pruned(place: Place) -> None:
 # Sandboxes that are kept
 
 
+@pytest.mark.usefixtures("orphans")
 def test_a_kept_sandbox_is_found_again_by_its_task(place: Place) -> None:
     first = place.make(persistent=True)
     assert first.persistent

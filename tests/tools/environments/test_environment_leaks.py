@@ -48,7 +48,7 @@ def test_a_killed_runtime_leaves_nothing_running(work: Path, kind: str) -> None:
     os.kill(client.pid, signal.SIGKILL)
     client.wait()
     wait_until(lambda: not any(is_running(pid) for pid in set(pids) - set(forked)))
-    assert list((work / "processes").iterdir()) == []
+    wait_until(lambda: list((work / "processes").iterdir()) == [])
     proc.signal_each(forked, signal.SIGKILL)
 
 

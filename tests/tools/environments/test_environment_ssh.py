@@ -335,6 +335,7 @@ environment.execute("echo begun; sleep 2002", on_output=lambda _: print("begun",
 """
 
 
+@pytest.mark.usefixtures("orphans")
 def test_a_killed_runtime_leaves_nothing_there_and_what_it_left_here_is_pruned(ssh_service: Ssh, mark: str) -> None:
     settings = f'{{"host": "{ssh_service.alias}", "config_file": "{ssh_service.config}", "env": {{"MARK": "{mark}"}}}}'
     runtime = subprocess.Popen([sys.executable, "-c", RUNTIME, settings], stdout=subprocess.PIPE)
@@ -353,6 +354,7 @@ def test_a_killed_runtime_leaves_nothing_there_and_what_it_left_here_is_pruned(s
     assert not [found for found in SshEnvironment.prune(dry_run=True) if f".{runtime.pid}." in found]
 
 
+@pytest.mark.usefixtures("orphans")
 def test_what_is_in_use_is_not_pruned(ssh_service: Ssh, make: Make) -> None:
     environment = make(ssh_service)
     environment.start()

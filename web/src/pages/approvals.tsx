@@ -38,7 +38,7 @@ export function Approvals({ me }: PageProps) {
   return (
     <div class="page" ref={list}>
       <div class="line bar">
-        <p role="status">{waiting.length ? `${waiting.length} ${waiting.length === 1 ? "question waits" : "questions wait"} for you` : "Nothing waits"}</p>
+        <p role="status">{waiting.length > 0 && `${waiting.length} ${waiting.length === 1 ? "question waits" : "questions wait"} for you`}</p>
         <Notify />
       </div>
       {waiting.map((question) => <Card key={question.id} question={question} mayAnswer={me.role !== "watch"} onAnswered={() => move(1)} />)}
@@ -97,7 +97,8 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
       <div class="line"><b>{question.tool}</b>
         {!question.concerns.length && <span>{question.reason}</span>}
         {question.asker && <Tag>{question.asker}</Tag>}
-        <span class={left < 30 ? "left soon" : "left"}>{left > 0 ? `denied in ${lasting(Math.floor(left))}` : "time is up"}</span></div>
+        <span class={left < 30 ? "left soon" : "left"}>{!question.is_waiting ? "whoever asked is gone; your answer is kept for when it asks again"
+          : left > 0 ? `denied in ${lasting(Math.floor(left))}` : "time is up"}</span></div>
       <Command pieces={question.pieces} />
       <dl class="facts">
         <dt>in</dt><dd>{question.cwd}</dd>

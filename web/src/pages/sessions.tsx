@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, get, told, type Fields } from "../api";
 import type { Hit, PageProps, Session } from "../types";
 import { clock, Empty, lasting, Rows, Split, Tag, Text, Trouble, useAnswer, visible } from "../ui";
+import { useWatch } from "../watch";
 
 type Asked = { id: string; function: { name: string; arguments: string } };
 type Message = { id: number; at: number; role: string; content?: string | Fields[] | null; tool_calls?: Asked[]; tool_call_id?: string };
@@ -11,7 +12,9 @@ type Decided = { text: string; decision: string; by: string; why: string };
 type Whole = {
   session: Session; messages: Message[]; calls: Ran[]; children: Session[]; decisions: Decided[]; is_running: boolean;
 };
+type Done = { role: "user" | "assistant" | "tool"; text: string };
 const STEP_MS = 900;
+const LOOK_SECONDS = 2;
 
 export function Sessions({ me, chosen }: PageProps) {
   const [query, setQuery] = useState("");
@@ -58,7 +61,12 @@ export function Sessions({ me, chosen }: PageProps) {
 }
 
 function Detail({ id, mayTalk, onChanged }: { id: string; mayTalk: boolean; onChanged: () => void }) {
-  const { answer, trouble, again } = useAnswer(() => get<Whole>(`/v1/sessions/${encodeURIComponent(id)}`), [id]);
+  const [isRunning, setRunning] = useState(false);
+  const { answer, trouble, again } = useAnswer(() => get<Whole>(`/v1/sessions/${encodeURIComponent(id)}`), [id], isRunning ? LOOK_SECONDS : 0);
+  useEffect(() => {
+    if (isRunning && !answer?.is_running) onChanged();
+    setRunning(answer?.is_running ?? false);
+  }, [answer]);
   const [step, setStep] = useState<number | null>(null);
   const count = answer?.messages.length ?? 0;
   useEffect(() => {
@@ -112,44 +120,61 @@ function Called({ call, ran, result }: { call: Asked; ran?: Ran; result?: Messag
   );
 }
 
-/** Say something to an agent, and see its answer come. */
+/** Say something to an agent, and see what it does. It goes on when this page is left. */
 function Talk({ session, onSaid }: { session: string | null; onSaid: (session: string) => void }) {
+  const { waiting } = useWatch();
   const [text, setText] = useState("");
-  const [answer, setAnswer] = useState("");
+  const [id, setId] = useState(session);
+  const [done, setDone] = useState<Done[]>([]);
   const [trouble, setTrouble] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const stop = useRef<AbortController | null>(null);
-  useEffect(() => () => stop.current?.abort(), []);
+  const listening = useRef<AbortController | null>(null);
+  useEffect(() => () => listening.current?.abort(), []);
   async function say(event: Event) {
     event.preventDefault();
     if (!text.trim() || isBusy) return;
-    setBusy(true); setTrouble(""); setAnswer("");
-    stop.current = new AbortController();
-    let id = session ?? "";
+    setBusy(true); setTrouble(""); setText("");
+    setDone([{ role: "user", text }]);
+    const { signal } = (listening.current = new AbortController());
+    let began = session ?? "";
     try {
-      for await (const [kind, data] of told(session ? `/v1/sessions/${session}/turns` : "/v1/sessions", { text }, stop.current.signal)) {
-        if (kind === "session") id = String(data.id);
-        if (kind === "TextDelta") setAnswer((before) => before + String(data.text ?? ""));
+      for await (const [kind, data] of told(session ? `/v1/sessions/${session}/turns` : "/v1/sessions", { text, detached: true }, signal)) {
+        if (kind === "session") setId(began = String(data.id));
+        if (kind === "TextDelta") setDone((before) => longer(before, String(data.text ?? "")));
+        if (kind === "ToolStarted") setDone((before) => [...before, { role: "tool", text: `${String(data.tool)} ${JSON.stringify(data.arguments)}` }]);
         if (kind === "error") setTrouble(String(data.error));
       }
-      setText("");
-      onSaid(id);
+      if (!signal.aborted) onSaid(began);
     } catch (error) {
-      if (!stop.current.signal.aborted) setTrouble((error as Error).message);
+      if (signal.aborted) return;
+      setTrouble((error as Error).message);
+      setText(text);
     }
+    setDone([]);
     setBusy(false);
   }
+  const asks = waiting.filter((question) => question.session === id).length;
   return (
     <form class="say" onSubmit={(event) => void say(event)}>
-      {answer && isBusy && <div class="said" role="log">{visible(answer)}</div>}
+      <div role="log" aria-label="What it does">{done.length > 0 && <ol class="talk">{done.map((each) => (
+        <li class={each.role}><small>{each.role}</small><div class={each.role === "tool" ? "cut" : "said"}>{visible(each.text)}</div></li>
+      ))}</ol>}</div>
+      {isBusy && asks > 0 && <p class="trouble" role="status">It waits for you: <a href="#/approvals">answer on Approvals</a>.</p>}
       <textarea rows={3} aria-label="Say something" placeholder={session ? "Go on…" : "What should the agent do?"} value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void say(event); }} />
       <p class="line"><button class="main" disabled={isBusy}>{isBusy ? "Working…" : "Say it"}</button>
-        {isBusy && <button type="button" onClick={() => stop.current?.abort()}>Stop</button>}<small>Ctrl+Enter</small></p>
+        {isBusy && id && <button type="button" onClick={() => void ask("POST", `/v1/sessions/${id}/stop`).catch(() => {})}>Stop</button>}
+        <small>{isBusy ? "It goes on when you leave this page." : "Ctrl+Enter"}</small></p>
       <Trouble text={trouble} />
     </form>
   );
+}
+
+/** What was said, with more at its end: a model's text comes in pieces. */
+function longer(done: Done[], text: string): Done[] {
+  const last = done.at(-1);
+  return last?.role === "assistant" ? [...done.slice(0, -1), { ...last, text: last.text + text }] : [...done, { role: "assistant", text }];
 }
 
 function textOf(message: Message): string {

@@ -6,6 +6,9 @@ import { clock, Empty, lasting, Trouble, useAnswer } from "../ui";
 type Minute = { minute: number; calls: number; errors: number; denied: number };
 type ToolTimes = { tool: string; calls: number; errors: number; total: number; p50: number; p95: number };
 type Day = { day: number; input_tokens: number | null; output_tokens: number | null; cost: number | null };
+// Nothing that is drawn comes in halves.
+const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
 type Answer = { since: number; minutes: Minute[]; tools: ToolTimes[]; days: Day[]; waiting: number };
 
 export function Stats() {
@@ -17,6 +20,8 @@ export function Stats() {
     return <Empty title="Nothing to count yet"><p>Calls a minute, how long each tool takes, denials, tokens and cost are drawn here
       once there are some. Programs read the same at <code>/metrics</code>.</p></Empty>;
   }
+  const tokens = answer.days.reduce((sum, each) => sum + (each.input_tokens ?? 0) + (each.output_tokens ?? 0), 0);
+  const cost = answer.days.reduce((sum, each) => sum + (each.cost ?? 0), 0);
   const minutes = filled(answer.minutes);
   const slowest = Math.max(...answer.tools.map((each) => each.p95), 0.001);
   return (
@@ -27,7 +32,8 @@ export function Stats() {
         <li><b>{answer.tools.reduce((sum, each) => sum + each.errors, 0).toLocaleString()}</b> failed</li>
         <li><b>{denied.toLocaleString()}</b> denied</li>
         <li><b>{answer.waiting}</b> waiting</li>
-        <li><b>{money(answer.days.reduce((sum, each) => sum + (each.cost ?? 0), 0))}</b> for models in {answer.days.length} days</li>
+        {tokens > 0 && <li><b>{tokens.toLocaleString()}</b> tokens in {answer.days.length === 1 ? "a day" : `${answer.days.length} days`}</li>}
+        {cost > 0 && <li><b>{money(cost)}</b> for them</li>}
       </ul>
       <h2>Calls a minute</h2>
       <Plot label="Calls, failures and denials a minute" x={minutes.map((each) => each.minute)} lines={[
@@ -79,7 +85,7 @@ function Plot({ label, x, lines }: { label: string; x: number[]; lines: [string,
       const axis = { stroke: colour("--dim"), grid: { stroke: colour("--edge"), width: 1 }, ticks: { stroke: colour("--edge"), width: 1 } };
       const series = lines.map(([name, variable]) => ({
         label: name, stroke: colour(variable), width: 2, points: { show: x.length < 3 } }));
-      const plot = new Uplot({ width: box.current!.clientWidth, height: 200, series: [{}, ...series], axes: [axis, { ...axis, size: 60 }],
+      const plot = new Uplot({ width: box.current!.clientWidth, height: 200, series: [{}, ...series], axes: [axis, { ...axis, size: 60, incrs: WHOLE }], legend: { live: false },
         scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } } }, latest.current, box.current!);
       drawn.current = plot;
       let width = box.current!.clientWidth;

@@ -72,13 +72,14 @@ async def _turn(asked: Asked, session_id: str | None) -> Any:
     agent = await turns.agent(session_id, model=body.get("model"), toolsets=body.get("toolsets"))
     if turns.is_running(agent.session_id):
         raise HttpError(409, "busy", "the session is in the middle of a turn; stop it, or wait")
-    return streamed(_told(asked, agent, body["text"]))
+    return streamed(_told(asked, agent))
 
 
-async def _told(asked: Asked, agent: Any, text: str) -> AsyncIterator[bytes]:
+async def _told(asked: Asked, agent: Any) -> AsyncIterator[bytes]:
+    text, detached = asked.body["text"], asked.body.get("detached", False)
     yield frame("session", {"id": agent.session_id})
     try:
-        async for event in asked.served.turns.run(agent, text):
+        async for event in asked.served.turns.run(agent, text, detached=detached):
             view = event_view(event)
             yield frame(view.pop("kind"), view)
     except SessionBusy as error:
@@ -91,7 +92,14 @@ async def stop(asked: Asked) -> JsonDict:
     return {"stopped": asked.served.turns.stop(info.id)}
 
 
-_SAID = record(("text",), text=bounded(1_000_000, minLength=1), model=bounded(200), toolsets=many(bounded(100)))
+_DETACHED = {"type": "boolean", "description": "The turn goes on when you stop listening."}
+_SAID = record(
+    ("text",),
+    text=bounded(1_000_000, minLength=1),
+    model=bounded(200),
+    toolsets=many(bounded(100)),
+    detached=_DETACHED,
+)
 _SESSION = loose(id=TEXT, title=TEXT)
 _WHOLE = loose(session=_SESSION, messages=many(ANYTHING), calls=many(ANYTHING))
 

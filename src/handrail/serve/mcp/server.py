@@ -162,9 +162,9 @@ class _Reporter:
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    from mcp.server.stdio import stdio_server
+    from .stdio import stdio_streams
 
-    async with stdio_server() as (read_stream, write_stream):
+    async with stdio_streams() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from .assessment import Assessment, Verdict
+from .assessment import Assessment, Severity
 from .shell.frames import Frame
 from .shell.judgement import Judgement, Limit
 from .shell.parser import parse
@@ -40,7 +41,7 @@ def assess(
     the same, unless that is a home or belongs to the system); without them, relative paths count as the project's.
     `variables` are those that the shell has already, None for a value that is not known.
     """
-    with _uncollected(len(command)):
+    with _uncollected() if len(command) >= _LONG else contextlib.nullcontext():
         state = State(cwd or ".", variables)
         judgement = _judged(command, state, project or _project(cwd), rulebook, recording=True)
         return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
@@ -58,11 +59,15 @@ def _project(cwd: str | None) -> str:
 
 def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
     """(dangerous, the rule's id, why)."""
-    with _uncollected(len(command)):
-        findings = _judged(command, State("."), "", None, recording=False).sorted_findings()
-    if Assessment(command, findings[:1]).verdict is Verdict.ALLOW:
-        return False, None, None
-    return True, findings[0].rule, findings[0].why
+    if len(command) < _LONG:
+        judgement = _judged(command, State("."), "", None, recording=False)
+    else:
+        with _uncollected():
+            judgement = _judged(command, State("."), "", None, recording=False)
+    for finding in judgement.sorted_findings()[:1]:
+        if finding.severity is not Severity.NOTE:
+            return True, finding.rule, finding.why
+    return False, None, None
 
 
 def __getattr__(name: str) -> list[tuple[str, str]]:
@@ -92,22 +97,29 @@ def _patterns() -> list[tuple[str, str]]:
 
 
 def _judged(command: str, state: State, project: str, rulebook: Rulebook | None, *, recording: bool) -> Judgement:
-    from .rules import builtin
-
-    judgement = Judgement(rulebook or builtin(), project, recording=recording)
+    judgement = Judgement(rulebook or _builtin(), project, recording=recording)
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
         judgement.report("limit.exceeded", ["the command is too long"], whole)
         return judgement
-    if turning := _TURNING.search(command):
-        judgement.report("text.hidden", [f"U+{ord(turning.group()):04X}"], turning.span())
+    if not command.isascii():
+        if turning := _TURNING.search(command):
+            judgement.report("text.hidden", [f"U+{ord(turning.group()):04X}"], turning.span())
+        command = command.replace(UNKNOWN, "?")
     try:
-        _follow(command.replace(UNKNOWN, "?"), judgement, state)
+        _follow(command, judgement, state)
     except (Limit, TooLarge) as error:
         judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:
         judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))
     return judgement
+
+
+@functools.cache
+def _builtin() -> Rulebook:
+    from .rules import builtin
+
+    return builtin()
 
 
 def _follow(command: str, judgement: Judgement, state: State) -> None:
@@ -116,15 +128,16 @@ def _follow(command: str, judgement: Judgement, state: State) -> None:
     walk.frame = Frame(text_map=text_map)
     try:
         walk.script(script, None)
-        walk.definitions()
+        if state.functions or state.aliases:
+            walk.definitions()
     finally:
         del walk.expander  # it knows the walk too: without this, all of it would wait for the collector
 
 
 @contextlib.contextmanager
-def _uncollected(size: int) -> Iterator[None]:
+def _uncollected() -> Iterator[None]:
     """A long command makes many objects and no garbage: the collector would look at all of them again and again."""
-    if size < _LONG or not gc.isenabled():
+    if not gc.isenabled():
         yield
         return
     gc.disable()

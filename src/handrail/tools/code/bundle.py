@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import marshal
 import shlex
+import zlib
 from functools import cache
 from importlib.resources import files
+from importlib.util import MAGIC_NUMBER
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +15,8 @@ if TYPE_CHECKING:
 
 _MODULES = ("script", "supervisor")
 # Reads a length and a bundle from its standard input, and makes modules of it. The bundle is written as Python writes
-# values: reading JSON would begin with loading for as long as Python itself takes to start.
+# values: reading JSON would begin with loading for as long as Python itself takes to start. The modules are compiled
+# already for a Python of the runtime's own version, which has half of the rest to do.
 _BOOT = """
 import os, sys
 if sys.version_info < (3, 8):
@@ -26,12 +30,18 @@ def take(n):
     return b
 Module = type(sys)
 bundle = eval(take(int(take(9))))
+try:
+    import marshal, zlib
+    compiled = bundle['compiled'][sys.modules['_frozen_importlib_external'].MAGIC_NUMBER]
+    modules = marshal.loads(zlib.decompress(bytes.fromhex(compiled)))
+except (KeyError, ImportError):
+    modules = [(name, compile(text, 'handrail_inside/' + name, 'exec')) for name, text in bundle['modules']]
 package = sys.modules['handrail_inside'] = Module('handrail_inside')
 package.__path__ = []
-for name, text in bundle['modules']:
+for name, code in modules:
     module = sys.modules['handrail_inside.' + name] = Module('handrail_inside.' + name)
     module.__package__ = 'handrail_inside'
-    exec(compile(text, 'handrail_inside/' + name, 'exec'), module.__dict__)
+    exec(code, module.__dict__)
 module.main(bundle['hello'])
 """
 
@@ -43,11 +53,15 @@ def command(python: str) -> str:
 
 def first_words(hello: JsonDict) -> bytes:
     """What it then reads."""
-    content = ascii({"modules": _modules(), "hello": hello}).encode()
+    modules, compiled = _modules()
+    content = ascii({"modules": modules, "compiled": {MAGIC_NUMBER: compiled}, "hello": hello}).encode()
     return b"%09d" % len(content) + content
 
 
 @cache
-def _modules() -> list[tuple[str, str]]:
+def _modules() -> tuple[list[tuple[str, str]], str]:
+    """Our side of it as text, and as this Python has compiled it."""
     here = files(__package__) / "inside"
-    return [(name, (here / f"{name}.py").read_text("utf-8")) for name in _MODULES]
+    texts = [(name, (here / f"{name}.py").read_text("utf-8")) for name in _MODULES]
+    codes = [(name, compile(text, f"handrail_inside/{name}", "exec", dont_inherit=True)) for name, text in texts]
+    return texts, zlib.compress(marshal.dumps(codes)).hex()

@@ -30,7 +30,7 @@ from ....protocols import Decision
 from ....tools.messages.base import Attachment, Message
 from ....tools.messages.kinds.email import Target
 from ..base import News, Said, Unreachable
-from ..wire import token_of
+from ..needs import token_of
 
 log = logging.getLogger(__name__)
 

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ....errors import ConfigError, ToolFailed
 from ....protocols import Decision
 from ..base import News, Pressed, Said, Unreachable, sign_of
-from ..sockets import opened
-from ..wire import Wire, token_of
+from ..needs import library, token_of
+
+if TYPE_CHECKING:
+    from slack_sdk.socket_mode.aiohttp import SocketModeClient
+    from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
+    from slack_sdk.socket_mode.request import SocketModeRequest
+    from slack_sdk.web.async_client import AsyncWebClient
 
 _SECTION_CHARS = 3_000
+_SECONDS = 30
+_TOKEN_FAULTS = (
+    "invalid_auth",
+    "not_authed",
+    "account_inactive",
+    "token_revoked",
+    "token_expired",
+    "not_allowed_token_type",
+)
 _DECISIONS = {decision.value: decision for decision in Decision}
 
 
@@ -32,36 +48,57 @@ class Adapter:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._wire: Wire | None = None
+        self._connected: AsyncWebClient | None = None
         self._app_token = ""
         self._id = ""
+        self._events: asyncio.Queue[Said | Pressed] = asyncio.Queue()
+
+    @property
+    def _web(self) -> AsyncWebClient:
+        if self._connected is None:
+            raise Unreachable("Slack is not connected")
+        return self._connected
 
     async def connect(self) -> None:
         self._app_token = token_of(self._settings.app_token_variable)
         token = token_of(self._settings.token_variable)
-        headers = {"authorization": f"Bearer {token}"}
-        self._wire = Wire("Slack", f"{self._settings.server.rstrip('/')}/", key=token, headers=headers)
-        self._id = str((await self._call("auth.test", again=True))["user_id"])
+        await library("Slack", "slack_sdk.socket_mode.aiohttp", extra="slack")
+        from slack_sdk.http_retry.async_handler import AsyncRetryHandler
+        from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
+        from slack_sdk.web.async_client import AsyncWebClient
+
+        # Not the library's own choice: that one sends a message again whose answer was lost.
+        patience: list[AsyncRetryHandler] = [AsyncRateLimitErrorRetryHandler(max_retry_count=2)]
+        server = f"{self._settings.server.rstrip('/')}/"
+        self._connected = AsyncWebClient(token, base_url=server, timeout=_SECONDS, retry_handlers=patience)
+        self._id = str((await self._asked(self._web.auth_test(), again=True))["user_id"])
 
     async def disconnect(self) -> None:
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            await wire.close()
+        self._connected = None
 
     async def receive(self, place: str) -> AsyncIterator[News]:  # noqa: ARG002  Slack keeps no place
-        headers = {"authorization": f"Bearer {self._app_token}"}
-        told = await self._call("apps.connections.open", again=True, headers=headers)
-        async with opened("Slack", told["url"], extra="slack") as socket:
+        from slack_sdk.socket_mode.aiohttp import SocketModeClient
+
+        opened = await self._asked(self._web.apps_connections_open(app_token=self._app_token), again=True)
+        client = SocketModeClient(self._app_token, web_client=self._web)
+        client.wss_uri = opened["url"]
+        client.socket_mode_request_listeners.append(self._take)
+        try:
+            await client.connect()  # type: ignore[no-untyped-call]
             yield News("", ())
             while True:
-                envelope = await socket.receive()
-                if envelope.get("type") == "disconnect":
-                    raise Unreachable("Slack wants us to connect anew")
-                if "envelope_id" in envelope:
-                    # What is not acknowledged within three seconds comes again.
-                    await socket.send({"envelope_id": envelope["envelope_id"]})
-                event = self._event(str(envelope.get("type")), envelope.get("payload") or {})
-                yield News("", (event,) if event else ())
+                yield News("", (await self._events.get(),))
+        finally:
+            await _close(client)
+
+    async def _take(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
+        from slack_sdk.socket_mode.response import SocketModeResponse
+
+        # What is not acknowledged within three seconds comes again.
+        await client.send_socket_mode_response(SocketModeResponse(request.envelope_id))
+        event = self._event(request.type, request.payload)
+        if event is not None:
+            self._events.put_nowait(event)
 
     def _event(self, kind: str, payload: dict[str, Any]) -> Said | Pressed | None:
         if kind == "events_api":
@@ -86,24 +123,43 @@ class Adapter:
         return Said(str(event["channel"]), str(event["user"]), html.unescape(text), is_direct, is_for_us)
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  Slack knows none
-        told = await self._call("chat.postMessage", json={"channel": chat, **_body(text, offers)})
-        return str(told["ts"])
+        return str((await self._asked(self._web.chat_postMessage(channel=chat, **_body(text, offers))))["ts"])
 
     async def edit(self, chat: str, message: str, text: str) -> None:
-        await self._call("chat.update", again=True, json={"channel": chat, "ts": message, **_body(text, ())})
+        await self._asked(self._web.chat_update(channel=chat, ts=message, **_body(text, ())), again=True)
 
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None:  # noqa: ARG002
-        place = await self._call("files.getUploadURLExternal", again=True, data={"filename": name, "length": len(data)})
-        if self._wire is None:
-            raise Unreachable("Slack is not connected")
-        await self._wire.call("POST", place["upload_url"], again=True, content=data)
-        done = {"files": [{"id": place["file_id"], "title": name}], "channel_id": chat}
-        await self._call("files.completeUploadExternal", json=done)
+        await self._asked(self._web.files_upload_v2(channel=chat, filename=name, content=data))
 
-    async def _call(self, method: str, **content: Any) -> Any:
-        if self._wire is None:
-            raise Unreachable("Slack is not connected")
-        return await self._wire.call("POST", method, **content)
+    async def _asked(self, answer: Awaitable[Any], *, again: bool = False) -> Any:
+        """What Slack answers. `again`: asking twice does no harm, so that a lost answer is Unreachable too."""
+        import aiohttp
+        from slack_sdk.errors import SlackApiError, SlackClientError
+
+        try:
+            return await answer
+        except SlackApiError as error:
+            raise self._refusal(error) from None
+        except aiohttp.ClientConnectorError:
+            raise Unreachable("Slack cannot be reached") from None
+        except (aiohttp.ClientError, TimeoutError, SlackClientError) as error:
+            lost = f"Slack: the answer was lost ({type(error).__name__})"
+            raise Unreachable(lost) if again else ToolFailed(f"{lost}; it may have arrived") from None
+
+    def _refusal(self, error: Any) -> Exception:
+        status = error.response.status_code
+        why = str(error.response.get("error") or f"status {status}")
+        if status == 429 or status >= 500:
+            return Unreachable(f"Slack wants us to wait: {why}")
+        if why in _TOKEN_FAULTS:
+            names = f"{self._settings.token_variable} and {self._settings.app_token_variable}"
+            return ConfigError(f"Slack does not accept a token ({why}); look at {names}")
+        return ToolFailed(f"Slack refuses it: {why}")
+
+
+async def _close(client: SocketModeClient) -> None:
+    client.auto_reconnect_enabled = client.default_auto_reconnect_enabled = False
+    await client.close()  # type: ignore[no-untyped-call]
 
 
 def _body(text: str, offers: Sequence[Decision]) -> dict[str, Any]:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
-from ....errors import ToolFailed
+from ....errors import ConfigError, ToolFailed
 from ....protocols import Decision
 from ..base import News, Pressed, Said, Unreachable, sign_of
-from ..wire import Wire, token_of
+from ..needs import library, token_of
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    import telegram
+
+T = TypeVar("T")
 
 _POLL_SECONDS = 25
+_SECONDS = 30.0
+_ATTEMPTS = 3
+_LONGEST_WAIT_SECONDS = 30.0
 _DECISIONS = {decision.value: decision for decision in Decision}
 
 
@@ -34,87 +41,123 @@ class Adapter:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._wire: Wire | None = None
-        self._id, self._name = 0, ""
+        self._connected: telegram.Bot | None = None
+
+    @property
+    def _bot(self) -> telegram.Bot:
+        if self._connected is None:
+            raise Unreachable("Telegram is not connected")
+        return self._connected
 
     async def connect(self) -> None:
         token = token_of(self._settings.token_variable)
-        self._wire = Wire("Telegram", f"{self._settings.server.rstrip('/')}/bot{token}/", key=token)
-        me = await self._call("getMe", again=True)
-        self._id, self._name = int(me["id"]), str(me.get("username", ""))
+        await library("Telegram", "telegram", extra="telegram")
+        import telegram
+        from telegram.request import HTTPXRequest
+
+        # It writes every address down, and the token is in each.
+        logging.getLogger("httpx").setLevel(logging.WARNING)
+        request = HTTPXRequest(connection_pool_size=16, connect_timeout=_SECONDS, read_timeout=_SECONDS)
+        bot = telegram.Bot(token, base_url=f"{self._settings.server.rstrip('/')}/bot", request=request)
+        try:
+            await _asked(bot.initialize, again=True)
+        except telegram.error.InvalidToken:
+            raise ConfigError(f"Telegram does not know the token in {self._settings.token_variable}") from None
+        self._connected = bot
 
     async def disconnect(self) -> None:
-        wire, self._wire = self._wire, None
-        if wire is not None:
-            await wire.close()
+        bot, self._connected = self._connected, None
+        if bot is not None:
+            await bot.shutdown()
 
     async def receive(self, place: str) -> AsyncIterator[News]:
-        wanted = ["message", "callback_query"]
+        bot = self._bot
         if not place:
             # -1 is the last one there is: what came before we did is not for us.
-            last = await self._call("getUpdates", again=True, json={"offset": -1, "timeout": 0})
-            place = str(last[-1]["update_id"] + 1) if last else "0"
+            last = await _asked(lambda: bot.get_updates(offset=-1, timeout=0), again=True)
+            place = str(last[-1].update_id + 1) if last else "0"
             yield News(place, ())
         while True:
-            body = {"offset": int(place), "timeout": _POLL_SECONDS, "allowed_updates": wanted}
-            updates = await self._call("getUpdates", again=True, json=body, timeout=_POLL_SECONDS + 15)
-            events = [each for update in updates if (each := await self._understood(update))]
+            updates = await _asked(
+                lambda place=place: bot.get_updates(  # type: ignore[misc]
+                    offset=int(place), timeout=_POLL_SECONDS, allowed_updates=["message", "callback_query"]
+                ),
+                again=True,
+            )
+            events = [each for update in updates if (each := await self._event(update))]
             if updates:
-                place = str(updates[-1]["update_id"] + 1)
+                place = str(updates[-1].update_id + 1)
             yield News(place, events)
 
-    async def _understood(self, update: dict[str, Any]) -> Said | Pressed | None:
-        try:
-            return await self._event(update)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            # It must not come again and again, and keep back those behind it.
-            log.info("an update of Telegram is not understood: %s", type(error).__name__)
-            return None
-
-    async def _event(self, update: dict[str, Any]) -> Said | Pressed | None:
-        if tapped := update.get("callback_query"):
+    async def _event(self, update: telegram.Update) -> Said | Pressed | None:
+        if tapped := update.callback_query:
             # Without this the button shows for a minute that something goes on.
             with contextlib.suppress(ToolFailed, Unreachable):
-                await self._call("answerCallbackQuery", again=True, json={"callback_query_id": tapped["id"]})
-            message, decision = tapped.get("message"), _DECISIONS.get(str(tapped.get("data")))
-            if not message or decision is None:
+                await _asked(tapped.answer, again=True)
+            decision = _DECISIONS.get(tapped.data or "")
+            if tapped.message is None or decision is None:
                 return None
-            return Pressed(str(message["chat"]["id"]), str(tapped["from"]["id"]), str(message["message_id"]), decision)
-        message = update.get("message", {})
-        text, sender = message.get("text"), message.get("from", {})
-        if not text or sender.get("is_bot"):
+            message = tapped.message
+            return Pressed(str(message.chat.id), str(tapped.from_user.id), str(message.message_id), decision)
+        said = update.message
+        if said is None or not said.text or said.from_user is None or said.from_user.is_bot:
             return None
-        chat, name = message["chat"], f"@{self._name}"
-        replied = message.get("reply_to_message", {}).get("from", {}).get("id") == self._id
-        is_for_us = replied or name.lower() in text.lower()
+        bot, text = self._bot, said.text
+        name, replied = f"@{bot.username}", said.reply_to_message and said.reply_to_message.from_user
+        is_for_us = bool(replied and replied.id == bot.id) or name.lower() in text.lower()
         if text.lower().startswith(name.lower()):
             text = text[len(name) :].lstrip(" :,")
-        return Said(str(chat["id"]), str(sender.get("id")), text, chat.get("type") == "private", is_for_us)
+        return Said(str(said.chat.id), str(said.from_user.id), text, said.chat.type == "private", is_for_us)
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  Telegram knows none
-        told = await self._call("sendMessage", json={"chat_id": chat, "text": text, **_buttons(offers)})
-        return str(told["message_id"])
+        sent = await _asked(lambda: self._bot.send_message(int(chat), text, reply_markup=_buttons(offers)))
+        return str(sent.message_id)
 
     async def edit(self, chat: str, message: str, text: str) -> None:
-        body = {"chat_id": chat, "message_id": int(message), "text": text}
         try:
-            await self._call("editMessageText", again=True, json=body)
+            await _asked(lambda: self._bot.edit_message_text(text, int(chat), int(message)), again=True)
         except ToolFailed as error:
             if "not modified" not in str(error):
                 raise
 
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None:  # noqa: ARG002
-        await self._call("sendDocument", data={"chat_id": chat}, files={"document": (name, data, "text/plain")})
-
-    async def _call(self, method: str, **content: Any) -> Any:
-        if self._wire is None:
-            raise Unreachable("Telegram is not connected")
-        return (await self._wire.call("POST", method, **content))["result"]
+        await _asked(lambda: self._bot.send_document(int(chat), data, filename=name))
 
 
-def _buttons(offers: Sequence[Decision]) -> dict[str, Any]:
+async def _asked(ask: Callable[[], Awaitable[T]], *, again: bool = False) -> T:
+    """What Telegram answers. `again`: asking twice does no harm, so that a lost answer is Unreachable too."""
+    from telegram import error as errors
+
+    for _ in range(_ATTEMPTS):
+        try:
+            return await ask()
+        except errors.RetryAfter as error:
+            wait = error.retry_after
+            await asyncio.sleep(min(wait if isinstance(wait, int) else wait.total_seconds(), _LONGEST_WAIT_SECONDS))
+        except errors.InvalidToken:
+            raise
+        except errors.BadRequest as error:
+            raise ToolFailed(f"Telegram refuses it: {error.message}") from None
+        except errors.NetworkError as error:
+            if again or _never_arrived(error):
+                raise Unreachable(f"Telegram cannot be reached: {error.message}") from None
+            raise ToolFailed(f"Telegram: the answer was lost ({error.message}); it may have arrived") from None
+        except errors.TelegramError as error:
+            raise ToolFailed(f"Telegram refuses it: {error.message}") from None
+    raise Unreachable("Telegram wants us to wait")
+
+
+def _never_arrived(error: telegram.error.NetworkError) -> bool:
+    """There was no connection, or the server said itself that it cannot."""
+    import httpx
+
+    cause = error.__cause__
+    return cause is None or isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+
+
+def _buttons(offers: Sequence[Decision]) -> telegram.InlineKeyboardMarkup | None:
     """No parse mode is ever set: what an agent writes is text, not markup that may fail or mislead."""
-    if not offers:
-        return {}
-    row = [{"text": f"{sign_of(each)} {each.value}", "callback_data": each.value} for each in offers]
-    return {"reply_markup": {"inline_keyboard": [row]}}
+    from telegram import InlineKeyboardButton, InlineKeyboardMarkup
+
+    row = [InlineKeyboardButton(f"{sign_of(each)} {each.value}", callback_data=each.value) for each in offers]
+    return InlineKeyboardMarkup([row]) if row else None

@@ -26,7 +26,7 @@ class Command:
     """
 
     __slots__ = tuple(
-        "_met args argv0 cwd files letters maybe name operands program project stdin values words".split()
+        "_met args argv0 cwd files has_long letters maybe name operands program project stdin values words".split()
     )
 
     def __init__(
@@ -53,6 +53,8 @@ class Command:
         self.letters: set[str] = set()
         self.words: set[str] = set()
         self.values: list[tuple[str, Arg]] = []
+        self.has_long = False
+        """Whether there is an option that begins with two dashes."""
         self._met: dict[object, paths.Classes] = {}
         self.maybe: set[int] = set()
         """Places of operands that may be values of options that no table lists; rules read them both ways."""
@@ -86,6 +88,7 @@ class Command:
         """Read `--name`, `--name=value` or `--name value`; true when it took the argument that follows."""
         name, equals, value = arg.partition("=")
         self.words.add(name)
+        self.has_long = self.has_long or arg[1] == "-"
         if equals:
             self.values.append((name, Arg(value)))
         elif following is not None and name.lstrip("-") in takes.longs:
@@ -123,7 +126,7 @@ class Command:
             elif "*" in name:
                 if any(fnmatchcase(word, name) for word in words):
                     return True
-            elif name.startswith("--") and self._abbreviated(name):
+            elif self.has_long and name.startswith("--") and self._abbreviated(name):
                 return True
         return False
 

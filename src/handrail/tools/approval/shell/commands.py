@@ -22,12 +22,13 @@ class SimpleParser(DocumentParser):
         words: list[Word | Assignment] = []
         redirects: list[Redirect] = []
         declaring = False
+        match_plain = lexical.PLAIN.match
         while True:
-            plain = lexical.PLAIN.match(text, self.position)
+            plain = match_plain(text, self.position)
             if plain:
-                begin, end = plain.span(1)
-                words.append(Word([Literal(plain[1])], begin, end, plain[1]))
-                self.position = end
+                found = plain[1]
+                self.position = end = plain.end()
+                words.append(Word(None, end - len(found), end, found))
             else:
                 char = self.blanks()
                 if not char or char in "\n;)|" or (char == "&" and not self.at("&>")):

@@ -61,8 +61,10 @@ def unknown_output(walk: Running, call: Call) -> Value:
         taints.add(Taint.NETWORK)
     if name in _READERS:
         for arg in args:
-            taints |= arg.taints
-            taints |= _read_taints(walk, arg)
+            if arg.taints:
+                taints |= arg.taints
+            if arg[:1] != "-":
+                taints |= _read_taints(walk, arg)
     if name in _DUMPERS or name in _SURVEILLANCE or (name == "printenv" and any(secret_taints(arg) for arg in args)):
         taints.add(Taint.PRIVATE)
     if _shows_secrets(walk, name, args):
@@ -77,7 +79,7 @@ def unknown_output(walk: Running, call: Call) -> Value:
 
 
 def _read_taints(walk: Running, arg: Arg) -> Taints:
-    if not arg or arg[0] == "-":
+    if not arg:
         return _NOTHING
     known = walk.known_file(arg)
     if known is not None:

@@ -31,7 +31,10 @@ def output(name: str, args: Sequence[Arg], stdin: Value | None, files: Files) ->
     filtering = _FILTERS.get(name)
     if filtering is None:
         return _without_input(name, args)
-    if (stdin is None or not stdin.known) and name not in _FILE_READERS:
+    if name not in _FILE_READERS:
+        if stdin is None or not stdin.known:
+            return None
+    elif stdin is None and all(arg[:1] == "-" or files(arg) is None for arg in args) and "/dev/null" not in args:
         return None
     flags = [arg for arg in args if arg[:1] == "-" and arg != "-"]
     operands = [arg for arg in args if arg[:1] != "-" or arg == "-"]

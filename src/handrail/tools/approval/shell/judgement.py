@@ -71,6 +71,8 @@ class Judgement:
 
     def sorted_findings(self) -> tuple[Finding, ...]:
         """The gravest first, else in the order in which they were found."""
+        if not self.findings:
+            return ()
         order = {Severity.BLOCK: 0, Severity.ASK: 1, Severity.NOTE: 2}
         return tuple(sorted(self.findings, key=lambda finding: (order[finding.severity], -finding.reach)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,10 +18,12 @@ _OTHERWISE = frozenset(
 """Programs to which `-o` means something else, and those whose files the rules know by themselves."""
 
 
-def output_files(call: Call) -> Iterator[Arg]:
+def output_files(call: Call) -> Sequence[Arg]:
     """Absolute paths given with `-o`, `--output` and the like."""
-    if call.name in _OTHERWISE:
-        return
+    return () if len(call.args) == 0 or call.name in _OTHERWISE else list(_named(call))
+
+
+def _named(call: Call) -> Iterator[Arg]:
     before = ""
     for arg in call.args:
         if before in _SHORT and arg[:1] in ("/", "~"):

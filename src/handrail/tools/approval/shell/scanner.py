@@ -32,7 +32,7 @@ class Scanner:
         self.size = len(text)
         self.position = 0
         self.depth = depth
-        self.budget = budget or Budget()
+        self.budget = Budget() if budget is None else budget
         self.waiting: list[Redirect] = []
         """Here-documents whose text begins after the next newline."""
         self.continued = "\\\n" in text

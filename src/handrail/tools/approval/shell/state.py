@@ -28,25 +28,28 @@ Changes = dict[tuple[int, str], Any]
 
 _VARIABLES, _FUNCTIONS, _ALIASES, _FILES, _SETTINGS = range(5)
 
+_VARIABLES_AT_FIRST: dict[str, Stored] = {
+    "HOME": Value("~"),
+    "IFS": Value(" \t\n"),
+    "BASH": Value("/bin/bash"),
+    "SHELL": Value("/bin/bash"),
+    "HISTFILE": Value("~/.bash_history"),
+    "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
+}
+
 
 class State:
     """Variables, functions, aliases, files made by the command itself, working directory and arguments."""
 
     def __init__(self, cwd: str, variables: Mapping[str, str | None] | None = None) -> None:
-        self.variables: dict[str, Stored] = {
-            "HOME": Value("~"),
-            "IFS": Value(" \t\n"),
-            "BASH": Value("/bin/bash"),
-            "SHELL": Value("/bin/bash"),
-            "HISTFILE": Value("~/.bash_history"),
-            "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
-        }
+        self.variables = _VARIABLES_AT_FIRST.copy()
         self.first_path = self.variables["PATH"]
         self.directory: str | None = cwd
         """The working directory as a text; None when it is one of several."""
-        for name, text in (variables or {}).items():
-            if name not in self.variables:
-                self.variables[name] = unknown() if text is None else Value(text)
+        if variables:
+            for name, text in variables.items():
+                if name not in self.variables:
+                    self.variables[name] = unknown() if text is None else Value(text)
         self.functions: dict[str, tuple[Defined, ...]] = {}
         self.aliases: dict[str, Value] = {}
         self.files: dict[str, Value] = {}
@@ -106,6 +109,8 @@ class State:
     def undo(self, mark: int) -> Changes:
         """Go back to a mark, as at the end of a subshell; files stay written. What is taken back is given back."""
         changes: Changes = {}
+        if len(self._journal) == mark:
+            return changes
         kept: list[tuple[int, str, Any]] = []
         while len(self._journal) > mark:
             number, name, old = self._journal.pop()

@@ -122,17 +122,25 @@ Part = Literal | Quoted | DoubleQuoted | Parameter | Substitution | ProcessSubst
 class Word(Node):
     """Parts that stand together."""
 
-    __slots__ = ("end", "parts", "plain", "start")
+    __slots__ = ("_parts", "end", "plain", "start")
 
-    def __init__(self, parts: list[Part], start: int = 0, end: int = 0, plain: str = "") -> None:
-        self.parts = parts
+    def __init__(self, parts: list[Part] | None, start: int = 0, end: int = 0, plain: str = "") -> None:
+        self._parts = parts
         self.start = start
         self.end = end
         self.plain = plain
-        """Its text, if nothing in it can be expanded and the parser has seen that."""
+        """Its text, if nothing in it can be expanded and the parser has seen that; it comes without parts then."""
+
+    @property
+    def parts(self) -> list[Part]:
+        if self._parts is None:  # few ask for those of a plain word, and there are many plain words
+            self._parts = [Literal(self.plain)]
+        return self._parts
 
     def literal(self) -> str | None:
         """Its text when it is nothing but unquoted text, as names and reserved words are."""
+        if self.plain:
+            return self.plain
         if len(self.parts) != 1:
             return None
         part = self.parts[0]

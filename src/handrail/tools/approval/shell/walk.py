@@ -96,6 +96,8 @@ class Walk(ShellState):
 
     def _chain(self, items: list[tuple[str, Pipeline]], stdin: Value | None) -> Value:
         """`a && b || c`: the first runs, each other one may. After `&&` all before it has happened."""
+        if len(items) == 1:
+            return self.pipeline(items[0][1], stdin)
         outs = [self.pipeline(items[0][1], stdin)]
         conditional = self.state.mark()
         for operator, pipeline in items[1:]:
@@ -104,7 +106,7 @@ class Walk(ShellState):
                 conditional = self.state.mark()
             outs.append(self.pipeline(pipeline, stdin))
         self.state.perhaps(conditional)
-        return outs[0] if len(outs) == 1 else joined(outs)
+        return joined(outs)
 
     def pipeline(self, pipeline: Pipeline, stdin: Value | None) -> Value:
         commands = pipeline.commands

@@ -42,13 +42,10 @@ class Worlds:
         self._fresh = None
         mark = self._state.mark()
         first = work()
-        fresh = self._picked()
+        fresh = self._fresh
         results = self._others(work, first, fresh, mark) if fresh else [first]
         self._fresh = outer
         return results
-
-    def _picked(self) -> list[tuple[object, int]]:
-        return self._fresh or []
 
     def _others(self, work: Callable[[], T], first: T, fresh: list[tuple[object, int]], mark: int) -> list[T]:
         results, branches = [first], [self._state.take_back(mark)]
@@ -63,7 +60,7 @@ class Worlds:
             self._fresh = None
             results.append(work())
             branches.append(self._state.take_back(mark))
-            fresh = self._picked()
+            fresh = self._fresh or []
             waiting += _neighbours(taken, fresh)
             self._forget([*fresh, *((key, 0) for key in taken)])
         self._fresh = None

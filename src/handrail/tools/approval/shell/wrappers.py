@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -47,11 +48,16 @@ class Container(NamedTuple):
     """What it runs sees other files than this machine's."""
 
 
+@functools.cache
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 def skip_options(
     args: Sequence[Arg], letters: str = "", words: str = "", *, pairs: str = "", assignments: bool = False
 ) -> tuple[int, list[tuple[str, Arg | None]]]:
     """Where the first operand stands, and the options before it with their values; ("=", arg) for an assignment."""
-    longs, doubles = frozenset(words.split()), frozenset(pairs.split())
+    longs, doubles = _names(words), _names(pairs)
     index = 0
     seen: list[tuple[str, Arg | None]] = []
     while index < len(args):

@@ -1,0 +1,95 @@
+"""Talk to the one client over our standard input and output, without a thread that waits for every line.
+
+While we serve, what a handler prints goes to standard error, and what it reads is empty: the wire is nobody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from ...mcp_client.pipe import Pipe
+
+_PIECE_BYTES = 64 * 1024
+_IN, _OUT, _ERR = 0, 1, 2
+
+
+@contextlib.asynccontextmanager
+async def stdio_streams() -> AsyncIterator[Any]:
+    """The pair of streams that the SDK's server works on."""
+    from mcp.server.stdio import stdio_server
+
+    if not (_is_pipe(_IN) and _is_pipe(_OUT)):  # a file or a terminal; no loop can wait for those
+        async with stdio_server() as streams:
+            yield streams
+        return
+    with _taken(_IN, _nothing()) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
+        output = Pipe(os.dup(writes))
+        lines: Any = _lines(os.dup(reads))
+        try:
+            async with stdio_server(lines, _Output(output)) as streams:  # type: ignore[arg-type]
+                yield streams
+        finally:
+            await lines.aclose()
+            output.close()
+            os.set_blocking(writes, True)
+            os.set_blocking(reads, True)
+
+
+def _is_pipe(descriptor: int) -> bool:
+    try:
+        mode = os.fstat(descriptor).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _nothing() -> int:
+    return os.open(os.devnull, os.O_RDONLY)
+
+
+@contextlib.contextmanager
+def _taken(descriptor: int, instead: int) -> Iterator[int]:
+    """A copy of the descriptor for us alone, with something else in its place for as long."""
+    ours = os.dup(descriptor)
+    os.dup2(instead, descriptor)
+    os.close(instead)
+    try:
+        yield ours
+    finally:
+        os.dup2(ours, descriptor)
+        os.close(ours)
+
+
+async def _lines(descriptor: int) -> AsyncIterator[bytes]:
+    reader = asyncio.StreamReader(limit=_PIECE_BYTES)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
+    )
+    pieces: list[bytes] = []
+    try:
+        while data := await reader.read(_PIECE_BYTES):
+            *ends, rest = data.split(b"\n")
+            for end in ends:
+                yield b"".join([*pieces, end])
+                pieces = []
+            pieces += [rest] if rest else []
+    finally:
+        transport.close()
+
+
+class _Output:
+    """As much of a file as the SDK's server uses."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+
+    async def write(self, text: str) -> None:
+        self._pipe.send(text.encode())
+
+    async def flush(self) -> None:
+        await self._pipe.drained()
