@@ -7,13 +7,12 @@ import contextlib
 import io
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ....config.keys import key_of
-from ....errors import ConfigError, HandrailError, ToolFailed
+from ....errors import HandrailError, ToolFailed
 from ....protocols import Decision
 from ..base import News, Pressed, Said, Unreachable, decision_of, sign_of
+from ..needs import library, token_of
 
 if TYPE_CHECKING:
     import nio
@@ -59,16 +58,10 @@ class Adapter:
         self._signing: set[asyncio.Task[None]] = set()
 
     async def connect(self) -> None:
-        try:
-            # It takes about a second, in which the server must go on.
-            await asyncio.to_thread(import_module, "nio")
-        except ImportError:
-            raise ConfigError("Matrix needs one more package: pip install 'handrail[matrix]'") from None
+        token = token_of(self._settings.token_variable)
+        await library("Matrix", "nio", extra="matrix")
         import nio
 
-        token = key_of(self._settings.token_variable)
-        if not token:
-            raise ConfigError(f"{self._settings.token_variable} is not set; it holds the account's access token")
         # What fails is told at once: whoever sends decides whether to try again.
         config = nio.AsyncClientConfig(
             max_timeouts=0, max_limit_exceeded=3, encryption_enabled=False, request_timeout=_REQUEST_SECONDS
