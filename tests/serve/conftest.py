@@ -86,7 +86,7 @@ class Server:
             self.clients.pop().close()
         if self.process.poll() is None:
             self.process.send_signal(how)
-        self.process.wait(30)
+        self.process.wait(120)  # a busy machine takes its time, and nobody waits longer than it takes
         assert self.process.stdout is not None
         self.process.stdout.close()
 

@@ -30,7 +30,7 @@ export function Live() {
         <div class="line bar">
           <input type="search" aria-label="Find calls" placeholder="Find a tool or an argument" value={wanted}
             onInput={(event) => setWanted(event.currentTarget.value)} />
-          <small role="status">{running ? `${running} running · ` : ""}{shown.length.toLocaleString()} calls</small>
+          <small role="status">{running ? `${running} running · ` : ""}{shown.length === 1 ? "1 call" : `${shown.length.toLocaleString()} calls`}</small>
         </div>
         <Rows items={shown} height={ROW} label="Calls" keyOf={(each) => each.call} chosen={chosen}
           onChoose={(each) => setChosen(each.call)} row={(each) => <Row call={each} now={now} depth={seen.depth(each)} />} />

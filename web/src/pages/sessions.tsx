@@ -82,7 +82,7 @@ function Detail({ id, mayTalk, onChanged }: { id: string; mayTalk: boolean; onCh
   return (
     <>
       <h2>{visible(session.title || session.id)} {answer.is_running && <Tag kind="busy">running</Tag>}</h2>
-      <p><small>{session.model} · {session.cwd} · {clock(session.created)} · {calls.length} calls · {cost(session)}</small></p>
+      <p><small>{session.model} · {session.cwd} · {clock(session.created)} · {calls.length === 1 ? "1 call" : `${calls.length} calls`} · {cost(session)}</small></p>
       <p class="line">
         <button onClick={() => setStep(step === null ? 1 : null)}>{step === null ? "Replay" : "Show all"}</button>
         {step !== null && <label class="grow">Message <input type="range" min={1} max={count} value={step}
