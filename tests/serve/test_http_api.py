@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,13 @@ def test_a_client_that_goes_away_ends_its_call(server: Server) -> None:
     body = {"tool": "terminal", "arguments": {"command": "echo begun; sleep 1234"}, "stream": True}
     with server.client.stream("POST", "/v1/calls", json=body) as answer:
         next(kind for kind, _, _ in events_of(answer) if kind == "progress")
-    wait_until(lambda: not server.client.get("/v1/calls").json()["running"])
+    wait_until(lambda: not server.client.get("/v1/calls").json()["running"], timeout=60)
 
 
 def test_a_client_that_hangs_up_ends_its_call(server: Server) -> None:
     with pytest.raises(httpx.ReadTimeout):
         server.client.post("/v1/calls", json={"tool": "terminal", "arguments": {"command": "sleep 1236"}}, timeout=1)
-    wait_until(lambda: not server.client.get("/v1/calls").json()["running"])
+    wait_until(lambda: not server.client.get("/v1/calls").json()["running"], timeout=60)
 
 
 def test_calls_of_a_message_come_back_in_order(server: Server) -> None:
@@ -74,7 +75,7 @@ def test_tools_say_what_they_need(server: Server) -> None:
 class TestApprovals:
     def test_a_question_waits_and_is_answered_once(self, server: Server, pool: ThreadPoolExecutor) -> None:
         asked = pool.submit(server.call, "terminal", command=DANGEROUS)
-        wait_until(server.waiting)
+        wait_until(server.waiting, timeout=60)
         [question] = server.waiting()
         assert any(piece["marked"] for piece in question["pieces"])
         assert {"once", "session", "deny"} <= {offer["decision"] for offer in question["offers"]}
@@ -95,7 +96,7 @@ class TestApprovals:
         self, server: Server, pool: ThreadPoolExecutor
     ) -> None:
         asked = pool.submit(server.call, "terminal", command=DANGEROUS)
-        wait_until(server.waiting)
+        wait_until(server.waiting, timeout=60)
         [question] = server.waiting()
         assert question["id"] in server.cli("approvals", "list")
         assert "denied" in server.cli("approvals", "answer", question["id"], "deny")
@@ -107,7 +108,7 @@ class TestApprovals:
     def test_what_was_allowed_is_run_and_can_be_taken_back(self, server: Server, pool: ThreadPoolExecutor) -> None:
         (server.cwd / "important").mkdir(exist_ok=True)
         asked = pool.submit(server.call, "terminal", command=DANGEROUS)
-        wait_until(server.waiting)
+        wait_until(server.waiting, timeout=60)
         [question] = server.waiting()
         server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "task"})
         assert asked.result()["exit_code"] == 0
@@ -123,42 +124,43 @@ class TestApprovals:
         assert answer.status_code == 404
         assert server.client.post("/v1/approvals/zzzz", json={"decision": "yes"}).status_code == 422
 
-    def test_a_command_starts_soon_after_its_yes(self, server: Server, pool: ThreadPoolExecutor) -> None:
+    def test_a_command_starts_after_its_yes_and_not_before(self, server: Server, pool: ThreadPoolExecutor) -> None:
         stamp = server.cwd / "stamp"
         asked = pool.submit(server.call, "terminal", command=f"date +%s.%N > {stamp}; rm -rf ~/nothing-there")
-        wait_until(server.waiting)
+        wait_until(server.waiting, timeout=60)
         [question] = server.waiting()
         answered = time.time()
         server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "once"})
         asked.result()
-        assert float(stamp.read_text()) - answered < 30  # the bench has the real limit
+        assert float(stamp.read_text()) >= answered  # the bench says how soon
 
 
 def test_events_are_in_order_and_go_on_where_a_connection_broke(server: Server) -> None:
-    def follow(after: int | None, until: str) -> list[tuple[str, Any, int | None]]:
+    def calls(after: int | None) -> list[tuple[str, Any, int | None]]:
+        """What is told of calls, until one has ended. Other tests' questions and processes may be heard of, too."""
         found = []
-        path = "/v1/events" if after is None else f"/v1/events?after={after}"
-        with server.client.stream("GET", path) as answer:
+        with server.client.stream("GET", "/v1/events" if after is None else f"/v1/events?after={after}") as answer:
             for event in events_of(answer):
-                found.append(event)
                 if event[0] == "hello" and after is None:
                     threading.Thread(target=lambda: server.call("terminal", command="echo 1")).start()
-                if event[0] == until:
-                    return found
+                if event[0].startswith("call."):
+                    found.append(event)
+                if event[0] == "call.ended":
+                    break
         return found
 
-    first = follow(None, "call.ended")
-    assert [kind for kind, _, _ in first] == ["hello", "call.started", "call.ended"]
-    again = follow(first[1][2], "call.ended")
-    assert again[1] == first[2]
-    numbers = [number for _, _, number in first]
-    assert numbers == sorted(numbers)  # type: ignore[type-var]
+    started, ended = calls(None)
+    assert (started[0], ended[0]) == ("call.started", "call.ended")
+    assert started[2] is not None
+    assert ended[2] is not None
+    assert started[2] < ended[2]
+    assert calls(started[2]) == [ended]
 
 
 def test_a_place_that_is_forgotten_is_said_to_be(server: Server) -> None:
     server.call("terminal", command="true")
     with server.client.stream("GET", "/v1/events", headers={"last-event-id": "1"}) as answer:
-        kinds = [kind for (kind, _, _), _ in zip(events_of(answer), range(2), strict=False)]
+        kinds = [kind for kind, _, _ in islice(events_of(answer), 2)]
     assert kinds == ["hello", "missed"]
 
 
@@ -168,7 +170,7 @@ class TestProcesses:
         process = started["session_id"]
         client = server.client
         assert process in {each["id"] for each in client.get("/v1/processes").json()["processes"]}
-        wait_until(lambda: "name?" in client.get(f"/v1/processes/{process}/log").json()["text"])
+        wait_until(lambda: "name?" in client.get(f"/v1/processes/{process}/log").json()["text"], timeout=60)
         assert client.post(f"/v1/processes/{process}/size", json={"rows": 30, "columns": 90}).json() == {"ok": True}
         client.post(f"/v1/processes/{process}/input", json={"text": "you", "keys": ["ENTER"]})
         with client.stream("GET", f"/v1/processes/{process}/output") as answer:
