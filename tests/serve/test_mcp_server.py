@@ -26,6 +26,7 @@ from mcp import Client
 
 from ..services.docker import Docker
 from ..support import add, wait_until
+from ..tools.environments.conftest import is_running
 
 Session = Callable[[Client], Coroutine[Any, Any, Any]]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -111,15 +112,16 @@ def test_news_of_a_call_reach_the_client(default_registry: ToolRegistry, mode: s
 
 
 def test_a_client_that_cancels_ends_the_command(tmp_path: Path, mode: str) -> None:
-    began, ended = tmp_path / "began", tmp_path / "ended"
-    command = f"trap 'touch {ended}; exit' TERM; touch {began}; sleep 600 & wait"
+    pid = tmp_path / "pid"
+    command = f"echo $$ > {pid}; exec sleep 600"
 
     async def work(client: Client) -> None:
         call = asyncio.ensure_future(client.call_tool("terminal", {"command": f"bash -c {json.dumps(command)}"}))
-        await asyncio.to_thread(wait_until, began.exists)
+        await asyncio.to_thread(wait_until, lambda: pid.exists() and pid.read_text().endswith("\n"))
+        assert is_running(int(pid.read_text()))
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        await asyncio.to_thread(wait_until, ended.exists)
+        await asyncio.to_thread(wait_until, lambda: not is_running(int(pid.read_text())))
 
     talk(work, mode=mode, toolsets=("terminal",))
 

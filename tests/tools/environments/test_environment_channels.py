@@ -23,7 +23,7 @@ from handrail.tools.environments.session import Session
 from ...support import takes_less_than, wait_until
 from .conftest import PATIENCE_SECONDS, is_running, text
 
-SILENCE = 1.2
+SILENCE = 2.4
 WINDOW = 1 << 20
 
 
@@ -78,14 +78,14 @@ def there() -> Iterator[There]:
 
 def test_a_shell_that_nobody_uses_is_kept_by_signs_of_life(there: There) -> None:
     there.execute("BORN=$$", timeout=PATIENCE_SECONDS)
-    end = time.monotonic() + 3 * SILENCE
+    end = time.monotonic() + 1.5 * SILENCE
     wait_until(lambda: time.monotonic() > end)
     result = there.execute("[ $BORN = $$ ] && echo same", timeout=PATIENCE_SECONDS)
     assert (text(result), result.restarted) == ("same\n", None)
 
 
 def test_a_long_command_without_output_is_kept_by_signs_of_life(there: There) -> None:
-    assert text(there.execute(f"sleep {3 * SILENCE}; echo done", timeout=PATIENCE_SECONDS)) == "done\n"
+    assert text(there.execute(f"sleep {1.5 * SILENCE}; echo done", timeout=PATIENCE_SECONDS)) == "done\n"
 
 
 @pytest.mark.parametrize("state", ["idle", "running"])

@@ -437,7 +437,7 @@ def test_a_wrong_setting_is_named(settings: dict[str, Any], said: str) -> None:
 def test_a_time_limit_holds_there(ssh_service: Ssh, make: Make, mark: str) -> None:
     environment = make(ssh_service)
     environment.start()
-    result = environment.execute("trap '' TERM; echo begun; (setsid sleep 1000) | sleep 1001", timeout=0.5)
+    result = environment.execute("trap '' TERM; echo begun; (setsid sleep 1000) | sleep 1001", timeout=2)
     assert text(result).startswith("begun\n")
     assert (result.exit_code, result.timed_out) == (124, True)
     assert result.seconds < 30

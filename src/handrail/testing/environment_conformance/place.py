@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 MakeEnvironment = Callable[[], "Environment"]
 BreakConnection = Callable[["Environment"], object]
 
-# Everything that is still there when a call returns gets this long to be taken out of the process table.
 _LOOK_SECONDS = 0.01
 
 
@@ -79,6 +78,8 @@ class Place:
         self.patience = patience
         self.flood_seconds = flood_seconds
         self._break_connection = break_connection
+        # Everything that is still there when a call returns gets this long to be taken out of the process table.
+        self._gone_seconds = patience / 3
         self._start = env.cwd
         self._folder: str | None = None
         self._others: list[Environment] = []
@@ -143,7 +144,7 @@ class Place:
         self.wait_until(lambda: self.is_asleep(nap), f"`sleep {nap}` did not start")
 
     def expect_gone(self, nap: str, what: str, env: Environment | None = None) -> None:
-        self.wait_until(lambda: not self.is_asleep(nap, env), f"{what} is still running", self.patience / 3)
+        self.wait_until(lambda: not self.is_asleep(nap, env), f"{what} is still running", self._gone_seconds)
 
     def wait_until(self, condition: Callable[[], object], complaint: str, seconds: float | None = None) -> None:
         end = time.monotonic() + (self.patience if seconds is None else seconds)
@@ -153,7 +154,7 @@ class Place:
 
     def wait_until_none(self, find: Callable[[], object], what: str) -> None:
         """Until `find` gives nothing any more; what it gives at the end is named."""
-        end = time.monotonic() + self.patience / 3
+        end = time.monotonic() + self._gone_seconds
         while (found := find()) and time.monotonic() < end:
             time.sleep(_LOOK_SECONDS)
         expect_that(not found, f"{what}: {found}")
