@@ -160,6 +160,9 @@ def test_an_engine_that_is_killed_costs_no_command_and_the_container_when_it_is_
         monkeypatch.setenv(name, value)
     shell = DockerEnvironment(DockerSettings(image=engine.image))
     shell.start()
+    lasting = DockerEnvironment(DockerSettings(image=engine.image, persistent=True), task_id="lasting")
+    lasting.execute("echo kept >/file", timeout=PATIENCE_SECONDS)
+    name_of_lasting = name_of(lasting)
 
     def listen(piece: bytes) -> None:
         if piece == b"begun\n":
@@ -169,6 +172,8 @@ def test_an_engine_that_is_killed_costs_no_command_and_the_container_when_it_is_
     waiting = "echo begun; until [ -e /tmp/go ]; do sleep 0.01; done; echo done"
     result = shell.execute(waiting, timeout=PATIENCE_SECONDS, on_output=listen)
     assert (text(result), result.exit_code) == ("begun\ndone\n", 0)
+    with pytest.raises(EnvironmentLost):  # its shell has no other way than the engine's
+        lasting.execute("echo gone", timeout=PATIENCE_SECONDS)
     with pytest.raises(EnvironmentStartError, match="cannot reach the Docker daemon"):
         DockerEnvironment(DockerSettings(image=engine.image)).start()
     engine.start_again()  # which ends the containers that it finds
@@ -177,5 +182,8 @@ def test_an_engine_that_is_killed_costs_no_command_and_the_container_when_it_is_
     result = shell.execute("echo back", timeout=PATIENCE_SECONDS)
     assert text(result) == "back\n"
     assert result.restarted == (RestartReason.LOST, ShellState.EMPTY)
+    assert text(lasting.execute("cat /file", timeout=PATIENCE_SECONDS)) == "kept\n"
     shell.close()
+    lasting.close()
+    engine.run("rm", "--force", name_of_lasting)
     assert engine.run("ps", "--all", "--quiet") == ""
