@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import json
 import os
 import signal
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,10 @@ from handrail.tools.registry import ToolRegistry
 
 from .harness import Figure, alternating, microseconds, milliseconds
 
-_CALLS = 200
-_ROUNDS = 5
+_CALLS, _TOGETHER = 50, 200
+_ROUNDS = 15
+_ARGUMENTS = {"text": "x"}
+Work = Callable[[], Awaitable[object]]
 _SERVER = """
 import sys
 from mcp.server import MCPServer
@@ -112,43 +117,39 @@ def client(script: Path) -> Iterator[Figure]:
     runtime = Runtime(registry, gate=ApprovalGate())
     tools = McpTools([_server("bench", script)], registry)
     tools.start(60)
-    arguments = {"text": "x"}
 
-    def ours() -> float:
-        start = time.perf_counter()
+    def one_by_one() -> None:
         for _ in range(_CALLS):
-            assert runtime.handle("mcp__bench__noop", arguments) == '{"content": "x"}'
-        return (time.perf_counter() - start) / _CALLS
+            assert runtime.handle("mcp__bench__noop", _ARGUMENTS) == '{"content": "x"}'
 
-    async def together() -> float:
-        start = time.perf_counter()
-        await asyncio.gather(*(runtime.ahandle("mcp__bench__noop", arguments) for _ in range(_CALLS)))
-        return (time.perf_counter() - start) / _CALLS
+    async def together() -> None:
+        await asyncio.gather(*(runtime.ahandle("mcp__bench__noop", _ARGUMENTS) for _ in range(_TOGETHER)))
+
+    async def compare() -> list[Figure]:
+        async with _sdk(script) as theirs:
+            one = await _paired(lambda: asyncio.to_thread(one_by_one), lambda: _calls(theirs), _CALLS)
+            many = await _paired(together, lambda: _calls_together(theirs), _TOGETHER)
+        # A throughput of 0.9 is a time of 1 / 0.9.
+        return [
+            _figure("client: one stdio call", one, 1.15),
+            _figure(f"  {_TOGETHER} in flight to one server, a call", many, 1.11),
+        ]
 
     try:
-        ours()
-        mine, base, ratio = alternating(ours, lambda: asyncio.run(_sdk_calls(script)), rounds=_ROUNDS)
-        yield Figure("client: one stdio call", microseconds(mine), microseconds(base), ratio, 1.15, "")
-        mine, base, ratio = alternating(
-            lambda: asyncio.run(together()), lambda: asyncio.run(_sdk_calls(script, together=True)), rounds=_ROUNDS
-        )
-        # A throughput of 0.9 is a time of 1 / 0.9.
-        yield Figure(
-            f"  {_CALLS} in flight to one server, a call", microseconds(mine), microseconds(base), ratio, 1.11, ""
-        )
+        yield from asyncio.run(compare())
     finally:
         tools.close()
 
 
 def server(served: Path, bare: Path) -> Iterator[Figure]:
     """The SDK's own client calls both. A tool that is no coroutine has a thread of its own on either side."""
-    for what, args in (("server: tools/call of a no-op", ()), ("  of a no-op on a thread", ("thread",))):
-        mine, base, ratio = alternating(
-            lambda: asyncio.run(_sdk_calls(served, *args)),  # noqa: B023  called at once
-            lambda: asyncio.run(_sdk_calls(bare, *args)),  # noqa: B023  called at once
-            rounds=_ROUNDS,
-        )
-        yield Figure(what, microseconds(mine), microseconds(base), ratio, 1.2, "")
+
+    async def compare(what: str, *args: str) -> Figure:
+        async with _sdk(served, *args) as ours, _sdk(bare, *args) as theirs:
+            return _figure(what, await _paired(lambda: _calls(ours), lambda: _calls(theirs), _CALLS), 1.2)
+
+    yield asyncio.run(compare("server: tools/call of a no-op"))
+    yield asyncio.run(compare("  of a no-op on a thread", "thread"))
 
 
 def soak(script: Path) -> Iterator[Figure]:
@@ -221,8 +222,9 @@ def _server(name: str, script: Path, *args: str) -> Server:
     return Server(name, settings, "bench")
 
 
-async def _sdk_calls(script: Path, *args: str, together: bool = False) -> float:
-    """Seconds a call of the SDK's own client."""
+@contextlib.asynccontextmanager
+async def _sdk(script: Path, *args: str) -> AsyncIterator[Any]:
+    """The SDK's own client of a server."""
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     from mcp import Client
@@ -230,11 +232,36 @@ async def _sdk_calls(script: Path, *args: str, together: bool = False) -> float:
     env = {"HANDRAIL_HOME": os.environ["HANDRAIL_HOME"]}
     transport: Any = stdio_client(StdioServerParameters(command=sys.executable, args=[str(script), *args], env=env))
     async with Client(transport) as connected:
-        await connected.call_tool("noop", {"text": "x"})
-        start = time.perf_counter()
-        if together:
-            await asyncio.gather(*(connected.call_tool("noop", {"text": "x"}) for _ in range(_CALLS)))
-        else:
-            for _ in range(_CALLS):
-                await connected.call_tool("noop", {"text": "x"})
-        return (time.perf_counter() - start) / _CALLS
+        yield connected
+
+
+async def _calls(connected: Any) -> None:
+    for _ in range(_CALLS):
+        await connected.call_tool("noop", _ARGUMENTS)
+
+
+async def _calls_together(connected: Any) -> None:
+    await asyncio.gather(*(connected.call_tool("noop", _ARGUMENTS) for _ in range(_TOGETHER)))
+
+
+async def _paired(ours: Work, floor: Work, count: int) -> tuple[float, float, float]:
+    """Seconds a call of ours, of the floor's, and the median of their ratios round by round: both stay connected."""
+    await ours(), await floor()
+    mine, base = [], []
+    for _ in range(_ROUNDS):
+        gc.collect()
+        base.append(await _timed(floor) / count)
+        mine.append(await _timed(ours) / count)
+    ratios = [one / other for one, other in zip(mine, base, strict=True)]
+    return statistics.median(mine), statistics.median(base), statistics.median(ratios)
+
+
+async def _timed(work: Work) -> float:
+    start = time.perf_counter()
+    await work()
+    return time.perf_counter() - start
+
+
+def _figure(what: str, measured: tuple[float, float, float], limit: float) -> Figure:
+    mine, base, ratio = measured
+    return Figure(what, microseconds(mine), microseconds(base), ratio, limit, "")

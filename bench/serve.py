@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
+import json
 import os
 import subprocess
 import sys
@@ -16,10 +18,10 @@ from typing import Any
 
 import httpx
 
-from .harness import Figure, alternating, milliseconds
+from .harness import Figure, milliseconds
 
 _TOKEN = "a-token-for-the-bench-only"
-_CALLS, _CALLS_A_SECOND, _WATCHERS, _WAITING = 1500, 500, 20, 200
+_WAITING = 200
 
 
 def figures() -> Iterator[Figure]:
@@ -29,7 +31,7 @@ def figures() -> Iterator[Figure]:
         _server(home, work) as (url, pid),
     ):
         with httpx.Client(base_url=url, headers={"authorization": f"Bearer {_TOKEN}"}, timeout=60) as client:
-            yield _overhead(client)
+            yield from _overhead(18765)
             yield _approval(client, work)
         yield from _waiting(url, pid)
     yield _watched()
@@ -39,8 +41,13 @@ def figures() -> Iterator[Figure]:
 def _server(home: str, work: str) -> Iterator[tuple[str, int]]:
     env = {**os.environ, "HANDRAIL_HOME": home, "HANDRAIL_SERVE_TOKEN": _TOKEN, "HOME": work}
     command = [sys.executable, "-m", "handrail", "serve", "--http", "18765", "--no-cron"]
-    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, cwd=work) as process:
-        url = "http://127.0.0.1:18765"
+    with _started(command, "http://127.0.0.1:18765", env=env, cwd=work) as pid:
+        yield "http://127.0.0.1:18765", pid
+
+
+@contextmanager
+def _started(command: list[str], url: str, **options: Any) -> Iterator[int]:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, **options) as process:
         while True:
             try:
                 httpx.get(f"{url}/health")
@@ -49,27 +56,67 @@ def _server(home: str, work: str) -> Iterator[tuple[str, int]]:
                 assert process.poll() is None, "the server ended"
                 time.sleep(0.05)
         try:
-            yield url, process.pid
+            yield process.pid
         finally:
             process.terminate()
 
 
-def _overhead(client: httpx.Client) -> Figure:
-    """The same request to an endpoint that does nothing is the floor of HTTP here; ours is what a call adds, over `terminal`."""
-    body = {"tool": "read_file", "arguments": {"path": "/nonexistent"}}
+_BARE = """
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
-    def ours() -> float:
+async def nothing(request):
+    await request.json()
+    return JSONResponse({"result": {}})
+
+app = Starlette(routes=[Route("/health", lambda _: JSONResponse({})), Route("/v1/calls", nothing, methods=["POST"])])
+uvicorn.run(app, port=18766, log_level="warning", access_log=False, http="h11")
+"""
+
+
+def _overhead(port: int) -> Iterator[Figure]:
+    """A call over HTTP, beside the same call in this process and the same request to an endpoint that does nothing."""
+    from handrail import model_tools
+
+    arguments = {"path": "/etc/hostname"}
+
+    def direct() -> float:
         start = time.perf_counter()
-        assert client.post("/v1/calls", json=body).status_code == 200
+        model_tools.handle_function_call("read_file", arguments)
         return time.perf_counter() - start
 
-    def bare() -> float:
+    with _started([sys.executable, "-c", _BARE], "http://127.0.0.1:18766"):
+        ways = [_line(port, arguments), _line(18766, arguments), direct]
+        taken = [[way() for way in ways] for _ in range(601)]
+    # The quickest of each: what others do on this machine at the same time is in all the rest.
+    ours, bare, here = (min(column) for column in zip(*taken[100:], strict=True))
+    added = ours - bare - here
+    yield Figure("HTTP API: what it adds to a call, of 2 ms", milliseconds(added), "2 ms", added / 0.002, 1)
+    yield Figure(
+        "  the call over HTTP, over one here and an empty endpoint",
+        milliseconds(ours),
+        f"{milliseconds(here)} + {milliseconds(bare)}",
+        ours / (here + bare),
+    )
+
+
+def _line(port: int, arguments: dict[str, Any]) -> Callable[[], float]:
+    """One connection, and how long an answer takes on it."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {"authorization": f"Bearer {_TOKEN}", "content-type": "application/json"}
+    body = json.dumps({"tool": "read_file", "arguments": arguments})
+
+    def ask() -> float:
         start = time.perf_counter()
-        assert client.get("/health").status_code == 200
+        connection.request("POST", "/v1/calls", body, headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200
         return time.perf_counter() - start
 
-    mine, base, _ = alternating(ours, bare, rounds=201)
-    return Figure("HTTP: a call, of 2 ms", milliseconds(mine), milliseconds(base), mine / 0.002, 1)
+    return ask
 
 
 def _approval(client: httpx.Client, work: str) -> Figure:
@@ -126,50 +173,13 @@ def _waiting(url: str, pid: int) -> Iterator[Figure]:
 
 
 def _watched() -> Figure:
-    """Calls at a steady pace with nobody and with many watching, in one process: how much longer each takes."""
-    from handrail.serve.bus import Bus
-    from handrail.serve.live import LiveCalls
-    from handrail.serve.sse import frame
-
-    async def run(watchers: int) -> float:
-        bus = Bus()
-        bus.attach()
-        live = LiveCalls(bus)
-        seen = [0] * watchers
-
-        async def watch(number: int) -> None:
-            last = 0
-            async for events in bus.follow():
-                for event in events:
-                    assert event.id > last, "out of order"
-                    last = event.id
-                    frame(event.kind, event.data, event.id)
-                seen[number] += len(events)
-
-        following = [asyncio.create_task(watch(number)) for number in range(watchers)]
-        await asyncio.sleep(0)
-        spent = 0.0
-        for number in range(_CALLS):
-            began = time.perf_counter()
-            live._begun("terminal", {"command": "true"}, "t", None, str(number))
-            live._over("terminal", "{}", "ok", None, 1.0, "t", str(number))
-            spent += time.perf_counter() - began
-            await asyncio.sleep(max(0.0, 1 / _CALLS_A_SECOND - (time.perf_counter() - began)))
-        for _ in range(200):
-            if all(count == 2 * _CALLS for count in seen):
-                break
-            await asyncio.sleep(0.05)
-        assert all(count == 2 * _CALLS for count in seen), "an event was lost"
-        for each in following:
-            each.cancel()
-        return spent / _CALLS
-
-    alone, watched = asyncio.run(run(0)), asyncio.run(run(_WATCHERS))
-    # A call through the gate with its shell takes about a third of a millisecond.
-    whole = 0.33e-3
-    ratio = (whole + watched) / (whole + alone)
-    what = f"{_WATCHERS} watch {_CALLS_A_SECOND} calls a second: a call"
-    return Figure(what, milliseconds(whole + watched), milliseconds(whole + alone), ratio, 1.1)
+    """Measured in a process of its own, which is the server."""
+    command = [sys.executable, "-m", "bench.watched"]
+    with tempfile.TemporaryDirectory() as home:
+        told = subprocess.run(command, env={**os.environ, "HANDRAIL_HOME": home}, capture_output=True, check=True)
+    found = json.loads(told.stdout)
+    what = f"{found['watchers']} watch {found['pace']} calls a second, one of them asleep: a call"
+    return Figure(what, milliseconds(found["watched"]), milliseconds(found["alone"]), found["ratio"], 1.1)
 
 
 def _memory(pid: int) -> int:

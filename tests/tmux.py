@@ -12,7 +12,7 @@ import pytest
 
 from .support import wait_until
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 
 
 class Tmux:
@@ -46,12 +46,19 @@ class Tmux:
 
     def wait_for(self, *texts: str) -> str:
         """The screen as it shows all of these at once."""
+        seen = ""
+
+        def shows_all() -> bool:
+            nonlocal seen
+            seen = self.screen()
+            return all(text in seen for text in texts)
+
         wait_until(
-            lambda: all(text in self.screen() for text in texts),
+            shows_all,
             timeout=PATIENCE_SECONDS,
             otherwise=lambda: f"never showed {texts!r}: {self.screen(history=True)}",
         )
-        return self.screen()
+        return seen
 
     def end(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):

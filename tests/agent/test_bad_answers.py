@@ -73,6 +73,21 @@ def test_a_stream_that_is_cut_after_a_whole_call_runs_it_once(
     assert len(notices) == 2
 
 
+def test_no_key_is_in_the_files_of_a_session(server: ModelServer, tmp_path: Path) -> None:
+    key = "sk-very-secret-key"
+    store = SessionStore(tmp_path / "sessions.db")
+    server.say(ModelReply("fine"), Fault(401, f"Incorrect API key provided: {key}"))
+    model = OpenAIChat("m", base_url=server.base_url, api_key=key)
+    with Agent(default(), [model], store=store, cwd=str(tmp_path)) as one:
+        assert one.run("x").answer == "fine"
+        assert "[the key]" in one.run("y").reason
+    assert server.keys == [key, key]
+    files = [path.read_bytes() for path in tmp_path.glob("sessions.db*")]
+    assert any(b"[the key]" in data for data in files)
+    assert not any(key.encode() in data for data in files)
+    store.close()
+
+
 @pytest.mark.parametrize(
     "deltas",
     [

@@ -14,6 +14,7 @@ import pytest
 
 from handrail.agent.agent import Agent
 from handrail.agent.budgets import Budgets
+from handrail.agent.delegation import MAX_AT_ONCE
 from handrail.agent.events import (
     End,
     Event,
@@ -533,6 +534,30 @@ def test_children_work_beside_each_other_and_give_summaries(agent: Any, store: S
         ("completed", "did right\n\nhot"),
     ]
     assert {store.get(each["session_id"]).parent for each in results} == {one.session_id}
+
+
+def test_no_more_children_work_at_once_than_there_are_places(agent: Any) -> None:
+    at_work, most, lock, full = 0, 0, threading.Lock(), threading.Barrier(MAX_AT_ONCE)
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        nonlocal at_work, most
+        if messages[1]["content"] == "parent":
+            if messages[-1]["role"] == "tool":
+                return ModelReply(messages[-1]["content"])
+            return ModelReply(
+                "", [call("delegate_task", tasks=[{"goal": f"part {n}"} for n in range(2 * MAX_AT_ONCE)])]
+            )
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+        full.wait(PATIENCE_SECONDS)  # all places are taken
+        with lock:
+            at_work -= 1
+        return ModelReply("done")
+
+    results = json.loads(agent(*[answer] * (2 + 2 * MAX_AT_ONCE)).run("parent").answer)["results"]
+    assert [each["status"] for each in results] == ["completed"] * 2 * MAX_AT_ONCE
+    assert most == MAX_AT_ONCE
 
 
 def test_children_of_children_have_none(agent: Any) -> None:

@@ -17,7 +17,7 @@ from handrail.cli.app import build
 from .terminal import Terminal
 
 INJECTED = Path(__file__).parent / "injected"
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300  # for a whole command, which may start several programs
 
 
 class Ran(NamedTuple):

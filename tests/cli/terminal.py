@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 class Terminal:

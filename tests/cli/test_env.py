@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from handrail.testing.environment_conformance import checks
 
 from ..tools.environments.conftest import is_running
@@ -33,6 +35,16 @@ class Forgetful(LocalBackend):
 """
 
 
+@pytest.fixture(autouse=True)
+def _no_clouds(cli: Cli) -> None:
+    """Their SDKs take seconds to load, and nothing here is about them."""
+    absent = cli.temp.parent / "absent"
+    absent.mkdir()
+    for name in ("modal", "daytona"):
+        (absent / f"{name}.py").write_text("raise ImportError('it is not here')\n")
+    cli.env["PYTHONPATH"] = str(absent)
+
+
 def with_backend(cli: Cli, text: str = BROKEN) -> Cli:
     """An installed package brings an environment of its own."""
     package = cli.cwd / "package"
@@ -41,7 +53,7 @@ def with_backend(cli: Cli, text: str = BROKEN) -> Cli:
     points = "[handrail.environments]\nforgetful = forgetful:Forgetful\n"
     (package / "forgetful-1.dist-info" / "entry_points.txt").write_text(points)
     (package / "forgetful-1.dist-info" / "METADATA").write_text("Name: forgetful\nVersion: 1\n")
-    cli.env["PYTHONPATH"] = str(package)
+    cli.env["PYTHONPATH"] += f":{package}"
     return cli
 
 

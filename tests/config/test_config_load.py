@@ -187,4 +187,4 @@ def test_a_file_made_to_exhaust_the_reader_is_refused_quickly(path, bomb):
     start = time.process_time()
     with pytest.raises(ConfigError, match=r"larger than|nested too deeply|more than 20,000 values"):
         load_config(path, environ={})
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 30

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def picture(desk: Desk, name: str, screen: str, *, since: str) -> None:
     shown = re.sub(r"\(\d+(\.\d)? m?s\)", "(0.1 s)", shown)
     shown = re.sub(r"· \d+ s$", "· 2 s", shown, flags=re.MULTILINE)
     shown = re.sub(r"approvals answer [0-9a-f]{8}", "approvals answer 3f9c21ab", shown)
-    shown = re.sub(r"within [45]:\d\d min", "within 5:00 min", shown)
+    shown = re.sub(r"within [1-5]:\d\d min", "within 5:00 min", shown)
     shown = re.sub(r"^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠹", shown, flags=re.MULTILINE)
     shown = shown.replace(LONG, "sleep 86399")
     shown = re.sub(r" +$", "", shown, flags=re.MULTILINE).rstrip("\n") + "\n"
@@ -187,10 +188,10 @@ def _is_interrupted(desk: Desk) -> None:
     desk.say("Train the model")
     screen = desk.tmux.wait_for(f"💻 terminal echo warming up; {LONG} ·", "    warming up")
     picture(desk, "running", screen, since="› Train the model")
-    assert desk.runs(LONG)
+    wait_until(lambda: desk.runs(LONG))
     desk.tmux.type("C-c")
     desk.answered("Stopped: the person interrupted.")
-    assert not desk.runs(LONG)
+    wait_until(lambda: not desk.runs(LONG))
     desk.say("Never mind")
     desk.answered("All right, I leave it.")
     assert "the person interrupted" in desk.told()
@@ -252,6 +253,67 @@ def test_a_question_of_the_agent_is_answered_or_interrupted(desk: Desk) -> None:
     desk.say("What is typed now is for the agent")
     desk.answered("Then none.")
     assert "What is typed now is for the agent" in desk.told()
+
+
+def _waiting(desk: Desk, reply: ModelReply) -> threading.Event:
+    """The model gives this reply when it is told to."""
+    go_on = threading.Event()
+
+    def answer(*_: object) -> ModelReply:
+        go_on.wait(PATIENCE_SECONDS)
+        return reply
+
+    desk.server.say(answer)
+    return go_on
+
+
+def test_what_is_typed_while_the_agent_works_is_shown_and_said_next(desk: Desk) -> None:
+    first = _waiting(desk, ModelReply("The first answer."))
+    desk.server.say(ModelReply("The second answer."))
+    desk.chat()
+    desk.say("Begin")
+    desk.tmux.wait_for("is thinking")
+    desk.tmux.type("-l", "And then tgis")
+    desk.tmux.type("BSpace", "BSpace", "BSpace", "Left")
+    desk.tmux.type("-l", "his")
+    desk.tmux.wait_for("› And then this")
+    desk.tmux.type("Enter")
+    desk.tmux.wait_for("› And then this (next)")
+    desk.tmux.type("-l", "half a li")
+    desk.tmux.wait_for("› half a li")
+    first.set()
+    desk.tmux.wait_for("The second answer.", "› half a li", READY)
+    assert "And then this" in desk.told()
+    assert "half a li" not in desk.told()
+    third = _waiting(desk, ModelReply("Never seen."))
+    desk.tmux.type("-l", "ne")
+    desk.tmux.type("Enter")
+    desk.tmux.wait_for("is thinking")
+    desk.tmux.type("-l", "not now")
+    desk.tmux.type("Enter")
+    desk.tmux.wait_for("› not now (next)")
+    desk.tmux.type("C-c")
+    desk.tmux.wait_for("Stopped: the person interrupted.", "› not now", READY)
+    third.set()
+    assert "half a line" in desk.told()
+    assert "not now" not in desk.told()
+
+
+def test_what_was_typed_ahead_answers_no_question(desk: Desk) -> None:
+    asking = _waiting(desk, ModelReply("", [call("clarify", question="Which colour?", choices=["red", "blue"])]))
+    desk.server.say(ModelReply("Red it is."), ModelReply("Two of them."))
+    desk.chat()
+    desk.say("Paint it")
+    desk.tmux.wait_for("is thinking")
+    desk.tmux.type("2", "Enter")
+    desk.tmux.wait_for("› 2 (next)")
+    asking.set()
+    desk.tmux.wait_for("1-2, or your own words:")
+    desk.tmux.type("1", "Enter")
+    desk.answered("Two of them.")
+    answers = [message["content"] for message in desk.server.requests[-1]["messages"] if message["role"] == "tool"]
+    assert "red" in answers[0]
+    assert desk.server.requests[-1]["messages"][-1]["content"] == "2"
 
 
 def _furthest_word(desk: Desk) -> int:

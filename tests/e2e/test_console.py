@@ -180,12 +180,12 @@ class TestComingIn:
 
 class TestApprovals:
     def test_a_click_allows_once_and_the_command_runs(self, visit: Visit, server: Server) -> None:
-        folder = server.cwd / "by_click"
+        folder = server.cwd / "exports"
         folder.mkdir()
         page = visit("approvals")
-        asking = Asking(server, "rm -rf by_click; echo gone")
-        expect(_card(page).locator("mark")).to_have_text("rm -rf by_click")
-        shoot(page, "console-approval")
+        asking = Asking(server, "ls *.csv; rm -rf exports && echo gone")
+        expect(_card(page).locator("mark")).to_have_text("rm -rf exports")
+        shoot(page, "console-approval", height=580)
         _card(page).get_by_role("button", name="Once").click()
         assert "gone" in asking.over()["output"]
         assert not folder.exists()
@@ -239,12 +239,19 @@ class TestApprovals:
         asking.over()
         page.evaluate("window.isAway = true")
         asking = Asking(server, "rm -rf out_of_sight")
-        page.wait_for_function("noted.length === 1")
+        page.wait_for_function("() => noted.length === 1")
         assert page.evaluate("noted[0].body").startswith("terminal: ")
         page.evaluate("noted[0].dispatchEvent(new Event('click'))")
         expect(_card(page)).to_be_visible()
         deny_all(server)
         asking.over()
+
+
+# As when another tab comes before the page, or goes.
+_TURN = """(isAway) => {
+    Object.defineProperty(document, 'hidden', {get: () => isAway, configurable: true});
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
 
 
 class TestWatching:
@@ -254,7 +261,6 @@ class TestWatching:
         server.call("terminal", command="cat hostile.txt")
         page.get_by_role("option").filter(has_text="hostile.txt").first.click()
         expect(page.get_by_label("Result", exact=True)).to_contain_text("<script>")
-        shoot(page, "console-live")
 
     def test_calls_of_a_delegated_agent_stand_in(self, visit: Visit, server: Server) -> None:
         from handrail.store.sessions import CHILD, SessionStore
@@ -282,7 +288,11 @@ class TestWatching:
         log = f"/v1/processes/{started['session_id']}/log"
         eventually(lambda: server.client.get(log).json()["text"].count("from the browser") == 2)
         expect(page.locator(".xterm-rows")).to_contain_text("from the browser")
-        shoot(page, "console-terminal")
+        page.evaluate(_TURN, True)
+        server.client.post(log.replace("/log", "/input"), json={"raw": "while nobody looked\n"})
+        eventually(lambda: server.client.get(log).json()["text"].count("while nobody looked") == 2)
+        page.evaluate(_TURN, False)
+        expect(page.locator(".xterm-rows")).to_contain_text("while nobody looked")
         page.get_by_role("button", name="End it").click()
         eventually(lambda: server.client.get(log.removesuffix("/log")).json()["ended_at"] is not None)
 
@@ -307,7 +317,6 @@ def test_a_form_runs_a_tool(visit: Visit) -> None:
     page.get_by_label(re.compile("^command")).fill("echo $((6 * 7))")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_label("Result", exact=True)).to_contain_text("42")
-    shoot(page, "console-tools")
 
 
 class TestSessions:
@@ -329,6 +338,14 @@ class TestSessions:
         page.get_by_role("option").filter(has_text="Tidy up, please").click()
         expect(page.get_by_text("I leave it: somebody needs it")).to_be_visible()
         assert folder.exists()
+        shoot(page, "console-session", x=501, y=58, width=699, height=482)
+
+    def test_a_model_that_fails_is_told(self, visit: Visit) -> None:
+        page = visit("sessions/new")
+        page.get_by_label("Say something").fill("Hello?")
+        page.get_by_role("button", name="Say it").click()
+        expect(page.get_by_role("alert")).to_contain_text("the script is over")
+        expect(page.get_by_label("Say something")).to_have_value("Hello?")
 
     def test_they_are_found_by_their_words_and_played_again(self, visit: Visit) -> None:
         page = visit("sessions")
@@ -337,7 +354,6 @@ class TestSessions:
         expect(page.get_by_text("There are seven.")).to_be_visible()
         page.get_by_text("terminal", exact=True).click()
         expect(page.get_by_label("Result", exact=True)).to_contain_text("<script>")
-        shoot(page, "console-sessions")
         messages = page.locator(".talk > li")
         page.get_by_role("button", name="Replay").click()
         expect(messages).to_have_count(1)
@@ -397,7 +413,7 @@ class TestPolicy:
         page.get_by_label("Command", exact=True).fill("rm -rf /")
         page.keyboard.press("Enter")
         expect(page.get_by_text("It would be blocked")).to_be_visible()
-        shoot(page, "console-policy")
+        shoot(page, "console-policy", height=426)
 
     def test_another_policy_is_tried_on_what_happened(self, visit: Visit, server: Server) -> None:
         server.call("terminal", command="echo it-happened")
@@ -439,7 +455,7 @@ def test_a_keyboard_is_enough(visit: Visit, server: Server) -> None:
 def test_nothing_from_outside_becomes_markup(visit: Visit, server: Server) -> None:
     (server.cwd / HOSTILE_NAME).mkdir()
     server.call("terminal", command="ls")
-    command = f"printf '%s\\n' '\\033]0;owned\\007{HOSTILE_NAME}'; cat"
+    command = f"printf '%b\\n' '\\033]0;owned\\007{HOSTILE_NAME}'; cat"
     process = server.call("terminal", command=command, background=True, pty=True)["session_id"]
     asking = Asking(server, f"rm -rf '{HOSTILE_NAME}' #1")
     eventually(server.waiting)

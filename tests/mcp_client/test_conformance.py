@@ -49,13 +49,13 @@ class _Scenario(socketserver.StreamRequestHandler):
 def play(url: str, scenario: str, context: dict[str, Any]) -> str:
     """Connect, log in where it is wanted, and call every tool."""
     known: dict[str, Any] = {key: str(context[key]) for key in ("client_id", "client_secret") if key in context}
-    settings = McpServerConfig(url=url, connect_timeout=30, timeout=30, **known)
+    settings = McpServerConfig(url=url, connect_timeout=75, timeout=75, **known)
     name = re.sub(r"[^a-z0-9]", "-", scenario)[-32:]
     registry = ToolRegistry()
     runtime = Runtime(registry, gate=OpenGate(), approver=RecordingApprover([Decision.ONCE] * 10))
     tools = McpTools([Server(name, settings, "test")], registry, browse=browse)
     try:
-        tools.start(40)
+        tools.start(80)
         if not tools.connections.is_ready(name):
             return tools.connections.status()[name].error
         for listed in tools.connections.offer(name).tools:

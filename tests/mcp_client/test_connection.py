@@ -15,7 +15,6 @@ from handrail.config import McpServerConfig
 from handrail.mcp_client.config import Server
 from handrail.mcp_client.connection import State
 from handrail.runtime.dispatch import Runtime
-from handrail.types import Progress
 
 from ..support import wait_until
 from .conftest import SCRIPTS, Connect, has_ended, hostile, script
@@ -38,7 +37,7 @@ def test_an_idle_server_is_parked_and_comes_back(connect: Connect, runtime: Runt
     tools = connect(plain=hostile("pid", idle_seconds=0.2))
     first = int(content(runtime.handle("mcp__plain__go", {})))
     wait_until(lambda: tools.connections.status()["plain"].state is State.PARKED)
-    assert not os.path.exists(f"/proc/{first}")
+    wait_until(lambda: has_ended(first))
     assert int(content(runtime.handle("mcp__plain__go", {}))) != first
 
 
@@ -53,18 +52,14 @@ def test_a_server_gets_few_variables_and_those_that_are_configured(
     assert {"PATH", "MINE"} <= names
 
 
+def test_a_server_is_told_who_we_are(connect: Connect, runtime: Runtime) -> None:
+    connect(plain=hostile("client"))
+    assert content(runtime.handle("mcp__plain__go", {})) == "handrail"
+
+
 def test_a_variable_that_is_not_set_is_named(connect: Connect) -> None:
     tools = connect(plain=script("plain", env={"KEY": "${NOT_SET_ANYWHERE}"}))
     assert "NOT_SET_ANYWHERE is not set" in tools.connections.status()["plain"].error
-
-
-@pytest.mark.parametrize("protocol", ["auto", "handshake"])
-def test_a_server_is_started_and_called_in_both_families(connect: Connect, runtime: Runtime, protocol: Any) -> None:
-    connect(plain=script("plain", protocol=protocol))
-    assert json.loads(runtime.handle("mcp__plain__add", {"a": 2, "b": 3})) == {"structured": {"result": 5}}  # type: ignore[arg-type]
-    heard: list[Progress] = []
-    assert content(runtime.handle("mcp__plain__steps", {}, on_progress=heard.append)) == "done"
-    assert [each.fraction for each in heard] == [0.5, 1.0]
 
 
 _KILLED = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +75,7 @@ def test_a_schema_bomb_hurts_only_its_own_tool(connect: Connect, registry: ToolR
     connect(bad=hostile("bomb"))
     assert "levels deep" in error_in(runtime.handle("mcp__bad__go", {}))["error"]
     assert json.loads(runtime.handle("mcp__bad__fine", {})) == {"content": "went"}  # type: ignore[arg-type]
-    started = time.monotonic()
-    registry.get_definitions()
-    assert time.monotonic() - started < 20
+    assert registry.get_definitions()  # which would not end if anybody wrote it out
 
 
 def test_a_schema_that_no_parser_can_read_hurts_only_its_own_tool(connect: Connect, runtime: Runtime) -> None:
@@ -120,6 +117,7 @@ def test_a_server_that_dies_in_a_call_says_why_and_comes_back(connect: Connect, 
         assert error["error_type"] == "tool_failed"
         assert error["lost"] is True
         assert "a reason to die" in error["error"]
+        assert "sk-" not in error["error"]
         assert "not known" in error["error"]
 
 
@@ -137,10 +135,19 @@ def test_a_server_that_cannot_start_tells_why_and_does_not_hold_the_others(conne
 
 
 def test_start_up_does_not_wait_for_a_server_that_says_nothing(connect: Connect) -> None:
-    started = time.monotonic()
-    tools = connect(wait=0.3, bad=hostile("mute"))
-    assert time.monotonic() - started < 20
+    tools = connect(wait=0.3, bad=hostile("mute", connect_timeout=600))
     assert tools.connections.status()["bad"].state is State.CONNECTING
+
+
+def test_a_server_that_comes_late_appears_when_it_comes(
+    connect: Connect, runtime: Runtime, registry: ToolRegistry, tmp_path: Path
+) -> None:
+    sign = tmp_path / "sign"
+    connect(wait=0.01, late=hostile("late", str(sign)))
+    assert not registry.get_tool_names_for_toolset("mcp-late")
+    sign.touch()
+    wait_until(lambda: registry.get_tool_names_for_toolset("mcp-late"))
+    assert json.loads(runtime.handle("mcp__late__go", {})) == {"content": "went"}  # type: ignore[arg-type]
 
 
 def test_one_that_will_not_end_is_ended(connect: Connect) -> None:

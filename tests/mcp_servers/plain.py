@@ -62,9 +62,11 @@ async def steps(context: Context) -> str:
 
 
 @server.tool(structured_output=False)
-async def wait(mark: str, context: Context) -> str:
+async def wait(mark: str, context: Context, begun: str = "") -> str:
     """Wait until cancelled, and write the mark then."""
     await context.report_progress(0, 1, "waiting")
+    if begun:
+        Path(begun).write_text("begun")  # noqa: ASYNC240  nobody else is waiting
     try:
         await asyncio.sleep(60)
     except asyncio.CancelledError:

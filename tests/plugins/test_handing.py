@@ -17,7 +17,7 @@ from handrail.errors import ConfigError, ModelError
 from handrail.model_tools import default, handle_function_call
 from handrail.tools.environments.backends import backends
 
-from ..support import error_in, strict_loads
+from ..support import error_in, strict_loads, wait_until
 
 Bring = Callable[..., Any]
 
@@ -173,3 +173,26 @@ def test_hooks_change_what_a_command_printed(bring: Bring, tmp_path: Path) -> No
     assert "secret" not in long["output"]
     assert "[0] 20000" in long["output"]
     assert "stored" not in long, "what is stored would be what was printed"
+
+
+def test_hooks_change_what_a_background_process_printed(bring: Bring, tmp_path: Path) -> None:
+    bring(HOOKS.format(path=str(tmp_path / "told")))
+
+    def process(action: str, **arguments: Any) -> dict[str, Any]:
+        call = {"action": action, "session_id": started["session_id"], **arguments}
+        outcome: dict[str, Any] = strict_loads(str(handle_function_call("process", call, "t")))
+        return outcome
+
+    command = {"command": "echo a secret; read -r word; echo secret $word; exit 3", "background": True}
+    started = strict_loads(str(handle_function_call("terminal", command, "t")))
+    wait_until(lambda: process("poll")["output"] == "a [None]\n", otherwise=lambda: str(process("poll")))
+    process("submit", data="told")
+    process("wait", timeout=30)
+    assert process("poll")["output"] == "a [3]\n[3] told\n"
+    assert process("log")["output"] == "a [3]\n[3] told"
+    assert process("log", pattern="secret")["total_matches"] == 0
+
+    command = {"command": "echo a secret; read -r word", "pty": True, "background": True}
+    started = strict_loads(str(handle_function_call("terminal", command, "t")))
+    wait_until(lambda: "a [None]" in process("poll")["screen"], otherwise=lambda: str(process("poll")))
+    assert "secret" not in process("kill")["screen"]

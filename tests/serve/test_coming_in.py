@@ -81,9 +81,14 @@ def test_what_is_on_the_disk_lets_nobody_in(server: Server) -> None:
 
 
 def test_who_tries_tokens_is_made_to_wait(own_server: Server) -> None:
+    own_server.client.get("/v1/me")
     stranger = own_server.as_("wrong")
     found = {stranger.get("/v1/me").status_code for _ in range(40)}
     assert found == {401, 429}
+    # An agent that guesses has its person's address: who came in before comes in still, and nobody else.
+    assert own_server.client.get("/v1/me").status_code == 200
+    other = own_server.client.post("/v1/tokens", json={"name": "other", "role": "watch"}).json()["token"]
+    assert own_server.as_(other).get("/v1/me").status_code == 429
 
 
 def test_an_address_that_others_reach_needs_a_token_first(server: Server) -> None:
@@ -95,12 +100,23 @@ def test_an_address_that_others_reach_needs_a_token_first(server: Server) -> Non
     assert "handrail serve token new" in ran.stderr
 
 
-def test_a_second_server_says_which_one_runs(server: Server) -> None:
-    command = [sys.executable, "-m", "handrail", "serve", "--http", "1"]
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_second_server_says_which_one_runs(server: Server, is_same: bool) -> None:
+    port = server.port if is_same else 0
+    command = [sys.executable, "-m", "handrail", "serve", "--http", str(port)]
     ran = subprocess.run(command, env=server.env, capture_output=True, text=True, timeout=60)
     assert ran.returncode != 0
     assert server.url in ran.stderr
     assert str(server.process.pid) in ran.stderr
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_promised(server: Server) -> None:
+    command = [sys.executable, "-m", "handrail", "serve", "--http", str(server.port)]
+    env = {**server.env, "HANDRAIL_HOME": f"{server.home}-other"}
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode != 0, ran.stdout) == (True, "")
+    assert f"127.0.0.1:{server.port}" in ran.stderr
+    assert "--http" in ran.stderr
 
 
 def test_every_answer_forbids_a_browser_what_it_need_not_do(server: Server) -> None:
@@ -110,27 +126,6 @@ def test_every_answer_forbids_a_browser_what_it_need_not_do(server: Server) -> N
         assert "unsafe-inline" not in headers["content-security-policy"].partition("style-src")[0]
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
-
-
-def test_a_command_of_the_agent_has_no_token_and_is_refused(server: Server) -> None:
-    told = server.call("terminal", command=f"env | grep -c SERVE_TOKEN; curl -s {server.url}/v1/me")
-    assert told["output"].startswith("0\n")
-    assert "unauthorized" in told["output"]
-
-
-def test_a_command_of_the_agent_cannot_make_itself_a_token(server: Server) -> None:
-    handrail = f"{sys.executable} -m handrail"
-    answer = server.client.post(
-        "/v1/calls",
-        json={"tool": "terminal", "arguments": {"command": f"{handrail} serve token new me --role operate"}},
-    ).json()["result"]
-    assert answer["error_type"] == "denied"
-    words = "['handrail', 'serve', 'token', 'new', 'me']"
-    script = f"import runpy, sys; sys.argv = {words}; runpy.run_module('handrail', run_name='__main__')"
-    (server.cwd / "t.py").write_text(script)
-    told = server.call("terminal", command=f"{sys.executable} t.py")
-    assert "me" not in server.cli("serve", "token", "list").split()
-    assert told.get("exit_code") != 0
 
 
 def test_malformed_requests_are_told_what_is_wrong(server: Server) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import importlib
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Protocol, TypeVar
 
 import pytest
 
@@ -25,7 +26,15 @@ from .searx import Searx
 from .sshd import Ssh
 from .synapse import PYTHON as SYNAPSE_PYTHON
 from .synapse import Matrix
-from .tenants import Services
+from .tenants import Services, Tenant
+
+
+class _Joined(Protocol):
+    @property
+    def tenant(self) -> Tenant: ...
+
+
+_Service = TypeVar("_Service", bound=_Joined)
 
 
 @pytest.fixture(scope="session")
@@ -38,90 +47,68 @@ def services(request: pytest.FixtureRequest) -> Services:
 @pytest.fixture(scope="session")
 def docker_service(services: Services) -> Iterator[Docker]:
     require("dockerd", "docker", "containerd", "runc", packages="docker.io")
-    docker = Docker.join(services)
-    with docker.tenant:
-        yield docker
+    yield from _lent(Docker.join(services))
 
 
 @pytest.fixture
 def own_docker_service(services: Services) -> Iterator[Docker]:
     require("dockerd", "docker", "containerd", "runc", packages="docker.io")
-    docker = Docker.join(services, own=True)
-    with docker.tenant:
-        yield docker
+    yield from _lent(Docker.join(services, own=True))
 
 
 @pytest.fixture(scope="session")
 def podman_service(services: Services) -> Iterator[Podman]:
     require("podman", "runc", "nsenter", packages="podman")
-    podman = Podman.join(services)
-    with podman.tenant:
-        yield podman
+    yield from _lent(Podman.join(services))
 
 
 @pytest.fixture(scope="session")
 def apptainer_service(services: Services) -> Iterator[Apptainer]:
     require("apptainer", packages="run scripts/services/install.sh")
-    apptainer = Apptainer.join(services)
-    with apptainer.tenant:
-        yield apptainer
+    yield from _lent(Apptainer.join(services))
 
 
 @pytest.fixture(scope="session")
 def ssh_service(services: Services) -> Iterator[Ssh]:
     require("sshd", "ssh", "ssh-keygen", packages="openssh-server")
-    ssh = Ssh.join(services)
-    with ssh.tenant:
-        yield ssh
+    yield from _lent(Ssh.join(services))
 
 
 @pytest.fixture
 def own_ssh_service(services: Services) -> Iterator[Ssh]:
     require("sshd", "ssh", "ssh-keygen", packages="openssh-server")
-    ssh = Ssh.join(services, own=True)
-    with ssh.tenant:
-        yield ssh
+    yield from _lent(Ssh.join(services, own=True))
 
 
 @pytest.fixture
 def far_ssh_service(services: Services) -> Iterator[Ssh]:
     """Behind a link that can be cut: `far_ssh_service.link`."""
     require("sshd", "ssh", "ssh-keygen", "ip", "nsenter", packages="openssh-server")
-    ssh = Ssh.far(services)
-    with ssh.tenant:
-        yield ssh
+    yield from _lent(Ssh.far(services))
 
 
 @pytest.fixture(scope="session")
 def searx_service(services: Services) -> Iterator[Searx]:
     require("searx-run", packages="searx")
-    searx = Searx.join(services)
-    with searx.tenant:
-        yield searx
+    yield from _lent(Searx.join(services))
 
 
 @pytest.fixture(scope="session")
 def modal_service(services: Services, docker_service: Docker) -> Iterator[Cloud]:
     require(packages="pip install 'handrail[modal]'", modules=("modal", "grpclib"))
-    cloud = Cloud.modal(services, docker_service)
-    with cloud.tenant:
-        yield cloud
+    yield from _lent(Cloud.modal(services, docker_service))
 
 
 @pytest.fixture(scope="session")
 def daytona_service(services: Services, docker_service: Docker) -> Iterator[Cloud]:
     require(packages="pip install 'handrail[daytona]'", modules=("daytona", "aiohttp"))
-    cloud = Cloud.daytona(services, docker_service)
-    with cloud.tenant:
-        yield cloud
+    yield from _lent(Cloud.daytona(services, docker_service))
 
 
 @pytest.fixture(scope="session")
 def matrix_service(services: Services) -> Iterator[Matrix]:
     require(str(SYNAPSE_PYTHON), packages="run scripts/services/install-synapse.sh")
-    matrix = Matrix.join(services)
-    with matrix.tenant:
-        yield matrix
+    yield from _lent(Matrix.join(services))
 
 
 @pytest.fixture(scope="session")
@@ -129,9 +116,7 @@ def home_service(services: Services) -> Iterator[HomeAssistant]:
     require(packages="")
     if not HOMEASSISTANT_IS_COMPLETE.exists():
         absent("Home Assistant", "run scripts/services/install-homeassistant.sh")
-    home = HomeAssistant.join(services)
-    with home.tenant:
-        yield home
+    yield from _lent(HomeAssistant.join(services))
 
 
 @pytest.fixture
@@ -154,3 +139,9 @@ def daytona_sdk(daytona_service: Cloud, monkeypatch: pytest.MonkeyPatch) -> Modu
     for name, value in daytona_service.env.items():
         monkeypatch.setenv(name, value)
     return importlib.import_module("daytona")
+
+
+def _lent(service: _Service) -> Iterator[_Service]:
+    """Until those who use it are done."""
+    with service.tenant:
+        yield service

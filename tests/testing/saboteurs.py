@@ -335,7 +335,7 @@ rewrites(
 class ComesLate(LocalEnvironment):
     def execute(self, command: str, *, timeout: float | None = None, **options: Any) -> CommandResult:
         is_short = timeout is not None and timeout < 1
-        return super().execute(command, timeout=6 if is_short else timeout, **options)
+        return super().execute(command, timeout=4 if is_short else timeout, **options)
 
 
 @breaks("limits.the_rest_does_not_run_after_a_time_limit")

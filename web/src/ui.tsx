@@ -136,10 +136,13 @@ export function useNow(ms: number): number {
   return now;
 }
 
+// Made once: to make one takes longer than to draw a row.
+const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const DAY_AND_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
+
 export function clock(at: number): string {
   const then = new Date(at * 1000);
-  const today = new Date().toDateString() === then.toDateString();
-  return today ? then.toLocaleTimeString() : then.toLocaleString();
+  return (new Date().toDateString() === then.toDateString() ? TIME : DAY_AND_TIME).format(then);
 }
 
 export function lasting(seconds: number): string {

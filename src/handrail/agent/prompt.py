@@ -70,6 +70,8 @@ def project_files(cwd: Path) -> Iterator[Part]:
 
 
 def _read(path: Path) -> str:
+    if not path.is_file():  # a pipe would never end
+        return ""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             text = file.read(MAX_CONTEXT_CHARS + 1)

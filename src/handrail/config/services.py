@@ -69,6 +69,9 @@ class ModelConfig(Section):
     helper: str = option(
         "", "Model that summarises long conversations, at the same provider; if empty the one that is asked."
     )
+    show_reasoning: bool = option(
+        True, "Show in `handrail chat` what the model thinks before it answers: shortened, and kept nowhere."
+    )
     max_model_calls: int = option(
         90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=LARGEST_COUNT
     )

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ..config.services import McpServerConfig
     from ..types import JsonDict, ToolContext
 
-_calling: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("mcp_calling", default=None)
+# Set in a task that makes a call: in the newer revisions it is the call itself that hears what the server asks.
+calling: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("mcp_calling", default=None)
 
 
 # A conversation as a model gets it, to what the model says and its name.
@@ -36,7 +37,6 @@ class Asking:
 
     def begin(self, server: str, context: ToolContext) -> None:
         self._under_way.setdefault(server, {})[id(context)] = context
-        _calling.set(context)
 
     def end(self, server: str, context: ToolContext) -> None:
         del self._under_way[server][id(context)]
@@ -59,7 +59,7 @@ class Asking:
     async def _elicit(self, server: str, params: Any) -> Any:
         from mcp_types import ElicitResult
 
-        context = _calling.get() or self._latest(server)
+        context = calling.get() or self._latest(server)
         schema = getattr(params, "requested_schema", None)
         if context is None or schema is None:  # nobody called, or it wants a page to be opened
             return ElicitResult(action="decline")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ToolFailed
 from .convert import result_of
+from .wire import Lost, Refused
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -41,7 +44,7 @@ class RemoteTool:
         if begun is None:
             return self._by_session(args, context)
         connection, request = begun
-        with connection.calling(request, context):
+        with self._under_way(connection, request, context):
             raw = request.wait(connection.server.settings.timeout)
         return self._result(raw) if _is_final(raw) else self._by_session(args, context, asked=raw)
 
@@ -50,7 +53,7 @@ class RemoteTool:
         if begun is None:
             return await self._by_session(args, context)
         connection, request = begun
-        with connection.calling(request, context):
+        with self._under_way(connection, request, context):
             raw = await request.awaited(connection.server.settings.timeout)
         return self._result(raw) if _is_final(raw) else await self._by_session(args, context, asked=raw)
 
@@ -60,6 +63,24 @@ class RemoteTool:
             return None
         request = connection.begin(_METHOD, {"name": self._name, "arguments": args})
         return None if request is None else (connection, request)
+
+    @contextlib.contextmanager
+    def _under_way(self, connection: Connection, request: Request, context: ToolContext) -> Iterator[None]:
+        asking = self._connections.asking
+        asking.begin(self._server, context)
+        forget = context.cancel.on_cancel(request.cancel)
+        try:
+            yield
+        except (TimeoutError, Refused, Lost) as error:
+            raise connection.ended(error) from None
+        except asyncio.CancelledError:
+            if context.cancel.cancelled:
+                raise context.cancel.error() from None
+            raise
+        finally:
+            forget()
+            asking.end(self._server, context)
+            connection.used()
 
     def _by_session(self, args: JsonDict, context: ToolContext, *, asked: JsonDict | None = None) -> Any:
         async def report(progress: float, total: float | None, message: str | None) -> None:

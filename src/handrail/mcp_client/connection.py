@@ -7,7 +7,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcp import Client
 
     from ..config.services import McpServerConfig
-    from ..types import JsonDict, ToolContext
+    from ..types import JsonDict
     from .asking import Asking
     from .stdio import Process
     from .watchdog import Watchdog
@@ -59,7 +59,7 @@ class Status(NamedTuple):
 
 
 class Connection:
-    """Lives on the loop that runs `run`. Its methods are called there, but for `begin`, `calling` and `status`."""
+    """Lives on the loop that runs `run`. Its methods are called there, but for `begin`, `ended`, `used` and `status`."""
 
     def __init__(
         self,
@@ -80,6 +80,7 @@ class Connection:
         self._publish = publish
         self._browse = browse
         self._no_login = ""
+        self._not_taken = ""  # an answer, and why
         self._client: Client | None = None
         self._process: Process | None = None
         self._changed = asyncio.Event()  # replaced at every change of state
@@ -128,7 +129,7 @@ class Connection:
     async def _once(self) -> None:
         """One connection, from its beginning to its end."""
         self._lost, self._wanted = asyncio.Event(), asyncio.Event()
-        self._no_login = ""
+        self._no_login = self._not_taken = ""
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -154,6 +155,10 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncIterator[Client]:
+        from importlib.metadata import version
+
+        from mcp_types import Implementation
+
         from mcp import Client
 
         settings = expanded(self.server.settings)
@@ -161,6 +166,7 @@ class Connection:
             self._transport(settings),
             mode="legacy" if settings.protocol == "handshake" else "auto",
             message_handler=self._hear,
+            client_info=Implementation(name="handrail", version=version("handrail")),
             cache=None,
             **self._asking.callbacks(self.server.name, settings),
         )
@@ -176,11 +182,15 @@ class Connection:
             )
         from .http import http_transport
 
-        return http_transport(self.server, settings, Logins(self._browse, self._refused))
+        logins = Logins(self._browse, self._no_login_because)
+        return http_transport(self.server, settings, logins, refused=self._not_taken_because)
 
-    def _refused(self, why: str) -> None:
-        """The SDK hides what went wrong with a login behind a connection that is lost."""
+    # The SDK hides both behind a connection that is lost, or an answer that never came.
+    def _no_login_because(self, why: str) -> None:
         self._no_login = why
+
+    def _not_taken_because(self, why: str) -> None:
+        self._not_taken = why
 
     def _started(self, process: Process) -> None:
         self._process = process
@@ -268,7 +278,7 @@ class Connection:
             raise self._failure(error) from None
         finally:
             self._in_session -= 1
-            self._last_used = time.monotonic()
+            self.used()
 
     def begin(self, method: str, params: JsonDict) -> Request | None:
         """A request that goes past the session. None, and nothing was sent: not this way now."""
@@ -277,27 +287,17 @@ class Connection:
             return None
         return process.wire.begin(method, params)
 
-    @contextlib.contextmanager
-    def calling(self, request: Request, context: ToolContext) -> Iterator[None]:
-        """Around the waiting for such a request: what it ends with is an error of ours."""
-        self._asking.begin(self.server.name, context)
-        forget = context.cancel.on_cancel(request.cancel)
-        try:
-            yield
-        except TimeoutError:
-            raise self._too_late(self.server.settings.timeout) from None
-        except asyncio.CancelledError:
-            if context.cancel.cancelled:
-                raise context.cancel.error() from None
-            raise
-        except Refused as error:
-            raise ToolFailed(f"MCP server {self.server.name}: {error}", code=error.code) from None
-        except Lost as error:
-            raise self._lost_in_call(error) from None
-        finally:
-            forget()
-            self._asking.end(self.server.name, context)
-            self._last_used = time.monotonic()
+    def ended(self, error: TimeoutError | Refused | Lost) -> ToolError:
+        """What a call that went past the session ends with."""
+        if isinstance(error, TimeoutError):
+            return self._too_late(self.server.settings.timeout)
+        if isinstance(error, Refused):
+            return ToolFailed(f"MCP server {self.server.name}: {error}", code=error.code)
+        return self._lost_in_call(error)
+
+    def used(self) -> None:
+        """It was used until now."""
+        self._last_used = time.monotonic()
 
     async def _ready(self) -> Client:
         while True:
@@ -320,6 +320,9 @@ class Connection:
         """What a call ends with. What the server answered is the tool's own; only a lost connection is a fault."""
         from mcp.shared.exceptions import MCPError
 
+        if self._not_taken:
+            why, self._not_taken = self._not_taken, ""
+            return ToolFailed(f"MCP server {self.server.name}: {why}")
         if isinstance(error, MCPError) and (error.code, error.message) != _CLOSED:
             return ToolFailed(f"MCP server {self.server.name}: {error.message}", code=error.code)
         if isinstance(error, ValueError | RuntimeError):  # an answer that does not fit the protocol, or its own schema
@@ -362,8 +365,8 @@ class Connection:
         return f"{how}: {process.tail()}" if process.tail() else how
 
     def _explained(self, error: Exception) -> str:
-        if self._no_login:
-            return self._no_login
+        if known := self._no_login or self._not_taken:
+            return known
         if isinstance(error, TimeoutError):
             why = f"it did not answer within {self.server.settings.connect_timeout:g} s"
         elif isinstance(first := _first(error), ConfigError | ToolError):

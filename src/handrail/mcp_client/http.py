@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .config import Server
+from .depth import without_depths
 from .oauth import Logins, authorized
 
 if TYPE_CHECKING:
     from ..config.services import McpServerConfig
 
+Refuse = Callable[[str], None]
+
 
 @contextlib.asynccontextmanager
-async def http_transport(server: Server, settings: McpServerConfig, logins: Logins) -> AsyncIterator[Any]:
-    """The pair of streams that the SDK's client works on."""
+async def http_transport(
+    server: Server, settings: McpServerConfig, logins: Logins, *, refused: Refuse
+) -> AsyncIterator[Any]:
+    """The pair of streams that the SDK's client works on. `refused` is told why an answer is not taken."""
     import httpx2
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
@@ -27,34 +32,35 @@ async def http_transport(server: Server, settings: McpServerConfig, logins: Logi
     async with contextlib.AsyncExitStack() as stack:
         auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
-            factory = partial(_client, settings)
+            factory = partial(_client, settings.max_message_bytes, refused)
             transport = sse_client(
                 settings.url, headers=headers, timeout=settings.connect_timeout, httpx_client_factory=factory, auth=auth
             )
         else:
-            client = await stack.enter_async_context(_client(settings, headers=headers, timeout=timeout, auth=auth))
+            client = await stack.enter_async_context(
+                _client(settings.max_message_bytes, refused, headers=headers, timeout=timeout, auth=auth)
+            )
             transport = streamable_http_client(
                 settings.url, http_client=client, max_sse_event_size=settings.max_message_bytes
             )
         yield await stack.enter_async_context(transport)
 
 
-def _client(settings: McpServerConfig, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
-    """A client that takes no answer above the limit."""
+def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
+    """A client that takes no answer above the limit, and none that grows when it is unpacked."""
     import httpx2
 
     class Limited(httpx2.AsyncByteStream):
-        def __init__(self, inner: Any, *, events: bool) -> None:
-            self._inner, self._events = inner, events
+        def __init__(self, inner: Any, pieces: AsyncIterator[bytes]) -> None:
+            self._inner, self._pieces = inner, pieces
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for piece in self._inner:
-                size += len(piece)
-                # A stream of events goes on for as long as it likes; each event has its own limit.
-                if size > settings.max_message_bytes and not self._events:
-                    raise httpx2.ReadError(f"the answer has more than {settings.max_message_bytes:,} bytes")
-                yield piece
+            try:
+                async for piece in self._pieces:
+                    yield piece
+            except _NotTaken as why:
+                refused(str(why))
+                raise httpx2.ReadError(str(why)) from None
 
         async def aclose(self) -> None:
             await self._inner.aclose()
@@ -62,8 +68,68 @@ def _client(settings: McpServerConfig, headers: Any = None, timeout: Any = None,
     class Transport(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: Any) -> Any:
             response = await super().handle_async_request(request)
-            events = "text/event-stream" in response.headers.get("content-type", "")
-            response.stream = Limited(response.stream, events=events)
+            is_packed = response.headers.pop("content-encoding", "identity") != "identity"
+            is_stream = "text/event-stream" in response.headers.get("content-type", "")
+            pieces = (_events if is_stream else _whole)(response.stream, limit, is_packed=is_packed)
+            response.stream = Limited(response.stream, pieces)
             return response
 
+    headers = {**(headers or {}), "Accept-Encoding": "identity"}
     return httpx2.AsyncClient(transport=Transport(), headers=headers, timeout=timeout, auth=auth)
+
+
+class _NotTaken(Exception):
+    """Why an answer is not taken."""
+
+
+async def _whole(inner: Any, limit: int, *, is_packed: bool) -> AsyncIterator[bytes]:
+    _check_is_plain(is_packed)
+    pieces, size = [], 0
+    async for piece in inner:
+        size += len(piece)
+        _check(size, limit)
+        pieces.append(piece)
+    yield _readable(b"".join(pieces))
+
+
+async def _events(inner: Any, limit: int, *, is_packed: bool) -> AsyncIterator[bytes]:
+    """A stream of events goes on for as long as it likes; each event, which an empty line ends, has the limit."""
+    _check_is_plain(is_packed)
+    begun: list[bytes] = []  # of a line
+    size = 0
+    async for piece in inner:
+        *ends, rest = piece.split(b"\n")
+        lines = []
+        for end in ends:
+            line = b"".join([*begun, end])
+            lines.append(b"data:" + _readable(line[5:]) if line.startswith(b"data:") else line)
+            begun = []
+            size = size + len(end) if line.strip() else 0
+            _check(size, limit)
+        size += len(rest)
+        _check(size, limit)
+        if rest:
+            begun.append(rest)
+        if lines:
+            yield b"".join(line + b"\n" for line in lines)
+
+
+def _check_is_plain(is_packed: bool) -> None:
+    if is_packed:
+        raise _NotTaken("its answer is packed, which was not asked for")
+
+
+def _check(size: int, limit: int) -> None:
+    if size > limit:
+        raise _NotTaken(f"its answer has more than {limit:,} bytes")
+
+
+def _readable(message: bytes) -> bytes:
+    """What lies too deep for the SDK's parser is cut off, so that the rest of the message can be read."""
+    from pydantic_core import from_json
+
+    try:
+        from_json(message)
+    except ValueError:
+        return without_depths(message) or message
+    return message

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ToolUnavailable
 from ..workers import pool
-from .asking import Asking
+from .asking import Asking, calling
 from .config import Server
 from .connection import Connection, State, Status
 from .hops import Hop, Mailbox
@@ -107,6 +107,7 @@ class McpConnections:
         connection = self._connections.get(name)
         if connection is None:
             raise ToolUnavailable(f"MCP server {name} is not connected")
+        calling.set(context)
         self.asking.begin(name, context)
         try:
             return await connection.use(work)

@@ -34,7 +34,7 @@ _UNREADABLE = -32603  # an internal error, as JSON-RPC counts
 _STDERR_BYTES = 8 * 1024
 _EXIT_SECONDS = 1.0
 _TERM_SECONDS = 1.0
-_LAST_WORDS_SECONDS = 0.5
+_LAST_WORDS_SECONDS = 2.0
 
 
 class Process:

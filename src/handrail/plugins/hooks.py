@@ -102,7 +102,11 @@ class HookSpecs:
     def transform_terminal_output(
         self, command: str, output: str, exit_code: int | None, task_id: str | None, session_id: str | None
     ) -> str | None:
-        """What a command printed, before it is cut to length. Return a string to put it in place; the next hook sees that."""
+        """What a command printed, before it is cut to length. Return a string to put it in place; the next hook sees that.
+
+        Of what runs in the background it gets the part that is about to be shown: a page of the log, the last lines, the
+        screen of a terminal. `exit_code` is None as long as it runs.
+        """
 
     @hookspec
     def pre_approval_request(

@@ -133,7 +133,7 @@ def as_response(value: Answer, status: int = 200) -> Response:
 
     if isinstance(value, Response):
         return value
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str) + "\n"
     # Lone halves of surrogate pairs come from file names and programs, and are no UTF-8.
     return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
 

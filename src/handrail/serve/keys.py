@@ -32,7 +32,7 @@ _STEPS = (
     );
     """,
 )
-_MOST_AUDITED = 100_000
+_MOST_AUDITED, _LOOK_EVERY = 100_000, 1_000
 
 
 class StoredToken(NamedTuple):
@@ -144,11 +144,12 @@ class Keys:
 
     def note(self, record: Audited) -> None:
         with self._database.transaction() as connection:
-            connection.execute(
+            number = connection.execute(
                 "INSERT INTO audit (at, who, role, address, action, detail, status) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 record._replace(role=int(Role.named(record.role))),  # type: ignore[arg-type]
-            )
-            connection.execute("DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", (_MOST_AUDITED,))
+            ).lastrowid
+            if number and number % _LOOK_EVERY == 0:
+                connection.execute("DELETE FROM audit WHERE id <= ?", (number - _MOST_AUDITED,))
 
     def audited(self, limit: int) -> list[Audited]:
         """The newest last."""

@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,8 +45,12 @@ class Address(NamedTuple):
 
 
 @contextlib.contextmanager
-def as_the_server(address: Address) -> Iterator[None]:
-    """Be the one server of this store. The system lets go of the lock when the process ends, in whatever way."""
+def as_the_server(wanted: Address) -> Iterator[tuple[socket.socket, Address]]:
+    """Be the one server of this store: its open door, and where that is.
+
+    The system lets go of the lock when the process ends, in whatever way. Raises ServerRuns, and ConfigError for an address
+    that is taken.
+    """
     import filelock
 
     folder = state_dir()
@@ -60,8 +65,9 @@ def as_the_server(address: Address) -> Iterator[None]:
             f"a server runs already{where}; stop that one first, or set HANDRAIL_HOME for another"
         ) from None
     try:
-        (folder / _WHO).write_text(json.dumps({"owner": this_runtime(), "url": address.url}))
-        yield
+        with _listening(wanted) as (door, address):
+            (folder / _WHO).write_text(json.dumps({"owner": this_runtime(), "url": address.url}))
+            yield door, address
     finally:
         (folder / _WHO).unlink(missing_ok=True)
         lock.release()
@@ -74,6 +80,20 @@ def running_server() -> dict[str, Any] | None:
         return None if is_gone(known["owner"]) else {"url": known["url"], "pid": pid_of(known["owner"])}
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
+
+
+@contextlib.contextmanager
+def _listening(address: Address) -> Iterator[tuple[socket.socket, Address]]:
+    """Open before anybody is told of it. Port 0 means any."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        made = socket.create_server((address.host, address.port), family=family)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen at {address.host}:{address.port}: {error.strerror or error}; choose another with --http"
+        ) from None
+    with made:
+        yield made, address._replace(port=made.getsockname()[1])
 
 
 def check_bind(address: Address, *, has_token: bool) -> None:
@@ -115,17 +135,18 @@ def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> 
         log_level="warning",
         access_log=False,
         server_header=False,
+        # Who is called by another name stands behind a proxy, which says for whom it asks. Others could say anything.
+        proxy_headers=bool(hosts),
         timeout_graceful_shutdown=_GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,
     )
     return PatientServer(config)
 
 
-def keep_serving(served: Served, address: Address, *, token: str, hosts: tuple[str, ...], with_jobs: bool) -> None:
+def keep_serving(running: uvicorn.Server, served: Served, door: socket.socket, *, token: str, with_jobs: bool) -> None:
     """Until somebody ends it. SIGHUP begins anew with the configuration as it is then."""
     from .scheduling import scheduler
 
-    running = server(served, address, hosts=hosts)
     again = False
 
     def reload(*_: object) -> None:
@@ -136,7 +157,7 @@ def keep_serving(served: Served, address: Address, *, token: str, hosts: tuple[s
     # uvicorn ends gracefully and then raises the signal again, which must not cut our own goodbyes short.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with scheduler() if with_jobs else contextlib.nullcontext():
-        running.run()
+        running.run([door])
     if again:
         served.here.close()
         os.environ.update({TOKEN_VARIABLE: token} if token else {})
@@ -144,7 +165,8 @@ def keep_serving(served: Served, address: Address, *, token: str, hosts: tuple[s
 
 
 def token_from_environment() -> str:
-    """Taken out of the environment, so that nothing that is started from here has it."""
+    """Taken out of the environment, so that nothing that is started from here has it, nor finds it in `/proc`."""
+    _wipe_variable(TOKEN_VARIABLE)
     token = os.environ.pop(TOKEN_VARIABLE, "")
     if token and len(token) < 16:
         raise ConfigError(
@@ -152,3 +174,13 @@ def token_from_environment() -> str:
             key=TOKEN_VARIABLE,
         )
     return token
+
+
+def _wipe_variable(name: str) -> None:
+    """Where the system keeps what this process was started with. Python's own copy stays."""
+    with contextlib.suppress(OSError, AttributeError):
+        find = ctypes.CDLL(None).getenv
+        find.restype = ctypes.c_void_p
+        place = find(name.encode())
+        if place:
+            ctypes.memset(place, 0, len(os.environb.get(name.encode(), b"")))

@@ -8,12 +8,9 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import ResultNotFound
-
-if TYPE_CHECKING:
-    from ..protocols import StoredResult
+from ..protocols import StoredResult
 
 _VALID_ID = re.compile(r"r_[0-9a-f]{16}")
 _DAY_SECONDS = 86_400
@@ -75,8 +72,6 @@ class FileResultWriter:
 
     def __init__(self, tool: str, result_id: str, path: Path, prune: Callable[[str], None]) -> None:
         import tempfile
-
-        from ..protocols import StoredResult  # most starts store nothing
 
         self._result = StoredResult(result_id, tool, 0, 1)
         self._path, self._prune = path, prune

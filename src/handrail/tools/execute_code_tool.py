@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ..errors import ToolFailed
 from ..protocols import Action, ActionKind
 from ..types import Resources
 from .registry import registry
 
 if TYPE_CHECKING:
     from ..types import JsonDict, ToolContext, Unavailable
+    from .entry import ToolEntry
 
 _DESCRIPTION = (
     "Run a Python script that calls your other tools as functions, for work that takes several calls with logic between them: "
@@ -20,6 +22,8 @@ _DESCRIPTION = (
     "and raises handrail_tools.ToolError when the call fails."
 )
 _MOST_NAMES_CHARS = 2000
+_TOOLSET = "code_execution"
+_NOT_FROM_CODE = (_TOOLSET, "tool_search")
 
 SCHEMA = {
     "description": _DESCRIPTION,
@@ -44,7 +48,14 @@ def execute_code(args: JsonDict, *, context: ToolContext | None = None, **_: obj
 
     environments = environments_of(context)
     assert context is not None
-    return run(args, context, environments)
+    if context.tools is None:
+        raise ToolFailed("this runtime lets no tool call others; use the runtime's own dispatch")
+    return run(args, context, environments, _callable_from_code(context.tools.entries()))
+
+
+def _callable_from_code(entries: Iterable[ToolEntry]) -> list[ToolEntry]:
+    """The tools that a script can call: not those that the agent's loop handles, nor those that call others."""
+    return [entry for entry in entries if not entry.needs_agent and entry.toolset not in _NOT_FROM_CODE]
 
 
 def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
@@ -74,9 +85,7 @@ def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
 
 def _names_now(listed: frozenset[str]) -> JsonDict:
     """The description with the tools that a script of this model can call."""
-    from .code.reach import callable_from_code
-
-    names = [entry.name for entry in callable_from_code(registry.get_entries(sorted(listed)))]
+    names = [entry.name for entry in _callable_from_code(registry.get_entries(sorted(listed)))]
     shown: list[str] = []
     for name in names:
         if sum(map(len, shown)) > _MOST_NAMES_CHARS:
@@ -95,7 +104,7 @@ def _check() -> Unavailable | bool:
 
 registry.register(
     name="execute_code",
-    toolset="code_execution",
+    toolset=_TOOLSET,
     schema=SCHEMA,
     handler=execute_code,
     check_fn=_check,

@@ -160,7 +160,7 @@ def _view(table: ProcessTable, tracked: TrackedProcess, status: Status, **more: 
 
 def _screen(tracked: TrackedProcess) -> JsonDict:
     screen = tracked.screen()
-    text = tracked.mask(screen.text)
+    text = tracked.presented(screen.text)
     (rows, columns), (row, column) = screen.size, screen.cursor
     last = [line for line in text.splitlines() if line.strip()][-_POLL_SCREEN_LINES:]
     return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -15,10 +14,11 @@ from .availability import Availability, CheckFn
 from .contract import Contract
 from .entry import Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
 from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
+from .table import ToolTable
 
 if TYPE_CHECKING:
     from ..protocols import Action
-    from ..types import JsonDict, Resources, ToolContext, Unavailable
+    from ..types import JsonDict, Resources, ToolContext
 
 __all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]
 
@@ -27,16 +27,13 @@ log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])
 OnCollision = Literal["refuse", "replace"]
 
-DEFAULT_EMOJI = "⚡"
-DEFAULT_MAX_RESULT_CHARS = 100_000
 
-
-class ToolRegistry:
+class ToolRegistry(ToolTable):
     """Tools by name. Safe under threads: a reader works on what it saw when it began."""
 
     def __init__(self, *, on_collision: OnCollision = "refuse", availability: Availability | None = None) -> None:
+        super().__init__(availability or Availability())
         self.on_collision: OnCollision = on_collision
-        self.availability = availability or Availability()
         # Every change takes a number that was never used before, so what was worked out for one holds for no other.
         self._generations = itertools.count(1)
         self.generation = 0
@@ -45,10 +42,6 @@ class ToolRegistry:
         self.owner_of_caller: Callable[[], str] | None = None
         # Whoever may still bring a tool of that name, and waits for it. None: everything is here from the start.
         self.late: Callable[[str], object] | None = None
-        self._tools: dict[str, ToolEntry] = {}
-        self._aliases: dict[str, str] = {}
-        self._gone: set[str] = set()
-        self._lock = threading.RLock()
         self._last_contract: tuple[object, object, Contract | None] = (None, None, None)
 
     def register(  # noqa: PLR0913  one keyword a documented property of a tool
@@ -92,28 +85,11 @@ class ToolRegistry:
         if contract is None or parameters is not last or parameters != known:
             contract = Contract(name, parameters)
             self._last_contract = (parameters, _twin(parameters), contract)
-        entry = new_entry(
-            ToolEntry,
-            (
-                name,
-                toolset,
-                described,
-                contract,
-                handler,
-                check_fn,
-                tuple(requires_env) if requires_env else (),
-                is_async,
-                emoji,
-                max_result_size_chars,
-                dynamic_schema_overrides,
-                read_only,
-                resources,
-                timeout,
-                needs_agent,
-                owner,
-                actions,
-            ),
-        )
+        fields = (
+            name, toolset, described, contract, handler, check_fn, tuple(requires_env) if requires_env else (), is_async, emoji,
+            max_result_size_chars, dynamic_schema_overrides, read_only, resources, timeout, needs_agent, owner, actions,
+        )  # fmt: skip
+        entry = new_entry(ToolEntry, fields)
         # One atomic step for the usual case of a new name; only a collision needs the lock.
         if self._tools.setdefault(name, entry) is not entry and not self._replace(entry, override=override):
             return False
@@ -176,115 +152,6 @@ class ToolRegistry:
                 log.warning("toolset alias %r now means %r instead of %r", alias, toolset, known)
             self._aliases[alias] = toolset
             self._changed()
-
-    # What is registered: every answer is a snapshot that belongs to the caller.
-
-    def get_entry(self, name: str) -> ToolEntry | None:
-        return self._tools.get(name)
-
-    def get_entries(self, names: Iterable[str]) -> tuple[ToolEntry, ...]:
-        """Those that are there, in the order of the names."""
-        with self._lock:
-            tools = self._tools
-            return tuple([tools[name] for name in names if name in tools])
-
-    def entries(self) -> list[ToolEntry]:
-        with self._lock:
-            return list(self._tools.values())
-
-    def get_all_tool_names(self) -> list[str]:
-        with self._lock:
-            return sorted(self._tools)
-
-    def get_names_ever_used(self) -> set[str]:
-        """The names that are tools, or were: texts may still speak of them."""
-        with self._lock:
-            return {*self._tools, *self._gone}
-
-    def get_tool_names_for_toolset(self, toolset: str) -> list[str]:
-        return sorted(entry.name for entry in self.entries() if entry.toolset == toolset)
-
-    def get_toolset_for_tool(self, name: str) -> str | None:
-        entry = self._tools.get(name)
-        return entry.toolset if entry else None
-
-    def get_tool_to_toolset_map(self) -> dict[str, str]:
-        return {entry.name: entry.toolset for entry in self.entries()}
-
-    def get_registered_toolset_names(self) -> list[str]:
-        return sorted({entry.toolset for entry in self.entries()})
-
-    def get_registered_toolset_aliases(self) -> dict[str, str]:
-        with self._lock:
-            return dict(self._aliases)
-
-    def get_toolset_alias_target(self, alias: str) -> str | None:
-        return self._aliases.get(alias)
-
-    def get_toolsets(self) -> dict[str, list[str]]:
-        """Toolsets with the names of their tools, both sorted."""
-        sets: dict[str, list[str]] = {}
-        for entry in self.entries():
-            sets.setdefault(entry.toolset, []).append(entry.name)
-        return {toolset: sorted(sets[toolset]) for toolset in sorted(sets)}
-
-    def get_schema(self, name: str) -> JsonDict | None:
-        entry = self._tools.get(name)
-        return entry.schema if entry else None
-
-    def get_emoji(self, name: str, default: str = DEFAULT_EMOJI) -> str:
-        entry = self._tools.get(name)
-        return (entry.emoji if entry else "") or default
-
-    def get_max_result_size(self, name: str, default: int | float | None = None) -> int | float:
-        entry = self._tools.get(name)
-        if entry is not None and entry.max_result_size_chars is not None:
-            return entry.max_result_size_chars
-        return DEFAULT_MAX_RESULT_CHARS if default is None else default
-
-    # What can be used now.
-
-    def get_definitions(self, names: Iterable[str] | None = None, quiet: bool = False) -> list[JsonDict]:
-        """OpenAI definitions of the tools that can be used now, sorted by name."""
-        wanted = self.get_all_tool_names() if names is None else sorted(set(names))
-        entries = [entry for name in wanted if (entry := self._tools.get(name)) is not None]
-        missing = self.availability.unavailable(entries)
-        if missing and not quiet:
-            for name, why in missing.items():
-                log.info("tool %s is not listed: %s", name, why)
-        listed = frozenset(entry.name for entry in entries if entry.name not in missing)
-        return [
-            {"type": "function", "function": {**entry.schema, **entry.fields_now(listed), "name": entry.name}}
-            for entry in entries
-            if entry.name in listed
-        ]
-
-    def unavailable_tools(self) -> dict[str, Unavailable]:
-        return self.availability.unavailable(self.entries())
-
-    def is_toolset_available(self, toolset: str) -> bool:
-        """Whether at least one tool of the set can be used."""
-        entries = [entry for entry in self.entries() if entry.toolset == self._aliases.get(toolset, toolset)]
-        return len(self.availability.unavailable(entries)) < len(entries)
-
-    def check_toolset_requirements(self) -> dict[str, bool]:
-        missing = self.unavailable_tools()
-        return {toolset: any(name not in missing for name in names) for toolset, names in self.get_toolsets().items()}
-
-    def get_available_toolsets(self) -> list[str]:
-        return [toolset for toolset, available in self.check_toolset_requirements().items() if available]
-
-    def get_toolset_requirements(self) -> dict[str, list[str]]:
-        """The environment variables that each toolset's tools name."""
-        named: dict[str, set[str]] = {}
-        for entry in self.entries():
-            named.setdefault(entry.toolset, set()).update(entry.requires_env)
-        return {toolset: sorted(named[toolset]) for toolset in sorted(named)}
-
-    def check_tool_availability(self) -> tuple[list[str], dict[str, Unavailable]]:
-        """The names that can be used now, and the others with their reason."""
-        missing = self.unavailable_tools()
-        return [name for name in self.get_all_tool_names() if name not in missing], missing
 
     # One call.
 

@@ -61,7 +61,9 @@ def test_make_run_shows_the_demo_and_says_how_to_give_it_a_model(cli: Cli) -> No
     ran = cli("chat", "--or-demo")
     assert ran.code == 0
     assert "A scripted model uses real tools" in ran.out
-    assert ran.out.splitlines()[-1].startswith("To talk with a model instead: set HANDRAIL_MODEL")
+    console, talk = ran.out.splitlines()[-2:]
+    assert console.endswith("serve` prints a link to the web console.")
+    assert talk.startswith("To talk with a model instead: set HANDRAIL_MODEL")
 
 
 def test_the_makefile_runs_a_command_that_there_is() -> None:

@@ -132,6 +132,6 @@ def test_a_terminal_that_went_away_takes_everything_in_silence(screen: Screen, e
     screen.below([Text("nor this")])
 
 
-def test_echo_needs_no_terminal() -> None:
-    with module.echo(False):
+def test_the_keyboard_needs_no_terminal() -> None:
+    with module.keyboard(shown=False, by_key=True):
         pass

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+from handrail.agent.models.base import CallPiece, Finished, Piece, ReasoningPiece, TextPiece
 from handrail.cli.chat.turn import Leave
 from handrail.protocols import Decision, ModelReply
 from handrail.testing import call
@@ -294,3 +295,47 @@ class TestSlashCommands:
         assert not (tmp_path / "build").exists()
         assert "allowed in this session: fs.rm.recursive" in " ".join(person("/approve").split())
         assert "no request" in person("/approve nonsense once").lower()
+
+
+class Thinking:
+    """A model that thinks aloud before it calls, and before it answers."""
+
+    name, context_tokens = "thinking", 100_000
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    async def stream(self, messages: object, tools: object) -> AsyncIterator[Piece]:
+        self._asked += 1
+        yield ReasoningPiece("The person wants\nto know ")
+        yield ReasoningPiece("the \x1b[31mday. " + "Well. " * 200)
+        if self._asked % 2:
+            yield CallPiece(0, "c1", "terminal", json.dumps({"command": "echo Monday"}))
+        else:
+            yield TextPiece("It is Monday.")
+        yield Finished()
+
+
+def test_what_a_model_thinks_is_shown_shortened_and_kept_nowhere(talk: Begin) -> None:
+    person = talk()
+    person.chat.agent.use([Thinking()])
+    shown = person("Which day is it?")
+    lines = [line for line in shown.splitlines() if line.startswith("Thought for ")]
+    assert len(lines) == 2
+    assert "The person wants to know the \\x1b[31mday. Well." in lines[0]
+    assert shown.count("Well.") < 200
+    assert shown.index("Thought for") < shown.index("terminal echo Monday") < shown.index("It is Monday.")
+    kept = person.chat.store.messages(person.chat.agent.session_id, hidden=True)
+    assert "The person wants" not in json.dumps([each.message for each in kept])
+
+
+def test_the_person_decides_whether_thoughts_are_shown(talk: Begin) -> None:
+    person = talk()
+    person.chat.agent.use([Thinking()])
+    assert "is not shown" in person("/reasoning off")
+    shown = person("Which day is it?")
+    assert "The person wants" not in shown
+    assert "It is Monday." in shown
+    assert "is shown" in person("/reasoning")
+    assert "Thought for" in person("And now?")
+    assert "/reasoning on, or" in person("/reasoning perhaps")

@@ -45,7 +45,7 @@ class Double:
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name=self.kind, daemon=True)
         self._thread.start()
-        assert started.wait(20)
+        assert started.wait(60)
 
     def _run(self, started: threading.Event) -> None:
         asyncio.set_event_loop(self.loop)
@@ -80,7 +80,7 @@ class Double:
             await socket.send_str(json.dumps(value))
 
     def tell(self, value: Any) -> None:
-        asyncio.run_coroutine_threadsafe(self._tell(value), self.loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._tell(value), self.loop).result(60)
 
     @property
     def is_connected(self) -> bool:
@@ -88,11 +88,12 @@ class Double:
 
     def cut(self) -> None:
         async def drop() -> None:
-            for socket in self._sockets:
+            # Who is quick is back before the last one is closed.
+            dropped, self._sockets = self._sockets, []
+            for socket in dropped:
                 await socket.close()
 
-        asyncio.run_coroutine_threadsafe(drop(), self.loop).result(20)
-        self._sockets.clear()
+        asyncio.run_coroutine_threadsafe(drop(), self.loop).result(60)
 
     def next_id(self) -> str:
         self._count += 1

@@ -71,7 +71,7 @@ def test_a_query_among_a_thousand_tools_takes_no_time(index: Index) -> None:
     start = time.process_time()
     for query in QUERIES:
         index.search(query, limit=SHOWN)
-    assert (time.process_time() - start) / len(QUERIES) < 0.005
+    assert (time.process_time() - start) / len(QUERIES) < 0.02
 
 
 @pytest.mark.parametrize("query", ["", "   ", "the of to", "???", "ж" * 50, "x" * 100_000, "\ud800", "zzzz qqqq"])

@@ -136,20 +136,23 @@ function Talk({ session, onSaid }: { session: string | null; onSaid: (session: s
     setBusy(true); setTrouble(""); setText("");
     setDone([{ role: "user", text }]);
     const { signal } = (listening.current = new AbortController());
-    let began = session ?? "";
+    let began = "";
+    let failure = "";
     try {
       for await (const [kind, data] of told(session ? `/v1/sessions/${session}/turns` : "/v1/sessions", { text, detached: true }, signal)) {
         if (kind === "session") setId(began = String(data.id));
         if (kind === "TextDelta") setDone((before) => longer(before, String(data.text ?? "")));
         if (kind === "ToolStarted") setDone((before) => [...before, { role: "tool", text: `${String(data.tool)} ${JSON.stringify(data.arguments)}` }]);
-        if (kind === "error") setTrouble(String(data.error));
+        if (kind === "error") failure = String(data.error);
+        if (kind === "TurnEnded" && data.end !== "answered") failure = String(data.reason || data.end);
       }
-      if (!signal.aborted) onSaid(began);
+      if (!failure || session) onSaid(began);
     } catch (error) {
       if (signal.aborted) return;
-      setTrouble((error as Error).message);
-      setText(text);
+      if (began) onSaid(began); // it goes on though it is not heard any more
+      else failure = (error as Error).message;
     }
+    if (failure) { setTrouble(failure); setText(text); }
     setDone([]);
     setBusy(false);
   }

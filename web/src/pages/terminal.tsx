@@ -104,20 +104,26 @@ type Screen = { write(data: Uint8Array): void; letType(may: boolean): void; clos
 /** Its output as it comes, over lost connections. Gives a way to stop. */
 function follow(id: string, write: (data: Uint8Array) => void, onEnd: () => void, onTrouble: (text: string) => void): () => void {
   let source: EventSource | null = null;
+  let next = 0;
   let isOver = false;
-  const open = (offset: number) => {
-    if (isOver) return;
-    let next = offset;
-    source = new EventSource(`/v1/processes/${id}/output?offset=${offset}`);
-    source.addEventListener("output", (event) => {
+  const close = () => { source?.close(); source = null; };
+  const open = () => {
+    if (isOver || source || document.hidden) return;
+    const opened = (source = new EventSource(`/v1/processes/${id}/output?offset=${next}`));
+    opened.addEventListener("output", (event) => {
       const said = JSON.parse((event as MessageEvent<string>).data) as { data: string; next: number };
       next = said.next;
       write(Uint8Array.from(atob(said.data), (byte) => byte.charCodeAt(0)));
     });
-    source.addEventListener("ended", () => { isOver = true; source!.close(); onEnd(); });
-    source.onerror = () => { source!.close(); setTimeout(() => open(next), AGAIN_MS); };
+    opened.addEventListener("ended", () => { isOver = true; close(); onEnd(); });
+    opened.onerror = () => { if (source === opened) { close(); setTimeout(open, AGAIN_MS); } };
   };
-  get<{ end: number }>(`/v1/processes/${id}/log?limit=1`).then(
-    ({ end }) => open(Math.max(0, end - LAST_BYTES)), (error: Error) => onTrouble(error.message));
-  return () => { isOver = true; source?.close(); };
+  // A browser makes six connections to a server for all of its tabs: one that nobody looks at leaves them to the others.
+  const turned = () => document.hidden ? close() : open();
+  get<{ end: number }>(`/v1/processes/${id}/log?limit=1`).then(({ end }) => {
+    next = Math.max(0, end - LAST_BYTES);
+    if (!isOver) document.addEventListener("visibilitychange", turned);
+    open();
+  }, (error: Error) => onTrouble(error.message));
+  return () => { isOver = true; close(); document.removeEventListener("visibilitychange", turned); };
 }

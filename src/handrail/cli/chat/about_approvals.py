@@ -60,7 +60,3 @@ def yolo(chat: Chat, rest: str) -> None:
         chat.say("Nobody is asked from now on. What can never run, and your deny list, still hold.", "yellow")
     else:
         chat.say("You are asked again.")
-
-
-def yolo_choices(chat: Chat) -> Iterable[str]:  # noqa: ARG001  as those that depend on it
-    return ("on", "off")

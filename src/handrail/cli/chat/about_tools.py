@@ -68,6 +68,15 @@ def model(chat: Chat, rest: str) -> None:
     chat.say(f"{names[0]}, {agent.models[0].context_tokens:,} tokens of context{others}")
 
 
+def reasoning(chat: Chat, rest: str) -> None:
+    view = chat.view
+    wanted = {"": not view.shows_thoughts, "on": True, "off": False}.get(rest.lower())
+    if wanted is None:
+        raise InvalidArguments("/reasoning on, or /reasoning off")
+    view.shows_thoughts = wanted
+    chat.say("What the model thinks is shown." if wanted else "What the model thinks is not shown.")
+
+
 def processes(chat: Chat, rest: str) -> None:
     what, _, name = rest.partition(" ")
     table = chat.here.processes

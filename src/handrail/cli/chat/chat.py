@@ -8,11 +8,13 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...agent.events import End
 from ...agent.opening import open_agent
 from ...errors import HandrailError
 from ..output import visible
 from ..person import TerminalPerson
 from . import turn
+from .ahead import TypedAhead
 from .own_command import run_own
 from .plain_input import PlainInput
 from .turn import Leave
@@ -35,10 +37,12 @@ class Chat:
         self.here, self.screen, self.store = here, screen, store
         self.options = options
         self.view = View(screen, here.runtime.registry)
+        self.view.shows_thoughts = here.config.model.show_reasoning
         self.agent: Agent  # since `open`
         self.yolo = False
         self.notes: list[str] = []  # for the agent, with the next message
         self.draft = ""  # what stands at the next prompt already
+        self._ahead: list[str] = []  # messages that were typed while the agent worked
 
     # What there is to do
 
@@ -86,13 +90,23 @@ class Chat:
         """One turn of the agent."""
         notes, self.notes = self.notes, []
         self.view.begin(f"{self.agent.models[0].name} is thinking · Ctrl-C stops it")
+        typed = self.view.ahead = TypedAhead(self.draft)
         try:
-            self.wait_for(
-                lambda: self.agent.run("\n\n".join([text, *notes]), self.view.listen),
-                stop=self._stop,
-            )
+            with self.screen.hearing_keys() as hears:
+                ended = self.wait_for(
+                    lambda: self.agent.run("\n\n".join([text, *notes]), self.view.listen),
+                    stop=self._stop,
+                    hear=(lambda: typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))) if hears else None,
+                )
         finally:
+            self.view.ahead = None
             self.view.end()
+        if ended.end is End.ANSWERED:
+            self._ahead += typed.lines
+            self.draft = typed.text
+        else:  # all of it was typed for another course of things
+            self.draft = "\n".join([*self._ahead, *typed.lines, typed.text]).rstrip("\n")
+            self._ahead.clear()
 
     def _stop(self) -> None:
         self.view.stopping()
@@ -100,9 +114,11 @@ class Chat:
         if isinstance(self.here.runtime.person, TerminalPerson):
             self.here.runtime.person.interrupt()
 
-    def wait_for(self, work: Callable[[], T], *, stop: Callable[[], object]) -> T:
+    def wait_for(
+        self, work: Callable[[], T], *, stop: Callable[[], object], hear: Callable[[], object] | None = None
+    ) -> T:
         """Something that takes a while, with the screen alive. Ctrl-C stops it, and a second one leaves."""
-        return turn.run(work, stop=stop, draw=self.view.draw)
+        return turn.run(work, stop=stop, draw=self.view.draw, hear=hear)
 
     def say(self, text: str, style: str = "") -> None:
         from rich.text import Text
@@ -136,8 +152,14 @@ class Chat:
             self.notes.append(self.here.environments.masker(ran.for_agent(command)))
 
     def _read(self) -> str:
+        prompt = "yolo › " if self.yolo else "› "
+        if self._ahead:
+            line = self._ahead.pop(0)
+            self._input.remember(line)
+            self.screen.write(f"{prompt}{visible(line)}\n")
+            return line
         draft, self.draft = self.draft, ""
-        return self._input.read("yolo › " if self.yolo else "› ", text=draft)
+        return self._input.read(prompt, text=draft)
 
     @cached_property
     def _input(self) -> Input | PlainInput:

@@ -56,6 +56,10 @@ class Input:
         """A message; `text` is what stands there already. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
         return self._session.prompt(prompt, default=text)
 
+    def remember(self, line: str) -> None:
+        """Have it in the history, as if it had been read here."""
+        self._session.history.append_string(line)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing had been typed when reading ended."""

@@ -25,6 +25,9 @@ class PlainInput:
             lines.append(_line())
         return "\n".join(lines)
 
+    def remember(self, line: str) -> None:
+        """There is no history."""
+
 
 def _line() -> str:
     line = sys.stdin.readline()

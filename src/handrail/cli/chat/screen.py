@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 import shutil
 import sys
 import termios
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _WIDEST = 120
+_KEYS_BYTES = 4096
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 _AROUND = re.compile(r"\A(?:(?:\x1b\[[0-9;]*m)*\n)+|\n(?:(?:\x1b\[[0-9;]*m)*\n)*\Z")
 
@@ -38,6 +40,7 @@ class Screen:
         self._lock = threading.RLock()
         self._below: list[Text] = []  # as they stand there now
         self._kept: list[str] | None = None
+        self._hears_keys = False
         self._gone = False
 
     @property
@@ -86,13 +89,43 @@ class Screen:
         with self._lock:
             self.below(())
             self._kept = []
+            self._mark_pastes(False)
         try:
-            with echo(True):
+            with keyboard(shown=True):
                 yield
         finally:
             with self._lock:
                 kept, self._kept = self._kept, None
+                self._mark_pastes(True)
                 self.write("".join(kept))
+
+    @contextlib.contextmanager
+    def hearing_keys(self) -> Iterator[bool]:
+        """Have `keys` give what is typed. False where lines that change cannot show it."""
+        if not self.moves or not os.isatty(0):
+            yield False
+            return
+        with keyboard(shown=False, by_key=True):
+            self._hears_keys = True
+            self._mark_pastes(True)
+            try:
+                yield True
+            finally:
+                self._mark_pastes(False)
+                self._hears_keys = False
+
+    def keys(self, timeout: float) -> bytes:
+        """What has been typed, after `timeout` seconds at most. Nothing while somebody asks a question: it is theirs."""
+        is_theirs = self._kept is not None
+        ready, _, _ = select.select([] if is_theirs else [0], [], [], timeout)
+        with self._lock, contextlib.suppress(OSError):  # the terminal was closed
+            return os.read(0, _KEYS_BYTES) if ready and self._kept is None else b""
+        return b""
+
+    def _mark_pastes(self, wanted: bool) -> None:
+        """Whether the terminal tells what is pasted from what is typed."""
+        if self._hears_keys:
+            self._put("\x1b[?2004h" if wanted else "\x1b[?2004l")
 
     def rendered(self, part: RenderableType) -> str:
         """With its line ends; without the spaces with which rich fills up lines, and empty lines around it."""
@@ -143,14 +176,14 @@ class Screen:
 
 
 @contextlib.contextmanager
-def echo(wanted: bool) -> Iterator[None]:
-    """Whether the terminal shows what is typed. What is typed unseen is there for whoever reads next."""
+def keyboard(*, shown: bool, by_key: bool = False) -> Iterator[None]:
+    """Whether the terminal shows what is typed, and gives it key by key. What nobody reads is there for whoever does next."""
     try:
         before = termios.tcgetattr(0)
     except (termios.error, OSError):
         yield
         return
-    _set(before, wanted)
+    _set(before, shown=shown, by_key=by_key)
     try:
         yield
     finally:
@@ -158,9 +191,13 @@ def echo(wanted: bool) -> Iterator[None]:
             termios.tcsetattr(0, termios.TCSANOW, before)
 
 
-def _set(before: list[object], wanted: bool) -> None:
+def _set(before: list[object], *, shown: bool, by_key: bool) -> None:
     changed = list(before)
     assert isinstance(changed[3], int)
-    changed[3] = changed[3] | termios.ECHO if wanted else changed[3] & ~termios.ECHO
+    changed[3] = changed[3] | termios.ECHO if shown else changed[3] & ~termios.ECHO
+    if by_key:
+        changed[3] &= ~termios.ICANON
+    elif shown:
+        changed[3] |= termios.ICANON
     with contextlib.suppress(termios.error, OSError):
         termios.tcsetattr(0, termios.TCSANOW, changed)  # type: ignore[arg-type]

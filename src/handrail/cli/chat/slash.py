@@ -29,6 +29,10 @@ class Command(NamedTuple):
     choices: Callable[[Chat], Iterable[str]] = _no_choices
 
 
+def on_or_off(chat: Chat) -> Iterable[str]:  # noqa: ARG001
+    return ("on", "off")
+
+
 def help_(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     from rich.table import Table
 
@@ -48,6 +52,7 @@ _KEYS = (
     ("!command", "run a command of yours in the agent's shell; it is told of it"),
     ("!!command", "the same without telling the agent"),
     ("Alt-Enter", "a new line in the message; also Ctrl-J, or \\ and Enter"),
+    ("while it works", "what you type is said next; without Enter it stands at the next prompt"),
     ("Ctrl-C", "stop what runs; again: leave"),
 )
 
@@ -59,12 +64,14 @@ COMMANDS = (
         about_tools.toolset_choices,
     ),
     Command("model", "[NAME]", "which model is asked; ask another one from now on", about_tools.model),
+    Command("reasoning", "[on|off]", "show what the model thinks before it answers, or do not", about_tools.reasoning,
+            on_or_off),
     Command("processes", "[log|kill ID]", "what runs in the background", about_tools.processes,
             about_tools.process_choices),
     Command("approve", "[ID [ANSWER]]", "what waits for an answer, and what is allowed; answer", about_approvals.approve,
             about_approvals.choices),
     Command("yolo", "[on|off]", "ask about nothing in this chat, or ask again", about_approvals.yolo,
-            about_approvals.yolo_choices),
+            on_or_off),
     Command("undo", "", "take back your last message and what came of it; files stay", about_sessions.undo),
     Command("save", "[FILE]", "write the conversation to a file: .md or .jsonl", about_sessions.save),
     Command("resume", "[ID]", "earlier sessions; go on with one", about_sessions.resume, about_sessions.choices),
@@ -77,7 +84,7 @@ COMMANDS = (
     Command("quit", "", "leave; the session is kept", quit_),
 )  # fmt: skip
 _OTHER_NAMES = {"exit": "quit", "q": "quit", "?": "help", "sessions": "resume", "clear": "new", "ps": "processes",
-                "approvals": "approve"}  # fmt: skip
+                "approvals": "approve", "thinking": "reasoning"}  # fmt: skip
 _BY_NAME = {command.name: command for command in COMMANDS}
 
 

@@ -14,11 +14,11 @@ from types import FrameType
 from typing import TypeVar
 
 from ...workers import pool
-from .screen import echo
+from .screen import keyboard
 
 T = TypeVar("T")
 
-_FRAME_SECONDS = 0.1
+FRAME_SECONDS = 0.1
 
 
 class Leave(Exception):  # ends the chat, is no error
@@ -29,18 +29,30 @@ class Leave(Exception):  # ends the chat, is no error
         self.code = code
 
 
-def run(work: Callable[[], T], *, stop: Callable[[], object], draw: Callable[[], object]) -> T:
-    """What `work` gives back. `stop` is called at the first Ctrl-C, `draw` ten times a second. Raises Leave at the second."""
+def run(
+    work: Callable[[], T],
+    *,
+    stop: Callable[[], object],
+    draw: Callable[[], object],
+    hear: Callable[[], object] | None = None,
+) -> T:
+    """What `work` gives back. `stop` is called at the first Ctrl-C, `draw` ten times a second. Raises Leave at the second.
+
+    `hear` waits a moment for what the person types.
+    """
     changed = threading.Event()
     pressed = 0
-    with _signals() as heard, echo(False):
+    with _signals() as heard, keyboard(shown=False):
         future = pool.submit(work)
         future.add_done_callback(lambda _: changed.set())
         heard.listener = changed.set
         while not future.done():
             draw()
-            changed.wait(_FRAME_SECONDS)
-            changed.clear()
+            if hear is None:
+                changed.wait(FRAME_SECONDS)
+                changed.clear()
+            else:
+                hear()
             if heard.interrupts > pressed or heard.end:
                 if pressed or heard.end:
                     stop()

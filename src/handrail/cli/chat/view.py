@@ -18,14 +18,17 @@ from ...agent.events import (
     ToolStarted,
     TurnEnded,
 )
+from ..call_text import shortened
 from ..output import visible
 from .answer import Answer
 from .calls import Call, seconds, spin
+from .thought import Thought
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from ...tools.registry import ToolRegistry
+    from .ahead import TypedAhead
     from .screen import Screen
 
 _ROWS_FOR_THE_REST = 8
@@ -40,6 +43,9 @@ class View:
         self._calls: dict[str, Call] = {}
         self._count = 0
         self._answer = Answer(self._set)
+        self._thought = Thought()
+        self.shows_thoughts = True
+        self.ahead: TypedAhead | None = None  # what the person types meanwhile
         self._since = 0.0
         self._status, self._is_stopping = "", False
 
@@ -66,28 +72,41 @@ class View:
             now = time.monotonic()
             columns, rows = self.screen.size
             tail = self._answer.tail(min(columns - 2, self.screen.width), max(3, rows - _ROWS_FOR_THE_REST))
-            lines = [Text(line) for line in tail]
+            lines = [Text(line, "dim italic") for line in self._thought.tail(min(columns - 2, self.screen.width))]
+            lines += [Text(line) for line in tail]
             lines += [line for call in self._calls.values() for line in call.running(now)]
             if self._is_stopping or not self._calls:
                 lines.append(
                     Text.assemble((f"{spin(now)} ", "cyan"), (f"{self._status} · {seconds(now - self._since)}", "dim"))
                 )
-            self.screen.below(lines)
+            self.screen.below([*lines, *self._typed()])
+
+    def _typed(self) -> list[Text]:
+        """What the person has typed: messages that wait, and the one that is not sent yet."""
+        from rich.text import Text
+
+        if self.ahead is None:
+            return []
+        room = self.screen.width - 10
+        waiting = [Text(f"› {shortened(_in_one_line(line), room)} (next)", "dim") for line in self.ahead.lines]
+        return [*waiting, Text(f"› {_in_one_line(self.ahead.text)[-room:]}")] if self.ahead.text else waiting
 
     def end(self) -> None:
         """Nothing stands below any more. What was written so far stays."""
         with self._lock:
-            self._answer.finish()
+            self._finish()
             self.screen.below(())
 
     def _heard(self, event: Event) -> None:
         match event:
             case TextDelta(text):
+                self._keep_thought()
                 self._answer.add(text)
-            case ReasoningDelta():
-                pass
+            case ReasoningDelta(text):
+                if self.shows_thoughts:
+                    self._thought.add(text)
             case ToolStarted():
-                self._answer.finish()
+                self._finish()
                 self._calls[event.call_id] = Call(event, self._registry, width=self.screen.width)
             case ToolProgress():
                 call = self._calls.get(event.call_id)
@@ -96,13 +115,22 @@ class View:
             case ToolEnded():
                 self._ended(event)
             case Notice(text):
-                self._answer.finish()
+                self._finish()
                 self._say(text, "yellow")
             case MessageEnded():
-                self._answer.finish()
+                self._finish()
             case TurnEnded():
                 self.end()
                 self._turn_ended(event)
+
+    def _finish(self) -> None:
+        """What was being thought or written ends here."""
+        self._keep_thought()
+        self._answer.finish()
+
+    def _keep_thought(self) -> None:
+        if kept := self._thought.finish():
+            self._say(kept, "dim italic")
 
     def _ended(self, event: ToolEnded) -> None:
         call = self._calls.pop(event.call_id, None)
@@ -136,6 +164,10 @@ class View:
 
     def _say(self, text: str, style: str) -> None:
         self.screen.print(_styled(text, style))
+
+
+def _in_one_line(text: str) -> str:
+    return visible(text.replace("\n", " ⏎ "))
 
 
 def _styled(text: str, style: str) -> Text:

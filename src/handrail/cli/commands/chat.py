@@ -54,8 +54,10 @@ def chat(
         from ..demo.play import play
 
         play(step=False)
-        emit(f"\n{reason}")
+        emit(f"\n{_console()}\n{reason}")
         return
+    if or_demo:
+        emit(_console())
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say("this needs a terminal for input and output; a program uses `handrail ask`")
         raise typer.Exit(exits.ExitCode.USAGE)
@@ -95,6 +97,10 @@ def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
     made = Chat(open_runtime(yolo=yolo, hold=screen.held), screen, open_store(), **with_agent)
     made.yolo = yolo
     return made
+
+
+def _console() -> str:
+    return f"To watch and approve in a browser: `{sys.argv[0]} serve` prints a link to the web console."
 
 
 def _not_possible() -> str:

@@ -66,12 +66,13 @@ def run(context: typer.Context, http: Http = DEFAULT, host: Hosts = None, no_cro
     served = Served(default(), token=token)
     accounts(served.here.config.gateway.accounts)  # what is wrong with them is told before anything starts
     running.check_bind(address, has_token=served.keys.has_token)
-    with running.as_the_server(address):
+    with running.as_the_server(address) as (door, address):
+        server = running.server(served, address, hosts=tuple(host or ()))
         emit(f"Open {running.first_link(served, address)}")
         emit(
             "The link works once, within ten minutes. Other devices need `handrail serve token new NAME`. Ctrl-C stops it."
         )
-        running.keep_serving(served, address, token=token, hosts=tuple(host or ()), with_jobs=not no_cron)
+        running.keep_serving(server, served, door, token=token, with_jobs=not no_cron)
 
 
 def new_token(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 from .check import check, expect, expect_that
 from .place import Place, text
 
 _ENVIRONMENTS = 4
-_SLEEP_SECONDS = 0.5
 
 
 @check(quick=False)
@@ -21,18 +20,20 @@ def environments_work_beside_each_other(place: Place) -> None:
     with ThreadPoolExecutor(_ENVIRONMENTS) as pool:
         list(pool.map(lambda env: env.start(), environments))
 
-        def work(number: int) -> str:
-            environments[number].execute(f"kit_own={number}", timeout=place.patience)
-            return text(environments[number].execute(f"sleep {_SLEEP_SECONDS}; echo $kit_own", timeout=place.patience))
+        all_print = threading.Barrier(_ENVIRONMENTS)
 
-        began = time.monotonic()
+        def meet(_: bytes) -> None:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                all_print.wait(place.patience)
+
+        def work(number: int) -> str:
+            env = environments[number]
+            env.execute(f"kit_own={number}", timeout=place.patience)
+            return text(env.execute("echo $kit_own", timeout=place.patience * 2, on_output=meet))
+
         answers = list(pool.map(work, range(_ENVIRONMENTS)))
-    taken = time.monotonic() - began
     expect(answers, [f"{number}\n" for number in range(_ENVIRONMENTS)], "what each knows")
-    expect_that(
-        taken < _ENVIRONMENTS * _SLEEP_SECONDS,
-        f"{_ENVIRONMENTS} sleeps of {_SLEEP_SECONDS} s took {taken:.1f} s together",
-    )
+    expect_that(not all_print.broken, "a command does not run before that of another environment has ended")
 
 
 @check()

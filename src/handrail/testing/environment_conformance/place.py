@@ -21,7 +21,6 @@ MakeEnvironment = Callable[[], "Environment"]
 BreakConnection = Callable[["Environment"], object]
 
 # Everything that is still there when a call returns gets this long to be taken out of the process table.
-_GONE_SECONDS = 2.0
 _LOOK_SECONDS = 0.01
 
 
@@ -144,7 +143,7 @@ class Place:
         self.wait_until(lambda: self.is_asleep(nap), f"`sleep {nap}` did not start")
 
     def expect_gone(self, nap: str, what: str, env: Environment | None = None) -> None:
-        self.wait_until(lambda: not self.is_asleep(nap, env), f"{what} is still running", _GONE_SECONDS)
+        self.wait_until(lambda: not self.is_asleep(nap, env), f"{what} is still running", self.patience / 3)
 
     def wait_until(self, condition: Callable[[], object], complaint: str, seconds: float | None = None) -> None:
         end = time.monotonic() + (self.patience if seconds is None else seconds)
@@ -154,7 +153,7 @@ class Place:
 
     def wait_until_none(self, find: Callable[[], object], what: str) -> None:
         """Until `find` gives nothing any more; what it gives at the end is named."""
-        end = time.monotonic() + _GONE_SECONDS
+        end = time.monotonic() + self.patience / 3
         while (found := find()) and time.monotonic() < end:
             time.sleep(_LOOK_SECONDS)
         expect_that(not found, f"{what}: {found}")

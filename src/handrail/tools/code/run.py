@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InvalidArguments, ToolFailed
+from ...errors import InvalidArguments
 from ..environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE
 from ..outcome import tool_result
 from ..terminal.capture import Capture
 from . import bundle
 from .channel import MOST_FRAME_BYTES, Doorstep
-from .reach import callable_from_code
 from .serving import Ended, Limits, Serving
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...types import JsonDict, ToolContext
     from ..entry import ToolEntry
     from ..environments.base import BackgroundProcess
@@ -26,15 +27,12 @@ _KILL_GRACE_SECONDS = 0.5
 _LEAST_OUTPUT_BYTES = 1 << 20
 
 
-def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments) -> str:
-    """The answer of the tool."""
+def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, tools: Sequence[ToolEntry]) -> str:
+    """The answer of the tool. `tools` are those that the script may call."""
     settings = environments.config.code
     code = args["code"]
     if not code.strip():
         raise InvalidArguments("code is empty; give Python source", argument="code")
-    if context.tools is None:
-        raise ToolFailed("this runtime lets no tool call others; use the runtime's own dispatch")
-    tools = callable_from_code(context.tools.entries())
     seconds = min(float(args.get("timeout") or settings.timeout), settings.max_timeout)
     with (
         environments.use(context.task_id) as environment,

@@ -24,13 +24,13 @@ def last_lines(tracked: TrackedProcess, max_bytes: int) -> JsonDict:
     if piece.offset and b"\n" in data[:-1]:  # the first line is the rest of one
         data = data[data.index(b"\n") + 1 :]
     earlier = piece.offset + len(piece.data) - len(data)
-    return {"output": tracked.mask(clean(data)), **({"earlier_bytes": earlier} if earlier else {})}
+    return {"output": tracked.presented(clean(data)), **({"earlier_bytes": earlier} if earlier else {})}
 
 
 def page(tracked: TrackedProcess, *, offset: int | None, limit: int, pattern: str | None) -> JsonDict:
     """`limit` lines from line `offset` on, or the last ones; with a pattern, of those that match."""
     piece = tracked.read(0, _MOST_BYTES)
-    lines = tracked.mask(clean(piece.data)).removesuffix("\n").split("\n") if piece.data else []
+    lines = tracked.presented(clean(piece.data)).removesuffix("\n").split("\n") if piece.data else []
     numbered = list(enumerate(lines, 1))
     shown: JsonDict = {"total_lines": len(numbered)}
     if piece.offset:

@@ -193,11 +193,18 @@ class ProcessTable:
                     find=self._find,
                     save=self._save,
                     mask=lambda text: self._environments.masker(text),
+                    change=self._change,
                     process=process,
                 )
             elif known.record.ended_at is None:
                 known.record = record  # another runtime may have seen more of it
             return known
+
+    def _change(self, record: ProcessRecord, text: str) -> str:
+        plugins = self._environments.change_output
+        if plugins is None or not plugins.is_wanted():
+            return text
+        return plugins(record.command, text, record.exit_code, record.task_id, record.session_id)
 
     def _save(self, record: ProcessRecord) -> None:
         with self._lock:  # one that was dropped meanwhile must not come back

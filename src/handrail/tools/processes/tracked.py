@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Find = Callable[[ProcessRecord], BackgroundProcess | None]
     Save = Callable[[ProcessRecord], None]
+    Change = Callable[[ProcessRecord, str], str]
 
 T = TypeVar("T")
 
@@ -60,7 +61,7 @@ class Status(NamedTuple):
 class TrackedProcess:
     """`find` gives the process in its environment (None: not known there); `save` keeps a changed record.
 
-    `mask` hides secrets in what it printed: for whoever shows that to somebody.
+    `mask` hides secrets, and `change` is for plugins: both for whoever shows something of it to somebody.
     """
 
     def __init__(
@@ -70,11 +71,12 @@ class TrackedProcess:
         find: Find,
         save: Save,
         mask: Callable[[str], str],
+        change: Change,
         process: BackgroundProcess | None = None,
     ) -> None:
         self.record, self.mask = record, mask
         self.typed = ""  # since the last end of line: what a gate has to know to judge what follows
-        self._find, self._save, self._process = find, save, process
+        self._find, self._save, self._change, self._process = find, save, change, process
         self._rendering = threading.Lock()
         self._screen: Screen | None = None
         self._rendered_to = 0
@@ -149,6 +151,10 @@ class TrackedProcess:
         return self.use(lambda process: getattr(process, "reader", lambda: ("", False))())
 
     # Output
+
+    def presented(self, text: str) -> str:
+        """A part of its output for a model to read: without secrets, and as plugins want it."""
+        return self._change(self.record, self.mask(text))
 
     def read(self, offset: int, max_bytes: int) -> LogPiece:
         """Its log from `offset` on: `max_bytes` of it, or to its end."""

@@ -67,7 +67,7 @@ class OutputWatch:
         return self._notice(tracked, NoticeKind.PAUSED, what, lines)
 
     def _notice(self, tracked: TrackedProcess, kind: NoticeKind, what: str, lines: list[str]) -> Notice:
-        shown = [tracked.mask(line)[:_LINE_CHARS] for line in lines[:_LINES_SHOWN]]
+        shown = [tracked.presented(line)[:_LINE_CHARS] for line in lines[:_LINES_SHOWN]]
         if len(lines) > _LINES_SHOWN:
             shown.append(f"… and {len(lines) - _LINES_SHOWN} more")
         record = tracked.record

@@ -16,6 +16,7 @@ from ..needs import library, token_of
 
 if TYPE_CHECKING:
     import telegram
+    from telegram.request import HTTPXRequest
 
 T = TypeVar("T")
 
@@ -42,6 +43,7 @@ class Adapter:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._connected: telegram.Bot | None = None
+        self._request: HTTPXRequest | None = None
 
     @property
     def _bot(self) -> telegram.Bot:
@@ -58,7 +60,9 @@ class Adapter:
         # It writes every address down, and the token is in each.
         logging.getLogger("httpx").setLevel(logging.WARNING)
         request = HTTPXRequest(connection_pool_size=16, connect_timeout=_SECONDS, read_timeout=_SECONDS)
-        bot = telegram.Bot(token, base_url=f"{self._settings.server.rstrip('/')}/bot", request=request)
+        self._request = request
+        server = f"{self._settings.server.rstrip('/')}/bot"
+        bot = telegram.Bot(token, base_url=server, request=request, get_updates_request=request)
         try:
             await _asked(bot.initialize, again=True)
         except telegram.error.InvalidToken:
@@ -66,9 +70,9 @@ class Adapter:
         self._connected = bot
 
     async def disconnect(self) -> None:
-        bot, self._connected = self._connected, None
-        if bot is not None:
-            await bot.shutdown()
+        self._connected = None
+        if self._request is not None:
+            await self._request.shutdown()
 
     async def receive(self, place: str) -> AsyncIterator[News]:
         bot = self._bot

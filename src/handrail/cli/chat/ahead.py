@@ -1,0 +1,53 @@
+"""What the person types while the agent works: shown as it is typed, and said when the agent has answered."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_KEY = re.compile(
+    r"\x1b\[200~(?P<pasted>.*?)\x1b\[201~"  # as terminals mark it
+    r"|\x1b\[(?!200~)[0-?]*[ -/]*[@-~]|\x1bO."  # arrows and the like: there is one place to type, the end
+    r"|\x1b(?P<with_alt>[^\[O])|(?P<plain>[^\x1b])",
+    re.DOTALL,
+)
+_ENDS = ("\r", "\n")
+_MOST_PENDING = 1_000_000  # a paste that never ends
+
+
+class TypedAhead:
+    """`lines` are whole messages, `text` is the one that is being typed."""
+
+    def __init__(self, text: str = "") -> None:
+        self.lines: list[str] = []
+        self.text = text
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._pending = ""
+
+    def feed(self, data: bytes) -> None:
+        """What came from the terminal, in any pieces."""
+        self._pending += self._decoder.decode(data)
+        place = 0
+        while match := _KEY.match(self._pending, place):
+            place = match.end()
+            if (pasted := match["pasted"]) is not None:
+                self.text += pasted.replace("\r\n", "\n").replace("\r", "\n")
+            elif (key := match["with_alt"] or match["plain"]) is not None:
+                self._press(key, with_alt=match["with_alt"] is not None)
+        self._pending = self._pending[place:][:_MOST_PENDING]
+
+    def _press(self, key: str, *, with_alt: bool) -> None:
+        if key in _ENDS and (with_alt or self.text.endswith("\\")):
+            self.text = (self.text if with_alt else self.text[:-1]) + "\n"
+        elif key in _ENDS:
+            if self.text.strip():
+                self.lines.append(self.text)
+            self.text = ""
+        elif key in ("\x7f", "\x08"):
+            self.text = self.text[:-1]
+        elif key == "\x15":  # Ctrl-U
+            self.text = ""
+        elif key == "\x17":  # Ctrl-W
+            self.text = re.sub(r"\S*\s*\Z", "", self.text)
+        elif key.isprintable() and not with_alt:
+            self.text += key

@@ -1,0 +1,127 @@
+"""The tools that make a file from words: `image_generate` and `text_to_speech`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..types import JsonDict
+from .registry import registry
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..protocols import Action
+    from ..types import Resources, ToolContext, Unavailable
+
+IMAGE: JsonDict = {
+    "description": "Make an image from a description and save it.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "prompt": {"type": "string", "minLength": 1, "description": "What the image shows, and in which style."},
+            "aspect_ratio": {"type": "string", "enum": ["square", "landscape", "portrait"], "default": "square"},
+            "output_path": {"type": "string", "description": "Where to save it; a new .png in the working directory."},
+        },
+        "required": ["prompt"],
+    },
+}
+SPEECH: JsonDict = {
+    "description": "Turn a text into speech and save it as a sound file.",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "What is to be said."},
+            "output_path": {"type": "string", "description": "Where to save it; a new .wav in the working directory."},
+        },
+        "required": ["text"],
+    },
+}
+
+
+async def image_generate(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    from .media.drawing import draw
+    from .web.settings import config_of
+
+    return await draw(args, _image_path(args), config=config_of(context), context=context)
+
+
+async def text_to_speech(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    from .media.speaking import speak
+    from .web.settings import config_of
+
+    return await speak(args, _speech_path(args), config=config_of(context), context=context)
+
+
+def _image_path(args: JsonDict) -> str:
+    from .media.saving import output_path
+
+    return output_path(args, "image", ".png", args.get("prompt"), args.get("aspect_ratio"))
+
+
+def _speech_path(args: JsonDict) -> str:
+    from .media.saving import output_path
+
+    return output_path(args, "speech", ".wav", args.get("text"))
+
+
+def _can_draw() -> object:
+    from .media.needs import drawing
+
+    return _unless(drawing)
+
+
+def _can_speak() -> object:
+    from .media.needs import speaking
+
+    return _unless(speaking)
+
+
+def _unless(lacking: Callable[[Config], Unavailable | None]) -> object:
+    from ..config import load_config
+
+    why = lacking(load_config())
+    return True if why is None else why
+
+
+def _writes(path: Callable[[JsonDict], str]) -> Callable[..., Resources]:
+    def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+        from .media.saving import writes
+
+        return writes(path(args), context)
+
+    return resources
+
+
+def _asks_for(path: Callable[[JsonDict], str]) -> Callable[[JsonDict, ToolContext], Sequence[Action]]:
+    def actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
+        from .media import saving
+
+        return saving.actions(path(args), context)
+
+    return actions
+
+
+registry.register(
+    name="image_generate",
+    toolset="image_gen",
+    schema=IMAGE,
+    handler=image_generate,
+    check_fn=_can_draw,
+    is_async=True,
+    emoji="🎨",
+    timeout=600,
+    resources=_writes(_image_path),
+    actions=_asks_for(_image_path),
+)
+registry.register(
+    name="text_to_speech",
+    toolset="tts",
+    schema=SPEECH,
+    handler=text_to_speech,
+    check_fn=_can_speak,
+    is_async=True,
+    emoji="🔊",
+    timeout=300,
+    resources=_writes(_speech_path),
+    actions=_asks_for(_speech_path),
+)
