@@ -50,7 +50,7 @@ class Server:
         self.process = subprocess.Popen(command, env=self.env, cwd=self.cwd, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.lines = [self.process.stdout.readline().strip() for _ in range(2)]
-        wait_until(self._answers, timeout=60)
+        wait_until(self._answers, timeout=180)
         self.client = self.as_(self.token)
 
     def _answers(self) -> bool:
