@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail import owners
+from handrail.tools.environments import own_folders
 from handrail.tools.environments.base import RestartReason, ShellState
 from handrail.tools.environments.docker import DockerEnvironment, DockerSettings
 from handrail.tools.environments.errors import EnvironmentLost, EnvironmentStartError
@@ -174,8 +175,10 @@ def test_an_engine_that_is_killed_costs_no_command_and_the_container_when_it_is_
     assert (text(result), result.exit_code) == ("begun\ndone\n", 0)
     with pytest.raises(EnvironmentLost):  # its shell has no other way than the engine's
         lasting.execute("echo gone", timeout=PATIENCE_SECONDS)
+    before = set(own_folders.every("handrail-docker"))
     with pytest.raises(EnvironmentStartError, match="cannot reach the Docker daemon"):
         DockerEnvironment(DockerSettings(image=engine.image)).start()
+    assert {folder for folder in own_folders.every("handrail-docker") if f".{os.getpid()}." in folder} <= before
     engine.start_again()  # which ends the containers that it finds
     with pytest.raises(EnvironmentLost):
         shell.execute("echo gone", timeout=PATIENCE_SECONDS)

@@ -238,9 +238,13 @@ class DockerEnvironment(LiveEnvironment):
         words += [f"--name={name}", *settings.arguments(), *(f"--label={label}" for label in self._labels(name))]
         python, *waiting = containers.waiting(settings.python, "idle", f"{settings.leave_after:g}")
         words += [f"--entrypoint={python}", settings.image, *waiting]
-        answer = self._made(program, words)
-        if not answer.is_good and settings.pull and self._pulled(program):
+        try:
             answer = self._made(program, words)
+            if not answer.is_good and settings.pull and self._pulled(program):
+                answer = self._made(program, words)
+        except BaseException:
+            self._remove_door()
+            raise
         if answer.is_good:
             return
         programs.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
