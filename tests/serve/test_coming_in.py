@@ -59,6 +59,8 @@ def test_the_link_lets_one_browser_in_once(own_server: Server) -> None:
     assert "samesite=strict" in cookie
     assert browser.get("/v1/me").json()["role"] == "operate"
     assert own_server.as_().get(link[0]).status_code == 401
+    again = browser.get(link[0])
+    assert (again.status_code, again.headers["location"], "set-cookie" in again.headers) == (303, "/", False)
 
 
 def test_a_browser_has_to_prove_that_the_page_is_ours_before_it_changes_anything(server: Server) -> None:

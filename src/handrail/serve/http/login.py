@@ -29,9 +29,13 @@ async def follow_link(asked: Asked) -> Response:
     """Let this browser in by a link that works once, and show the console."""
     from starlette.responses import RedirectResponse
 
-    who = asked.served.keys.use_link(asked.query["code"])
+    keys = asked.served.keys
+    who = keys.use_link(asked.query["code"])
     if who is None:
-        raise HttpError(401, "unauthorized", "this link was used, or is too old; ask for another")
+        here_already = await asyncio.to_thread(keys.by_cookie, asked.request.cookies.get(COOKIE, ""))
+        if here_already is None:
+            raise HttpError(401, "unauthorized", "this link was used, or is too old; ask for another")
+        return RedirectResponse("/", 303)
     return await _let_in(asked, who, RedirectResponse("/", 303))
 
 
