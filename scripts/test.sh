@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# All tests, one more at once than there are cores, as many wait for others; the files named as arguments alone, after them.
+# All tests, two more at once than there are cores, as many wait for others; the files named as arguments alone, after them.
 # What failed runs once more with the machine to itself: a fault in the code fails again, a test that could not stand the
 # others' load is named, so that it can be mended, and does not hide the rest.
 set -uo pipefail
 pytest=("${VENV:-.venv}/bin/python" -m pytest)
 
-"${pytest[@]}" -q -n $(($(nproc) + 1)) --dist worksteal "${@/#/--ignore=}"
+"${pytest[@]}" -q -n $(($(nproc) + 2)) --dist worksteal "${@/#/--ignore=}"
 together=$?
 if [ "$together" -eq 1 ]; then
 	echo "Once more, alone:"

@@ -36,6 +36,19 @@ class Forgetful(LocalBackend):
 
 
 @pytest.fixture(autouse=True)
+def _no_engines(cli: Cli) -> None:
+    """What the tests beside these have left there at the moment would be found too."""
+    programs = cli.temp.parent / "programs"
+    programs.mkdir()
+    for folder in reversed(cli.env["PATH"].split(":")):
+        for program in Path(folder).iterdir() if os.path.isdir(folder) else ():
+            if program.name not in ("docker", "podman", "apptainer", "singularity", "ssh"):
+                (programs / program.name).unlink(missing_ok=True)
+                (programs / program.name).symlink_to(program)
+    cli.env["PATH"] = str(programs)
+
+
+@pytest.fixture(autouse=True)
 def _no_clouds(cli: Cli) -> None:
     """Their SDKs take seconds to load, and nothing here is about them."""
     absent = cli.temp.parent / "absent"

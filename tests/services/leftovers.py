@@ -36,13 +36,17 @@ def sweep() -> None:
 
 
 def remove(folder: Path) -> None:
+    """Again, when something that was just started to clean up after a container has written there meanwhile."""
+    wait_until(lambda: _is_removed(folder), otherwise=lambda: f"{folder} cannot be removed")
+
+
+def _is_removed(folder: Path) -> bool:
     end(marked(folder))
     _unmount_below(folder)
     _remove_bridges(folder)
     _remove_control_groups(folder)
     shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        raise AssertionError(f"{folder} cannot be removed")
+    return not folder.exists()
 
 
 def marked(folder: Path) -> set[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -40,37 +40,37 @@ class RemoteTool:
         """From sync code the result, inside a running loop an awaitable of it."""
         if asyncio._get_running_loop() is not None:
             return self._awaited(args, context)
-        begun = self._begun(args, context)
-        if begun is None:
+        connection = self._direct(context)
+        if connection is None:
             return self._by_session(args, context)
-        connection, request = begun
-        with self._under_way(connection, request, context):
-            raw = request.wait(connection.server.settings.timeout)
-        return self._result(raw) if _is_final(raw) else self._by_session(args, context, asked=raw)
+        with self._under_way(connection, args, context) as request:
+            raw = None if request is None else request.wait(connection.server.settings.timeout)
+        return self._by_session(args, context, asked=raw) if raw is None or _asks(raw) else self._result(raw)
 
     async def _awaited(self, args: JsonDict, context: ToolContext) -> Any:
-        begun = self._begun(args, context)
-        if begun is None:
+        connection = self._direct(context)
+        if connection is None:
             return await self._by_session(args, context)
-        connection, request = begun
-        with self._under_way(connection, request, context):
-            raw = await request.awaited(connection.server.settings.timeout)
-        return self._result(raw) if _is_final(raw) else await self._by_session(args, context, asked=raw)
+        with self._under_way(connection, args, context) as request:
+            raw = None if request is None else await request.awaited(connection.server.settings.timeout)
+        return await self._by_session(args, context, asked=raw) if raw is None or _asks(raw) else self._result(raw)
 
-    def _begun(self, args: JsonDict, context: ToolContext) -> tuple[Connection, Request] | None:
-        connection = self._connections.connection(self._server)
-        if connection is None or context.on_progress is not None or _is_traced():
-            return None
-        request = connection.begin(_METHOD, {"name": self._name, "arguments": args})
-        return None if request is None else (connection, request)
+    def _direct(self, context: ToolContext) -> Connection | None:
+        """The connection, where its pipe can be used; only the session reports progress and tells of traces."""
+        is_possible = context.on_progress is None and not _is_traced()
+        return self._connections.connection(self._server) if is_possible else None
 
     @contextlib.contextmanager
-    def _under_way(self, connection: Connection, request: Request, context: ToolContext) -> Iterator[None]:
+    def _under_way(self, connection: Connection, args: JsonDict, context: ToolContext) -> Iterator[Request | None]:
+        """The request, when it went to the pipe."""
         asking = self._connections.asking
-        asking.begin(self._server, context)
-        forget = context.cancel.on_cancel(request.cancel)
+        asking.begin(self._server, context)  # first: the server may ask something as soon as it hears of the call
+        forget: Callable[[], object] | None = None
         try:
-            yield
+            request = connection.begin(_METHOD, {"name": self._name, "arguments": args})
+            if request is not None:
+                forget = context.cancel.on_cancel(request.cancel)
+            yield request
         except (TimeoutError, Refused, Lost) as error:
             raise connection.ended(error) from None
         except asyncio.CancelledError:
@@ -78,7 +78,8 @@ class RemoteTool:
                 raise context.cancel.error() from None
             raise
         finally:
-            forget()
+            if forget is not None:
+                forget()
             asking.end(self._server, context)
             connection.used()
 
@@ -123,9 +124,9 @@ class RemoteTool:
             return None
 
 
-def _is_final(raw: JsonDict) -> bool:
-    """Else the server asks for something first, as the newer revisions do."""
-    return raw.get("resultType") != "input_required"
+def _asks(raw: JsonDict) -> bool:
+    """Whether the server wants something first, as the newer revisions say it."""
+    return raw.get("resultType") == "input_required"
 
 
 async def _answers(client: Client, asked: JsonDict) -> JsonDict:

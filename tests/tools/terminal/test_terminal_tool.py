@@ -124,7 +124,8 @@ class TestTimeLimits:
 
 class TestLeftRunning:
     def test_what_a_command_leaves_running_has_an_id(self, terminal: Terminal, table: ProcessTable) -> None:
-        answer = terminal("sleep 4726 & echo started")
+        # Until it is itself, and no longer a copy of the shell.
+        answer = terminal("sleep 4726 & until grep -q sleep /proc/$!/comm; do sleep .01; done; echo started")
         assert answer["output"] == "started\n"
         (left,) = answer["left_running"]
         assert left["command"] == "sleep 4726"

@@ -15,6 +15,9 @@ _HOUR, _DAY = 3600, 24 * 3600
 _MOST_BYTES = 1 << 20
 _END_SECONDS = 5.0
 _SHOWN_BYTES = 500
+_KILLED = 137
+_LOOKS = 25
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +181,16 @@ class ModalStream:
 
     async def wait(self) -> str:
         await asyncio.gather(*self._reading)
-        if await self._sandbox.poll.aio() is not None:
-            return "the sandbox has ended, and its files are gone"
-        code = await self._process.poll.aio()
+        code = None
+        for _ in range(_LOOKS):
+            if await self._sandbox.poll.aio() is not None:
+                return "the sandbox has ended, and its files are gone"
+            code = await self._process.poll.aio()
+            if code != _KILLED:
+                break
+            await asyncio.sleep(
+                _LOOK_SECONDS
+            )  # a sandbox kills what is in it a moment before it says that it has ended
         return f"the process in it ended with code {code}: {self._complaints.decode('utf-8', 'replace').strip()}"
 
     async def close(self) -> None:
