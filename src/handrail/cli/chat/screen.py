@@ -116,10 +116,11 @@ class Screen:
 
     def keys(self, timeout: float) -> bytes:
         """What has been typed, after `timeout` seconds at most. Nothing while somebody asks a question: it is theirs."""
-        is_theirs = self._kept is not None
-        ready, _, _ = select.select([] if is_theirs else [0], [], [], timeout)
+        select.select([] if self._kept is not None else [0], [], [], timeout)
         with self._lock, contextlib.suppress(OSError):  # the terminal was closed
-            return os.read(0, _KEYS_BYTES) if ready and self._kept is None else b""
+            # Once more, now that nobody else can read: a question may have come and gone, and taken what was typed.
+            is_ours = self._kept is None and select.select([0], [], [], 0)[0]
+            return os.read(0, _KEYS_BYTES) if is_ours else b""
         return b""
 
     def _mark_pastes(self, wanted: bool) -> None:
