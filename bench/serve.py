@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -121,7 +122,7 @@ def _line(port: int, arguments: dict[str, Any]) -> Callable[[], float]:
 
 def _approval(client: httpx.Client, work: str) -> Figure:
     stamp = Path(work) / "stamp"
-    worst = 0.0
+    times = []
     for number in range(7):
         command = f"date +%s.%N > {stamp}; rm -rf ~/nothing-{number}"
         asked = threading.Thread(target=client.post, args=("/v1/calls",), kwargs={"json": _call(command)})
@@ -130,8 +131,9 @@ def _approval(client: httpx.Client, work: str) -> Figure:
         answered = time.time()
         client.post(f"/v1/approvals/{question['id']}", json={"decision": "once"})
         asked.join()
-        worst = max(worst, float(stamp.read_text()) - answered)
-    return Figure("a yes in the browser, to the command's start", milliseconds(worst), "100 ms", worst / 0.1, 1)
+        times.append(float(stamp.read_text()) - answered)
+    took = statistics.median(times)  # the first one starts the task's shell too
+    return Figure("a yes over HTTP, to the command's start", milliseconds(took), "100 ms", took / 0.1, 1)
 
 
 def _call(command: str) -> dict[str, Any]:
