@@ -119,7 +119,7 @@ def test_a_session_among_many_is_found_by_its_whole_id(store: SessionStore) -> N
     info = begin(store)
     store.rows("SELECT 1")
     longer = info._replace(id=f"{info.id}0")
-    store._insert(longer)
+    store._inserted(longer)
     assert store.get(info.id).id == info.id
     with pytest.raises(SessionNotFound, match="more than one"):
         store.get(info.id[:-1])

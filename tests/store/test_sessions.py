@@ -53,6 +53,14 @@ def test_a_session_is_found_by_the_beginning_of_its_id(store: SessionStore) -> N
             store.get(nothing)
 
 
+def test_two_that_would_have_the_same_id_have_not(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = iter(["aaaaaa", "aaaaaa", "bbbbbb", "bbbbbb", "cccccc"])
+    monkeypatch.setattr("handrail.store.sessions._new_id", lambda _: next(ends))
+    first, second = begin(store, "one"), begin(store, "two")
+    assert [first.id, second.id, store.branch(first.id).id] == ["aaaaaa", "bbbbbb", "cccccc"]
+    assert [each.message["content"] for each in store.messages(second.id)] == ["two"]
+
+
 def test_what_was_used_last_comes_first(store: SessionStore) -> None:
     first, second = begin(store, cwd="/a"), begin(store, cwd="/b")
     begin(store, kind=CHILD)

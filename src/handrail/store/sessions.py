@@ -122,8 +122,7 @@ class SessionStore:
     ) -> SessionInfo:
         now = time.time()
         row = SessionInfo(_new_id(now), now, now, title, platform, model, cwd, parent, None, kind, 0, 0, None)
-        self._insert(row)
-        return row
+        return self._inserted(row)
 
     def get(self, session_id: str) -> SessionInfo:
         """By its id, or by the beginning of it. Raises SessionNotFound."""
@@ -158,8 +157,7 @@ class SessionStore:
             id=_new_id(now), created=now, updated=now, parent=source.id, branched_at=last, kind=MAIN,
             input_tokens=0, output_tokens=0, cost=None,
         )  # fmt: skip
-        self._insert(made)
-        return made
+        return self._inserted(made)
 
     def delete(self, session_id: str) -> None:
         """Forget a session and those of its child agents. One that was branched from it keeps what they had in common."""
@@ -283,9 +281,14 @@ class SessionStore:
         rows = self._database.rows("SELECT * FROM sessions WHERE id = ?", (session_id,))
         return SessionInfo(*rows[0]) if rows else self.get(session_id)
 
-    def _insert(self, row: SessionInfo) -> None:
-        with self._database.transaction() as connection:
-            connection.execute(f"INSERT INTO sessions VALUES ({', '.join('?' * len(row))})", row)
+    def _inserted(self, row: SessionInfo) -> SessionInfo:
+        """Under another id when its own is taken: of a thousand that begin in one second, two may have the same."""
+        insert = f"INSERT OR IGNORE INTO sessions VALUES ({', '.join('?' * len(row))})"
+        while True:
+            with self._database.transaction() as connection:
+                if connection.execute(insert, row).rowcount:
+                    return row
+            row = row._replace(id=_new_id(row.created))
 
     def _change(self, session_id: str, what: str, value: object) -> None:
         with self._database.transaction() as connection:
