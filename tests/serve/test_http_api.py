@@ -222,6 +222,8 @@ def test_the_same_server_speaks_mcp(server: Server) -> None:
 
     assert "over mcp" in asyncio.run(ask(TOKEN)).content[0].text
     assert server.as_("wrong").post("/mcp", json={}).status_code == 401
+    noted = [each["action"] for each in server.client.get("/v1/audit").json()["audit"]]
+    assert "POST /mcp" in noted
 
 
 def test_a_hang_up_signal_brings_the_new_configuration(own_server: Server) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
         return None
     from .mcp.mounted import McpEndpoint
 
-    return McpEndpoint(served.here, guard)
+    return McpEndpoint(served.here, guard, partial(_note, served))
 
 
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 from ..endpoint import HttpError, refusal
-from ..roles import Role
+from ..roles import Role, Who
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
     from ...model_tools import Handrail
     from ..guard import Guard
 
@@ -21,8 +23,8 @@ class McpEndpoint:
     The SDK takes longer to import than all the rest of the server, so that only the first who asks waits for it.
     """
 
-    def __init__(self, here: Handrail, guard: Guard) -> None:
-        self._here, self._guard = here, guard
+    def __init__(self, here: Handrail, guard: Guard, note: Callable[[Request, Who, int], None]) -> None:
+        self._here, self._guard, self._note = here, guard, note
         self._wanted = asyncio.Event()
         self._ready: asyncio.Future[Any]
 
@@ -58,12 +60,19 @@ class McpEndpoint:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         from starlette.requests import ClientDisconnect, Request
 
+        request = Request(scope)
         try:
-            self._guard.admit(Request(scope), Role.OPERATE)
+            who = self._guard.admit(request, Role.OPERATE)
         except HttpError as error:
             await refusal(error)(scope, receive, send)
             return
         self._wanted.set()
         app = await asyncio.shield(self._ready)
+
+        async def noted(message: Any) -> None:
+            if message["type"] == "http.response.start" and request.method != "GET":
+                self._note(request, who, message["status"])
+            await send(message)
+
         with contextlib.suppress(ClientDisconnect):
-            await app(scope, receive, send)
+            await app(scope, receive, noted)
