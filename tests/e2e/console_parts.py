@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ def register(api):
 
 def missing() -> str:
     """What these tests cannot do without."""
+    if find_spec("playwright") is None:
+        return "no Playwright: pip install 'handrail[browser]'"
     if CHROMIUM is None:
         return "no Chromium: apt install chromium"
     return "" if (BUILT / "index.html").is_file() else "the console is not built: make console"

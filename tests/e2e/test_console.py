@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,11 @@ from .console_parts import (
     violations,
 )
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'handrail[browser]'")
-expect: Any = sync_api.expect
-
 if console_parts.missing() and not os.environ.get("CI"):
     pytest.skip(console_parts.missing(), allow_module_level=True)
+
+sync_api: Any = import_module("playwright.sync_api")
+expect: Any = sync_api.expect
 
 PAGES = ("live", "approvals", "terminal", "tools", "sessions", "policy", "stats")
 DESKTOP, PHONE = {"width": 1200, "height": 850}, {"width": 375, "height": 740}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -16,11 +17,11 @@ from ..serve.gateway.conftest import Place, place  # noqa: F401  a fixture
 from . import console_parts
 from .console_parts import CHROMIUM, FLAGS, PATIENCE_SECONDS
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="pip install 'handrail[browser]'")
-expect: Any = sync_api.expect
-
 if console_parts.missing() and not os.environ.get("CI"):
     pytest.skip(console_parts.missing(), allow_module_level=True)
+
+sync_api: Any = import_module("playwright.sync_api")
+expect: Any = sync_api.expect
 
 
 @pytest.fixture(scope="module")

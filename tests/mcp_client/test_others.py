@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from handrail.config import McpServerConfig
 from handrail.mcp_client.connection import State
 from handrail.runtime.dispatch import Runtime
 
 from ..mcp_servers.others import program
+from ..services.components import require
 from ..support import error_in
 from .conftest import Connect
 
@@ -35,8 +33,7 @@ def test_time(connect: Connect, runtime: Runtime) -> None:
 
 
 def test_git(connect: Connect, runtime: Runtime, tmp_path: Path) -> None:
-    if shutil.which("git") is None:
-        pytest.skip("needs git: install it")
+    require("git", packages="git")
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "new.txt").write_text("x")
     ready(connect, "mcp-server-git", "--repository", str(tmp_path))

@@ -37,10 +37,10 @@ def sweep() -> None:
 
 def remove(folder: Path) -> None:
     """Again, when something that was just started to clean up after a container has written there meanwhile."""
-    wait_until(lambda: _is_removed(folder), otherwise=lambda: f"{folder} cannot be removed")
+    wait_until(lambda: _try_to_remove(folder), otherwise=lambda: f"{folder} cannot be removed")
 
 
-def _is_removed(folder: Path) -> bool:
+def _try_to_remove(folder: Path) -> bool:
     end(marked(folder))
     _unmount_below(folder)
     _remove_bridges(folder)

@@ -47,7 +47,6 @@ def chat(
     Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
     """
     from ...agent.opening import LAST
-    from ..chat.turn import Leave, leave_when_told
     from ..output import emit, say
 
     if or_demo and (reason := _not_possible()):
@@ -63,22 +62,29 @@ def chat(
         raise typer.Exit(exits.ExitCode.USAGE)
     with_agent = {"model": model, "toolsets": toolset, "without": disable}
     made = _made(yolo, with_agent)
-    code = 0
     try:
-        leave_when_told()
-        made.open(LAST if goes_on else resume)
-        from ..chat.about_sessions import greet
-
-        greet(made)
-        made.talk(message)
-    except Leave as left:
-        code = left.code
-        if made.was_used:
-            made.say(f"Go on with: handrail chat --resume {made.agent.session_id}", "dim")
+        code = _talk(made, LAST if goes_on else resume, message)
     finally:
         made.close()
         made.store.close()
     raise typer.Exit(code)
+
+
+def _talk(made: Chat, resume: str | None, message: str) -> int:
+    """Until the person leaves. The exit code."""
+    from ..chat.about_sessions import greet
+    from ..chat.turn import Leave, leave_when_told
+
+    try:
+        leave_when_told()
+        made.open(resume)
+        greet(made)
+        made.talk(message)
+    except Leave as left:
+        if made.was_used:
+            made.say(f"Go on with: handrail chat --resume {made.agent.session_id}", "dim")
+        return left.code
+    return 0
 
 
 def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
