@@ -733,6 +733,18 @@ def test_events_come_in_order(agent: Any, tool: Any) -> None:
     assert kinds == [TextDelta, MessageEnded, ToolStarted, ToolEnded, TextDelta, MessageEnded, TurnEnded]
 
 
+def test_a_call_that_waits_for_another_begins_when_that_has_ended(agent: Any, tool: Any, store: SessionStore) -> None:
+    """Else it would be shown as running, and for as long as both took."""
+    tool("say", lambda args, **_: "said")
+    told = Told()
+    one = agent(ModelReply("", [call("say", "c1", text="a"), call("say", "c2", text="b")]), ModelReply("done"))
+    one.run("x", told)
+    calls = [(type(event), event.call_id) for event in told.events if isinstance(event, ToolStarted | ToolEnded)]
+    assert calls == [(ToolStarted, "c1"), (ToolEnded, "c1"), (ToolStarted, "c2"), (ToolEnded, "c2")]
+    first, second = store.calls(one.session_id)
+    assert first.at + first.seconds <= second.at + 1e-6
+
+
 def test_a_model_calls_only_what_it_was_given(agent: Callable[..., Agent], tmp_path: Path) -> None:
     """Also when it knows the name of another tool; and a script of its own reaches no further than it does."""
     code = "from handrail_tools import write_file\nwrite_file('x', 'y')"
