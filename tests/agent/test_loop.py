@@ -455,6 +455,30 @@ def test_a_budget_ends_the_turn(agent: Any, tool: Any, budgets: Budgets, end: En
     assert ended.model_calls <= 2
 
 
+def test_a_call_that_takes_longer_than_the_turn_may_is_stopped(agent: Any, tool: Any) -> None:
+    def slow(args: Any, context: ToolContext, **_: Any) -> str:
+        context.cancel.wait(PATIENCE_SECONDS)
+        return "stopped" if context.cancel.cancelled else "never told"
+
+    def late(messages: Any, tools: Any) -> ModelReply:
+        one.loop._turn._began -= 599.9  # a slow model
+        return ModelReply("", [call("slow")])
+
+    tool("slow", slow)
+    told = Told()
+    one = agent(late, budgets=Budgets(seconds=600))
+    ended = one.run("x", told)
+    assert (ended.end, ended.model_calls) == (End.TIME, 1)
+    assert [event.error_type for event in told.of(ToolEnded)] == ["timeout"]
+    assert one.loop.conversation.open_calls() == []
+
+
+def test_what_was_written_when_the_time_was_over_is_kept(agent: Any) -> None:
+    one = agent(Streams([TextPiece("so far"), TimeoutError()]))
+    assert one.run("x").end is End.TIME
+    assert one.loop.conversation.messages[-1] == {"role": "assistant", "content": "so far"}
+
+
 def test_progress_of_a_call_is_told(agent: Any, tool: Any) -> None:
     def work(args: Any, context: ToolContext, **_: Any) -> str:
         context.progress("halfway", 0.5)

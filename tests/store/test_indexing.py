@@ -140,7 +140,8 @@ def test_a_full_store_is_searched_as_far_as_it_was_indexed(store: SessionStore) 
     assert ids[0] in found(store, "heron")
 
 
-def test_very_much_is_indexed_some_at_a_time(store: SessionStore) -> None:
+def test_very_much_is_indexed_some_at_a_time(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "_MESSAGES_AT_ONCE", 200)
     session = begin(store)
     ids = say(store, session, *(f"heron number{place} {'x' * 200}" for place in range(450)))
     assert waiting(store) == 250

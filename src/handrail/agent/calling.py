@@ -60,22 +60,26 @@ class Calling:
         self._guard = LoopGuard()
 
     async def run(
-        self, calls: Sequence[JsonDict], stop: CancelToken, listener: Listener
+        self, calls: Sequence[JsonDict], stop: CancelToken, listener: Listener, *, seconds: float | None = None
     ) -> tuple[list[JsonDict], list[StoredCall]]:
-        """The tool messages, in the calls' order, and what each call took."""
+        """The tool messages, in the calls' order, and what each call took. `seconds` is what they may take together."""
         told = _Told(self, calls, listener)
         mine = self._names()
         enabled, disabled = self.toolsets
         answers = {} if enabled is None and not disabled else _refused(calls, mine)
         allowed = [call for call in calls if call["id"] not in answers]
         if allowed:
-            answers |= {message["tool_call_id"]: message for message in await self._run(allowed, mine, stop, told)}
+            limit = self._limit(allowed) if seconds is None else min(seconds, self._limit(allowed))
+            ran = await self._run(allowed, mine, stop, told, limit)
+            answers |= {message["tool_call_id"]: message for message in ran}
         for call_id, message in answers.items():
             told.done(call_id, message["content"])  # of what was refused, or given up: the others have been told
         guarded = [self._guarded(call["function"], answers[call["id"]], stop, listener) for call in calls]
         return guarded, told.ended
 
-    async def _run(self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, told: _Told) -> list[JsonDict]:
+    async def _run(
+        self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, told: _Told, limit: float
+    ) -> list[JsonDict]:
         loop = asyncio.get_running_loop()
 
         def progress(news: Progress) -> None:
@@ -84,7 +88,7 @@ class Calling:
 
         return await (self._play or self._handrail.batches.run)(
             calls,
-            timeout=self._limit(calls),
+            timeout=limit,
             task_id=self._session,
             session_id=self._session,
             cancel=stop,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # About 10 ms of work: little enough for a writer to do it on the way.
 MOST_WAITING_CHARS = 1 << 15
-_MESSAGES_AT_ONCE = 200
+_MESSAGES_AT_ONCE = 1_000
 _TABLES = ("words", "pieces")
 # Scripts that put no spaces between words: Chinese, Japanese, and Korean, whose words carry their endings.
 _UNSPACED = re.compile(r"([\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])")
