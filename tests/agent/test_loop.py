@@ -455,6 +455,30 @@ def test_a_budget_ends_the_turn(agent: Any, tool: Any, budgets: Budgets, end: En
     assert ended.model_calls <= 2
 
 
+def test_a_call_that_takes_longer_than_the_turn_may_is_stopped(agent: Any, tool: Any) -> None:
+    def slow(args: Any, context: ToolContext, **_: Any) -> str:
+        context.cancel.wait(PATIENCE_SECONDS)
+        return "stopped" if context.cancel.cancelled else "never told"
+
+    def late(messages: Any, tools: Any) -> ModelReply:
+        one.loop._turn._began -= 599.9  # a slow model
+        return ModelReply("", [call("slow")])
+
+    tool("slow", slow)
+    told = Told()
+    one = agent(late, budgets=Budgets(seconds=600))
+    ended = one.run("x", told)
+    assert (ended.end, ended.model_calls) == (End.TIME, 1)
+    assert [event.error_type for event in told.of(ToolEnded)] == ["timeout"]
+    assert one.loop.conversation.open_calls() == []
+
+
+def test_what_was_written_when_the_time_was_over_is_kept(agent: Any) -> None:
+    one = agent(Streams([TextPiece("so far"), TimeoutError()]))
+    assert one.run("x").end is End.TIME
+    assert one.loop.conversation.messages[-1] == {"role": "assistant", "content": "so far"}
+
+
 def test_progress_of_a_call_is_told(agent: Any, tool: Any) -> None:
     def work(args: Any, context: ToolContext, **_: Any) -> str:
         context.progress("halfway", 0.5)
@@ -731,6 +755,18 @@ def test_events_come_in_order(agent: Any, tool: Any) -> None:
     agent(ModelReply("look", [call("say")]), ModelReply("done")).run("x", told)
     kinds = [type(event) for event in told.events]
     assert kinds == [TextDelta, MessageEnded, ToolStarted, ToolEnded, TextDelta, MessageEnded, TurnEnded]
+
+
+def test_a_call_that_waits_for_another_begins_when_that_has_ended(agent: Any, tool: Any, store: SessionStore) -> None:
+    """Else it would be shown as running, and for as long as both took."""
+    tool("say", lambda args, **_: "said")
+    told = Told()
+    one = agent(ModelReply("", [call("say", "c1", text="a"), call("say", "c2", text="b")]), ModelReply("done"))
+    one.run("x", told)
+    calls = [(type(event), event.call_id) for event in told.events if isinstance(event, ToolStarted | ToolEnded)]
+    assert calls == [(ToolStarted, "c1"), (ToolEnded, "c1"), (ToolStarted, "c2"), (ToolEnded, "c2")]
+    first, second = store.calls(one.session_id)
+    assert first.at + first.seconds <= second.at + 1e-6
 
 
 def test_a_model_calls_only_what_it_was_given(agent: Callable[..., Agent], tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ class Agent:
 
     async def compact(self) -> bool:
         """Put a summary in place of all but the last turn. False when there was nothing to summarise."""
-        return await self.shortening.summarise(self.loop.conversation, self.loop.asking)
+        return await self.shortening.summarise(self.loop.conversation, self.loop.asking) is not None
 
     def undo(self) -> str:
         """Take back the last turn. Returns what the person had said, "" when there was nothing."""

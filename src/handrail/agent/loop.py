@@ -115,7 +115,9 @@ class Loop:
                 listener(Notice("the answer reached the longest that the model may write"))
             if not message.get("tool_calls"):
                 return turn.ended(End.ANSWERED)
-            results, calls = await self.calling.run(message["tool_calls"], self._stop, listener)
+            results, calls = await self.calling.run(
+                message["tool_calls"], self._stop, listener, seconds=turn.seconds_left()
+            )
             self.conversation.add(results, calls=calls)
             if self._stop.cancelled:
                 raise Interrupted
@@ -143,10 +145,11 @@ class Loop:
 
     async def _shortened(self, tools: list[JsonDict], listener: Listener, **more: float) -> None:
         if self._shorten is not None and self._shorten.is_due(self.conversation, self.asking, tools, **more):
-            await self._interruptible(self._shorten(self.conversation, self.asking, tools, listener, **more), None)
+            work = self._shorten(self.conversation, self.asking, tools, listener, **more)
+            self.charge(await self._interruptible(work, self._turn.seconds_left()))
 
     async def _ask(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[Answer, StoredModelCall]:
-        """The model's whole answer, and what it took. Interrupted, what it had written is kept."""
+        """The model's whole answer, and what it took. When it is stopped, what it had written is kept."""
         written: list[str] = []
         messages = [{"role": "system", "content": self._system()}, *self.conversation.for_model]
 
@@ -171,7 +174,7 @@ class Loop:
             if isinstance(error, ModelError):
                 failed = StoredModelCall(began, time.time() - began, name, error=str(error))
                 self.conversation.add([], asked=failed)
-            elif isinstance(error, Interrupted) and "".join(written).strip():
+            elif isinstance(error, Interrupted | TimeoutError) and "".join(written).strip():
                 self.conversation.add([{"role": "assistant", "content": "".join(written)}])
             raise
         used = answer.usage
