@@ -33,6 +33,18 @@ RULES = (
         "drops, overwrites or resets a database",
         effect=_REMOTE,
         uses=(
+            "mysqlsh {text:*dropmetadataschema*|*dissolve*|*removeinstance*|*.drop*(*}",
+            "sstablescrub|sstablelevelreset|sstablerepairedset|sstableofflinerelevel|sstablesplit +2",
+            "neo4j-admin unbind",
+            "neo4j-admin ... load|import|restore|full --overwrite-destination*|--force",
+            "elasticsearch-node +",
+            "elastic-package stack down",
+            "adrci {text:*purge*}",
+            "onmode -k*|-u*|-z|-Z",
+            "oninit -i*",
+            "gfix -shut|-mend|-kill|-kill_shadows",
+            "gbak -rep*|-recreate*",
+            "skeema push --allow-unsafe",
             "dropdb|dropuser|droplang|pg_resetwal|pg_resetxlog|mysql_secure_installation|pg_rewind|initdb|"
             "myisamchk|aria_chk|innochecksum|mysql_install_db|mysql_upgrade|pg_upgrade|mysqlbinlog|clusterdb +",
             "mysqladmin drop|shutdown|password|kill|flush-*|stop-*|refresh|reload|old-password|start-slave",

@@ -35,6 +35,11 @@ RULES = (
         ASK,
         "weakens or changes what protects the system",
         uses=(
+            "fixfiles -F|-f",
+            "fixfiles relabel|restore|onboot",
+            "chcat -d|--delete",
+            "chcat {any:-*} +2",
+            "bputil -d|-f|-k|-m|-n|-g",
             "setenforce 0|Permissive|permissive|1|Enforcing",
             "auditctl -e|-D|-d|-a|-A|-w|-W|-R|-b|-f|-r|--reset-lost|-i",
             "aa-teardown|aa-disable|aa-complain|aa-enforce|aa-audit|aa-remove-unknown|aa-unconfined",

@@ -10,6 +10,8 @@ RULES = (
         ASK,
         "changes the firewall",
         uses=(
+            "ipvsadm -C|-D|-d|-A|-E|-a|-e|-R|-Z|--clear|--delete-*|--add-*|--edit-*|--restore|--zero",
+            "susefirewall2|SuSEfirewall2 off|stop|close",
             "iptables|ebtables|arptables !-L|-S|--list|--list-rules|-C|--check|-V|--version|-h -A|-I|-D|-P|-F|"
             "-X|-Z|-N|-R|-E|--flush|--append|--insert|--delete|--policy|--delete-chain|--zero|--new-chain|"
             "--replace",
@@ -72,6 +74,22 @@ RULES = (
         ASK,
         "changes network interfaces, addresses or routes",
         uses=(
+            "wicked ifdown|ifup|ifreload|ifcheck",
+            "tunctl -d",
+            "openvpn3 session-manage --disconnect|--pause|--restart",
+            "vpnc-disconnect|poff",
+            "nordvpn|mullvad|netbird|headscale|windscribe|piactl logout|down|disconnect",
+            "upnpc -d|-a|-r|-n",
+            "snmpset +2",
+            "devlink dev|port|health|region|sb reload|flash|set|del|recover",
+            "airmon-ng start|stop",
+            "airmon-ng check kill",
+            "ss -K|--kill",
+            "cutter +",
+            "serf leave|force-leave",
+            "ifmetric +2",
+            "wondershaper -c|-u|-d",
+            "wondershaper clear",
             "ip l*|link|li|lin set|s|delete|del|d|add ... down|nomaster|netns|name|mtu|up|address",
             "ip l|li|lin|link set|s {any:down}",
             "ip l|li|lin|link delete|del|d|add",
