@@ -32,7 +32,7 @@ _NOUN_LIST = (
     "iface|interface|link|repo|repository|pkg|package|packages|image|images|vm|container|containers|job|jobs|task|tasks|topic|"
     "index|table|bucket|file|files|dir|folder|tree|all|member|members|mailbox|principal|princ|part|partition|namespace|"
     "project|app|service|services|tunnel|license|session|os|kernel|entry|dev|device|devices|backup|backups|slot|object|"
-    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages"
+    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|schema|keyspace|collection|tables|databases"
 )
 _NOUNS = frozenset(_NOUN_LIST.split("|"))
 _GLUED = re.compile(
@@ -45,14 +45,15 @@ _CHEAP = frozenset(
     "cache caches cached alias aliases completion completions clipboard screen terminal filter filters breakpoint breakpoints "
     "selection statistics stats notification notifications bookmark".split()
 )
+_CACHES = frozenset(("cache", "caches", "cached"))
 _PLAIN_OPTIONS = (
     "delete destroy purge wipe erase uninstall kill shutdown reboot poweroff halt factory-reset nuke terminate remove "
     "unregister delete-all remove-all kill-all stop reset reset-all revoke restart clean-all force-delete overwrite-all del "
     "disable disable-all format-disk unpublish publish rollback zap unmount unpair obliterate expunge decommission"
 ).split()
 _OPTIONS = frozenset(dash + option for option in _PLAIN_OPTIONS for dash in ("-", "--"))
-_ALWAYS_LOST = frozenset("delete destroy wipe erase purge uninstall terminate kill drop nuke revoke unregister".split())
-_LOST_WITH_NOUN = frozenset("remove del rm disable reset clear expire forget".split())
+_ALWAYS_LOST = frozenset("delete destroy wipe erase purge uninstall terminate nuke revoke unregister".split())
+_LOST_WITH_NOUN = frozenset("remove del rm disable reset clear expire forget drop kill".split())
 _ABOUT_WHEN = frozenset(
     "on when after if time delay timeout policy filter level signal excluded missing before".split()
 )
@@ -61,9 +62,16 @@ _OF_TEXT = frozenset(
     "spaces line lines column columns prefix suffix quotes cache caches cached label labels color colors".split()
 )
 _ACTIONS = frozenset("--action --op --operation --command --cmd --mode --do --state --service --task --control".split())
+# What follows these is a name or a text, whatever it says.
+_NAMING_OPTIONS = frozenset(
+    "--name --message --title --branch --description --desc --label --tag --output --file --filter --grep --test --topic "
+    "--subject --text --comment --exclude --include --search --match --pattern --query --target --env --namespace --group".split()
+)
+_NAMING_LETTERS = frozenset("-n -m -t -b -d -l -o -f -k -g -s -e -p -T -N".split())
 _TEXT_OPTIONS = frozenset("-c -q -e -x --command --execute --eval --exec --cmd --query".split())
 _PROMPTS = re.compile(r".*(?:shell|cli|console|ctl|cmd|client|adm|admin|sh)")
 _NOUN = re.compile(r"[a-z][a-z0-9_.:/-]{0,30}|[0-9]{1,6}")
+_WORD = re.compile(r"[\w:.-]+")
 _WHERE = re.compile(r"/dev/\S+|[\w.:/\\%$-]+@[\w.-]+|[a-z+]+://\S+|\d+\.\d+\.\d+\.\d+")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _FILE = re.compile(r".*\.[a-z0-9]{1,5}")
@@ -80,7 +88,7 @@ _CMDLET = re.compile(
 _HARMLESS = frozenset(
     "info show list ls search find help view get describe status install add inspect explain display print query read create "
     "new run exec test build start edit cat log logs version check validate why what watch open import export upgrade update "
-    "fetch".split()
+    "fetch pub sub search-for".split()
 )
 _NEVER_BY_NAME = frozenset("rm rmdir stop kill unmount umount remove drop reset systemd-umount".split())
 
@@ -129,7 +137,9 @@ def _by_words(command: Command) -> bool:
         if len(operand) > 40:
             return False
         if _is_verb(operand, first=seen == 0) or (seen < 3 and _is_compound(operand)):
-            return not _costs_nothing(command, place, seen)
+            if place not in maybe or not _is_a_name(command, operand):
+                return not _costs_nothing(command, place, seen)
+            continue
         if operand in _HARMLESS:
             return False
         if not _NOUN.fullmatch(operand) or "." in operand:
@@ -143,6 +153,12 @@ def _by_words(command: Command) -> bool:
     return False
 
 
+def _is_a_name(command: Command, operand: str) -> bool:
+    """Whether it follows an option that names something: `migrate dev --name drop_users`."""
+    option = next((before for before, arg in pairwise(command.args) if arg is operand), "")
+    return option in _NAMING_OPTIONS or (option in _NAMING_LETTERS and not _is_verb(operand, first=True))
+
+
 def _is_verb(word: str, *, first: bool) -> bool:
     word = word.lower()
     return word in (_FIRST if first else _LATER) or word in ("factoryreset", "factory-reset")
@@ -150,12 +166,16 @@ def _is_verb(word: str, *, first: bool) -> bool:
 
 def _is_compound(word: str) -> bool:
     """`delete-stack`, `module:disable`, `vm.destroy`, `deleteAccount`, `removerepo`, but not `no-delete` or `delete-x.py`."""
+    if not _WORD.fullmatch(word):
+        return False
     parts = [part.lower() for part in _PARTS.findall(word)]
-    if len(parts) < 2 or parts[0] in _NO_VERB_BEFORE or "/" in word:
-        return len(parts) == 1 and _GLUED.fullmatch(word) is not None
+    if len(parts) < 2:
+        return _GLUED.fullmatch(word) is not None
+    if parts[0] in _NO_VERB_BEFORE:
+        return False
     if _FILE.fullmatch(word) and parts[-1] not in _JOINED:
         return False
-    if parts[-1] in _CHEAP or (parts[0] in _CHEAP and len(parts) == 2):
+    if parts[-1] in _CHEAP or (parts[0] in _CHEAP and len(parts) == 2) or not _CACHES.isdisjoint(parts):
         return False
     return (
         parts[0] in _JOINED
@@ -167,10 +187,9 @@ def _is_compound(word: str) -> bool:
 def _costs_nothing(command: Command, place: int, seen: int) -> bool:
     """Whether the verb is about a cache or the like, is the value of an option, or formats texts."""
     operands, verb = command.operands, command.operands[place]
-    if not _CHEAP.isdisjoint(operands[max(place - 1, 0) : place]) or operands[place + 1 : place + 2] in (
-        ["cache"],
-        ["caches"],
-    ):
+    if place and not _CHEAP.isdisjoint(_PARTS.findall(operands[place - 1])):
+        return True
+    if operands[place + 1 : place + 2] in (["cache"], ["caches"]):
         return True
     if verb == "format":
         return not any(word.startswith("/dev/") or "disk" in word or "storage" in word for word in command.args)

@@ -120,7 +120,8 @@ RULES = (
             "avrdude -U|-e",
             "esptool|esptool.py|espefuse|espefuse.py|espsecure|st-flash|dfu-util|openocd|nrfjprog|picotool|"
             "bossac|stm32flash|JLinkExe|pyocd|tinyprog|rkdeveloptool|uuu|sunxi-fel {any:*write*|*erase*|"
-            "*flash*|program|burn*|load|--program|--eraseall|--recover|-D|-e|-w|*program*|ef|wl|*mass_erase*}",
+            "*flash*|program|burn*|load|--program|--eraseall|--recover|-D|-e|-w|*program*|ef|wl|*mass_erase*} "
+            "!{any:flash_id|flash-id|read_*|read-*|verify*|*_status|*-status|--version}",
             "sys-unconfig|systemd-firstboot|systemd-machine-id-setup|cloud-init --reset|--force",
             "sys-unconfig|systemd-firstboot|systemd-machine-id-setup|cloud-init clean|init",
             "cloud-init clean",
