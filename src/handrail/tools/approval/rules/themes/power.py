@@ -70,6 +70,9 @@ RULES = (
         ASK,
         "suspends the machine, or plans its power state",
         uses=(
+            "openbox --exit|--restart",
+            "apcupsd --killpower",
+            "uhubctl -a=off,cycle,0,2|--action=off,cycle,0,2",
             "systemctl suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep",
             "loginctl suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep",
             "pm-suspend|pm-hibernate|pm-suspend-hybrid|s2ram|s2disk|s2both|zzz|ZZZ|apm|acpiconf",

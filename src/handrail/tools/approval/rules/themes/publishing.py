@@ -11,6 +11,7 @@ RULES = (
         "publishes or withdraws a package, an image or a release",
         effect=Effect.REMOTE,
         uses=(
+            "npm profile disable-2fa",
             "npm|pnpm|bun|cnpm publish|unpublish|deprecate|undeprecate",
             "npm|pnpm ... publish|unpublish",
             "npm|pnpm owner|access|dist-tag|team|org|hook|profile|token|author|star add|rm|set|grant|revoke|"

@@ -69,7 +69,7 @@ RULES = (
             "certutil -D|-A|-M",
             "security add-trusted-cert|delete-certificate|remove-trusted-cert|authorizationdb",
             "resolvconf|resolvectl -d",
-            "resolvconf|resolvectl dns|revert|domain|flush-caches",
+            "resolvconf|resolvectl dns|revert|domain",
             "resolvconf -a|-d|-u",
             "augtool set|rm|save",
             "etckeeper commit|init|uninit|vcs",

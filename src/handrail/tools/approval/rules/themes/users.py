@@ -10,6 +10,15 @@ RULES = (
         ASK,
         "changes users, groups or passwords",
         uses=(
+            "mosquitto_passwd -D|-c|-U",
+            "saslpasswd2 -d|-c",
+            "slapadd|slapmodify !-u",
+            "vdeluser|vdeldomain|vadduser|vmoduser|vpasswd +",
+            "net ads|rpc|conf leave|delete|drop|delshare|join",
+            "rpcclient {text:delete*|setuserinfo*|enumprivs_remove*}",
+            "smbcacls -D|-S|-M|--delete|--set|--modify",
+            "smbcacls {any:reset}",
+            "smbcontrol {any:shutdown|close-share|close-denied-share|kill-client-ip|reload-config}",
             "useradd|userdel|usermod|groupadd|groupdel|groupmod|gpasswd|adduser|deluser|addgroup|delgroup|"
             "newusers|chfn|groupmems|luseradd|luserdel|lusermod|lgroupadd|lgroupdel +",
             "gpasswd -a|-d|-r|-R|-A|-M",
