@@ -18,6 +18,7 @@ from handrail.protocols import ActionKind
 from handrail.runtime.concurrency import Batches
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
+from handrail.tools.discovery import builtin_tools
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.processes.table import ProcessTable
 from handrail.tools.registry import registry as builtin
@@ -79,6 +80,7 @@ class TestCommands:
         assert terminal(command)["error_type"] == "invalid_arguments"
 
     def test_a_runtime_without_environments_says_so(self, gate: OpenGate) -> None:
+        builtin_tools()
         answer = error_in(Runtime(builtin, gate=gate).handle("terminal", {"command": "true"}))
         assert "has no environments" in answer["error"]
 
