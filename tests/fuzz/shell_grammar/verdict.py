@@ -94,6 +94,17 @@ def _joined(parts: Iterable[Tree]) -> Iterator[Tree]:
         yield ("text", text)
 
 
+def _filled(parts: Tree) -> Iterator[Tree]:
+    """The three expressions of a loop, a 1 where there is none."""
+    for place, part in enumerate(parts):
+        if part[0] == "text":
+            texts = part[1].split(";")
+            edges = (0 if place == 0 else None, len(texts) - 1 if place == len(parts) - 1 else None)
+            inside = range(1, len(texts) - 1)
+            part = ("text", ";".join(t or "1" if n in edges or n in inside else t for n, t in enumerate(texts)))
+        yield part
+
+
 def _as_printed(tree: Tree) -> Tree:
     """What stays the same when bash prints what it has read."""
     if not isinstance(tree, tuple):
@@ -107,6 +118,8 @@ def _as_printed(tree: Tree) -> Tree:
         tree = (*tree[:2], tuple(_joined(tree[2])), *tree[3:])
     if kind == "redirect" and tree[1] == "":
         tree = (kind, "0" if tree[2][0] == "<" else "1" if tree[2][0] == ">" else "", *tree[2:])
+    if kind == "redirect" and tree[2] == "<&" and tree[3] == (("text", "-"),):  # closed all the same
+        tree = (*tree[:2], ">&", tree[3])
     if kind == "redirect" and tree[2] == "<>" and tree[1] in "01":  # printed as if the default were 1
         return (kind, "", *tree[2:])
     if kind == "[[":  # a lone word is printed as `-n word`
@@ -118,6 +131,6 @@ def _as_printed(tree: Tree) -> Tree:
             ("group", (("list", False, (("", ("pipe", False, False, (tree[2],))),)),), ()),
             *tree[3:],
         )
-    if kind == "for((" and len(tree[1]) == 1:  # what is left out is printed as 1
-        return (kind, ";".join(part or "1" for part in tree[1][0][1].split(";")), *tree[2:])
+    if kind == "for((":  # what is left out is printed as 1
+        return (kind, tuple(_filled(tree[1])), *tree[2:])
     return tree
