@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 
 from handrail.agent.asking import Answer, Asking
 from handrail.agent.events import Notice, TextDelta, Usage
 from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.agent.models.wire import reason
 from handrail.errors import ModelError
 from handrail.testing import ModelReply, call
 from handrail.testing.model_server import Fault, ModelServer
@@ -57,11 +60,26 @@ def test_the_server_says_how_long_to_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [(Fault(400, "odd request"), "odd request"), (Fault(404), "handrail model list")]
+    ("fault", "said"), [(Fault(400, "odd request"), "answers 400: odd request"), (Fault(404), "handrail model list")]
 )
 def test_a_fault_that_stays_is_said_at_once(fault: Fault, said: str) -> None:
     with ModelServer([fault, ModelReply("never")]) as server, pytest.raises(ModelError, match=said):
         ask(server)
+
+
+@pytest.mark.parametrize(
+    ("message", "body", "said"),
+    [
+        ("Error code: 429 - slow down", {"message": "slow down"}, "slow down"),
+        ("Error code: 422", {"detail": "no such field"}, '{"detail": "no such field"}'),
+        ("Error code: 502", "<html>\n  bad gateway", "<html> bad gateway"),
+        ("Error code: 500", None, "it gave no reason"),
+    ],
+)
+def test_what_a_server_says_is_told_wherever_it_says_it(message: str, body: object, said: str) -> None:
+    request = httpx2.Request("POST", "http://127.0.0.1/v1")
+    error = openai.APIStatusError(message, response=httpx2.Response(500, request=request), body=body)
+    assert reason(error) == said
 
 
 def test_a_wrong_key_is_said_with_what_to_do_and_is_not_shown() -> None:

@@ -12,7 +12,7 @@ from ...errors import ModelError
 from ..events import Usage
 from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
 from .images import images_apart
-from .wire import http_options
+from .wire import http_options, reason
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -143,7 +143,7 @@ def _problem(error: Any, model: str, base_url: str | None, key: str) -> ModelErr
     import openai
 
     where = base_url or "https://api.openai.com/v1"
-    message = without_key(str(error.message), key)
+    message = without_key(reason(error), key)
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
         return ModelError(f"{where} refuses the key; set OPENAI_API_KEY to one that is valid there ({message})")
     if isinstance(error, openai.NotFoundError):
