@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import httpx2
@@ -86,6 +88,28 @@ def test_a_wrong_key_is_said_with_what_to_do_and_is_not_shown() -> None:
     with ModelServer([], key="right") as server, pytest.raises(ModelError, match="OPENAI_API_KEY") as raised:
         ask(server, key="wrong-secret")
     assert "wrong-secret" not in str(raised.value)
+
+
+LOADED = """
+import asyncio, sys
+from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.errors import ModelError
+model = OpenAIChat("m", base_url="http://127.0.0.1:1/v1", api_key="k")
+model.load()
+before = len(sys.modules)
+async def ask():
+    try:
+        async for _ in model.stream([{"role": "user", "content": "hi"}], []):
+            pass
+    except ModelError:
+        print(len(sys.modules) - before)
+asyncio.run(ask())
+"""
+
+
+def test_what_takes_long_to_load_can_be_loaded_ahead() -> None:
+    ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=120)
+    assert int(ran.stdout) < 50, "else the first question waits for hundreds of modules"
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

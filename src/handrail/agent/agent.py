@@ -88,7 +88,7 @@ class Agent:
         prompt = assemble(standard_parts(self._where(info.id), identity=identity, **known))
         self._helper = helper
         writers = None if helper is None else Asking([streaming(helper), *self.models])
-        self.shortening = Shortening(extra=self.todos.as_text, helper=writers)
+        self.shortening = Shortening(prompt=prompt, extra=self.todos.as_text, helper=writers)
         self.loop = Loop(
             Asking(self.models),
             Conversation(store, info),

@@ -33,6 +33,11 @@ class AnthropicMessages:
         self.name, self.context_tokens, self._prices = name, context_tokens, prices
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
 
+    def load(self) -> None:
+        """Load the client, which takes a second: better while the person still types than when they wait."""
+        with contextlib.suppress(ModelError):  # is said when the model is asked
+            _ = self._client().messages
+
     async def available(self) -> list[str]:
         """The names of the models that the provider has."""
         async with self._client() as client:

@@ -38,6 +38,11 @@ class OpenAIChat:
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
         self._options = dict(options or {})
 
+    def load(self) -> None:
+        """Load the client, which takes a second: better while the person still types than when they wait."""
+        with contextlib.suppress(ModelError):  # is said when the model is asked
+            _ = self._client().chat.completions
+
     async def available(self) -> list[str]:
         """The names of the models that the server has."""
         async with self._client() as client:
