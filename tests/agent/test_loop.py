@@ -560,6 +560,20 @@ def test_children_work_beside_each_other_and_give_summaries(agent: Any, store: S
     assert {store.get(each["session_id"]).parent for each in results} == {one.session_id}
 
 
+def test_what_a_child_calls_is_told_as_progress_of_the_call(agent: Any, tool: Any) -> None:
+    tool("say", lambda args, **_: "said", emoji="💬")
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        if messages[-1]["role"] == "tool":
+            return ModelReply("done")
+        said = {"parent": call("delegate_task", "c1", goal="look")}
+        return ModelReply("", [said.get(messages[1]["content"], call("say", text="hello\nthere"))])
+
+    told = Told()
+    agent(answer, answer, answer, answer).run("parent", told)
+    assert [(event.call_id, event.message) for event in told.of(ToolProgress)] == [("c1", "[look] 💬 say hello there")]
+
+
 def test_no_more_children_work_at_once_than_there_are_places(agent: Any) -> None:
     at_work, most, lock, full = 0, 0, threading.Lock(), threading.Barrier(MAX_AT_ONCE)
 

@@ -19,6 +19,7 @@ from .events import Event, Notice, Usage
 
 _CHARS_A_TOKEN = 3.6
 _SHARE_OF_WINDOW = 0.75  # the rest is for the answer, and for what the estimate misses
+_LEAST_SHARE = 0.2  # of the conversation, however long the prompt is
 _SHARE_KEPT_WHOLE = 0.3
 _OLD_RESULT_CHARS = 400
 _CHARS_OF_NOTE = 100  # what is cut says so, and is not cut again for that
@@ -35,11 +36,13 @@ _ASK_FOR_SUMMARY = (
 
 
 class Shortening:
-    """Called before each question to the model. `extra` is what a summary must carry on, such as the open list; `helper`
-    writes the summaries, else the model itself."""
+    """Called before each question to the model. `prompt` stands before every conversation; `extra` is what a summary must
+    carry on, such as the open list; `helper` writes the summaries, else the model itself."""
 
-    def __init__(self, *, extra: Callable[[], str] = lambda: "", helper: Asking | None = None) -> None:
-        self._extra, self._helper = extra, helper
+    def __init__(
+        self, *, prompt: str = "", extra: Callable[[], str] = lambda: "", helper: Asking | None = None
+    ) -> None:
+        self._prompt_chars, self._extra, self._helper = len(prompt), extra, helper
         self._tools: tuple[int, int] = (0, 0)
 
     async def __call__(
@@ -79,8 +82,9 @@ class Shortening:
 
     def _room(self, asking: Asking, tools: Sequence[JsonDict], shorter_than: float) -> float:
         """The characters that the conversation may have."""
-        window = min(shorter_than, *(model.context_tokens for model in asking.models))
-        return window * _SHARE_OF_WINDOW * _CHARS_A_TOKEN - self._chars_of_tools(tools)
+        window = min(shorter_than, *(model.context_tokens for model in asking.models)) * _CHARS_A_TOKEN
+        room = window * _SHARE_OF_WINDOW - self._prompt_chars - self._chars_of_tools(tools)
+        return max(room, window * _LEAST_SHARE)
 
     async def summarise(self, conversation: Conversation, asking: Asking, end: int | None = None) -> Usage | None:
         """Put a summary in place of what is before `end`; by default of all but the last turn. What it took; None when there

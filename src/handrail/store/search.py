@@ -28,8 +28,8 @@ class Hit(NamedTuple):
 
 
 def search(store: SessionStore, query: str, *, limit: int = 10) -> list[Hit]:
-    """The best hits first. Words in any order, each also as the beginning of one; "quoted" text as it stands. Where they are
-    too few, those follow that have the same as a part of a word."""
+    """The best hits first. Words in any order, each also as the beginning of one; "quoted" text as it stands. Where there are
+    none, or too few of a single word, those follow that have it within a word."""
     phrases, words = _parsed(query)
     if not phrases and not words:
         return []
@@ -39,7 +39,7 @@ def search(store: SessionStore, query: str, *, limit: int = 10) -> list[Hit]:
     found = _ids(store, "words", " AND ".join(terms))
     whole = [*phrases, *words]
     pieces = [each for each in whole if len(each) >= 3]
-    if not found or (len(found) < limit and pieces == whole):
+    if not found or (len(found) < limit and len(whole) == 1):
         found += [each for each in _ids(store, "pieces", " AND ".join(map(_quoted, pieces))) if each not in found]
     return _hits(store, found, whole, limit)
 
