@@ -18,7 +18,8 @@ _VERBS = frozenset(
 _FIRST = _VERBS | frozenset(
     "tear-down power-off halt force-stop force-delete hard-reset shred trash eradicate annihilate dropdb drop-db rmi rmtree "
     "rmdir killall yank formatdisk mkfs flushall evict drain suspend abort cancel empty discard revert force-push unlink "
-    "unset unload undefine deactivate format zap eject rmv rem publish".split()
+    "unset unload undefine deactivate format zap eject rmv rem publish disconnect disconnect-all abandon dismount leave rmr "
+    "quit".split()
 )
 _LATER = _VERBS | {"publish"}
 _JOINED = _VERBS - {"forget"} | {"evict", "expire", "unload", "deactivate", "unlink"}
@@ -32,12 +33,12 @@ _NOUN_LIST = (
     "iface|interface|link|repo|repository|pkg|package|packages|image|images|vm|container|containers|job|jobs|task|tasks|topic|"
     "index|table|bucket|file|files|dir|folder|tree|all|member|members|mailbox|principal|princ|part|partition|namespace|"
     "project|app|service|services|tunnel|license|session|os|kernel|entry|dev|device|devices|backup|backups|slot|object|"
-    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|schema|keyspace|collection|tables|databases"
+    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|schema|store|keyspace|collection|tables|databases"
 )
 _NOUNS = frozenset(_NOUN_LIST.split("|"))
 _GLUED = re.compile(
     rf"(?:remove|delete|destroy|uninstall|purge|wipe|erase)[a-z0-9]{{2,}}(?<![drs])|(?:del|rm|drop|kill|stop)(?:{_NOUN_LIST})|"
-    r"[a-z]{2,}(?:delete|remove|destroy|uninstall|(?<!p)reset|(?<!on)stop|kill)"
+    r"[a-z]+(?:delete|remove|destroy|uninstall|purge|erase)|[a-z]{2,}(?:(?<!p)reset|(?<!on)stop|kill)"
 )
 _GLUED_OPTION = re.compile(r"del(?![aeitu])[a-z]+")
 # Clearing these costs nothing but time.
@@ -46,6 +47,7 @@ _CHEAP = frozenset(
     "selection statistics stats notification notifications bookmark".split()
 )
 _CACHES = frozenset(("cache", "caches", "cached"))
+_RECKLESS = frozenset(("unsafe", "force", "hard"))
 _PLAIN_OPTIONS = (
     "delete destroy purge wipe erase uninstall kill shutdown reboot poweroff halt factory-reset nuke terminate remove "
     "unregister delete-all remove-all kill-all stop reset reset-all revoke restart clean-all force-delete overwrite-all del "
@@ -53,13 +55,15 @@ _PLAIN_OPTIONS = (
 ).split()
 _OPTIONS = frozenset(dash + option for option in _PLAIN_OPTIONS for dash in ("-", "--"))
 _ALWAYS_LOST = frozenset("delete destroy wipe erase purge uninstall terminate nuke revoke unregister".split())
+_LOST_FOR_GOOD = frozenset(("erase", "wipe", "destroy", "uninstall"))
 _LOST_WITH_NOUN = frozenset("remove del rm disable reset clear expire forget drop kill".split())
 _ABOUT_WHEN = frozenset(
-    "on when after if time delay timeout policy filter level signal excluded missing before".split()
+    "on when after if time delay timeout policy filter level signal excluded missing before others privileges caps "
+    "protection as conflicting".split()
 )
 _OF_TEXT = frozenset(
-    "unused duplicate duplicates comment comments tag tags trailing whitespace blank import imports variable variables space "
-    "spaces line lines column columns prefix suffix quotes cache caches cached label labels color colors".split()
+    "unused dup dups duplicate duplicates comment comments tag tags trailing whitespace blank import imports variable variables "
+    "space spaces line lines column columns prefix suffix quotes cache caches cached label labels color colors".split()
 )
 _ACTIONS = frozenset("--action --op --operation --command --cmd --mode --do --state --service --task --control".split())
 # What follows these is a name or a text, whatever it says.
@@ -69,12 +73,12 @@ _NAMING_OPTIONS = frozenset(
 )
 _NAMING_LETTERS = frozenset("-n -m -t -b -d -l -o -f -k -g -s -e -p -T -N".split())
 _TEXT_OPTIONS = frozenset("-c -q -e -x --command --execute --eval --exec --cmd --query".split())
-_PROMPTS = re.compile(r".*(?:shell|cli|console|ctl|cmd|client|adm|admin|sh)")
+_PROMPTS = re.compile(r".*(?:shell|cli|console|ctl|cmd|client|adm|admin|sh|sql|admc)")
 _NOUN = re.compile(r"[a-z][a-z0-9_.:/-]{0,30}|[0-9]{1,6}")
 _WORD = re.compile(r"[\w:.-]+")
 _WHERE = re.compile(r"/dev/\S+|[\w.:/\\%$-]+@[\w.-]+|[a-z+]+://\S+|\d+\.\d+\.\d+\.\d+")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
-_FILE = re.compile(r".*\.[a-z0-9]{1,5}")
+_FILE = re.compile(r".*\.[a-z0-9]{1,8}")
 _NAME = re.compile(
     r".*[-_.](?:remove|delete|purge|uninstall)\w+|(?:.*[-_.])?(?:delete|destroy|purge|wipe|erase|"
     r"uninstall|shutdown|reboot|poweroff|killall|nuke|remove|rm|stop|kill|reset|umount|unmount|drop|"
@@ -88,7 +92,7 @@ _CMDLET = re.compile(
 _HARMLESS = frozenset(
     "info show list ls search find help view get describe status install add inspect explain display print query read create "
     "new run exec test build start edit cat log logs version check validate why what watch open import export upgrade update "
-    "fetch pub sub search-for".split()
+    "fetch generate g gen make scaffold invoke call load render compile eval lint subscribe sub".split()
 )
 _NEVER_BY_NAME = frozenset("rm rmdir stop kill unmount umount remove drop reset systemd-umount".split())
 
@@ -114,20 +118,19 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
 def _destructive_option(word: str) -> bool:
     if word in _OPTIONS:
         return True
-    if len(word) < 7 or word[1] not in "-del":
+    if len(word) < 7:
         return False
     parts = [part.lower() for part in _PARTS.findall(word)]
     if len(parts) == 1:
         return word[:2] == "--" and (_GLUED.fullmatch(parts[0]) or _GLUED_OPTION.fullmatch(parts[0])) is not None
-    if parts[0] in _NO_VERB_BEFORE or not _OF_TEXT.isdisjoint(parts):
+    if parts[0] in _NO_VERB_BEFORE or not _OF_TEXT.isdisjoint(parts) or not _ABOUT_WHEN.isdisjoint(parts):
         return False
-    for place, part in enumerate(parts):
-        beside = parts[place + 1 : place + 2] or parts[place - 1 : place]
-        if part in _ALWAYS_LOST and (place == 0 or parts[place - 1] in ("and", *_NOUNS)):
-            return beside[0] not in _ABOUT_WHEN
-        if part in _LOST_WITH_NOUN and place == 0 and not _NOUNS.isdisjoint(parts):
-            return True
-    return _ALWAYS_LOST.intersection(parts) != set() and not _NOUNS.isdisjoint(parts)
+    sad = not _NOUNS.isdisjoint(parts)
+    if parts[0] in _ALWAYS_LOST or (sad and parts[0] in _LOST_WITH_NOUN):
+        return True
+    if word[:2] != "--" or _ALWAYS_LOST.isdisjoint(parts):
+        return False
+    return sad or "and" in parts or parts[-1] in _LOST_FOR_GOOD
 
 
 def _by_words(command: Command) -> bool:
@@ -136,11 +139,13 @@ def _by_words(command: Command) -> bool:
     for place, operand in enumerate(operands[:6]):
         if len(operand) > 40:
             return False
-        if _is_verb(operand, first=seen == 0) or (seen < 3 and _is_compound(operand)):
+        if _is_verb(operand, first=seen == 0) or (
+            seen < 3 and (seen == 0 or "." not in operand) and _is_compound(operand)
+        ):
             if place not in maybe or not _is_a_name(command, operand):
                 return not _costs_nothing(command, place, seen)
             continue
-        if operand in _HARMLESS:
+        if operand.partition(":")[0] in _HARMLESS:
             return False
         if not _NOUN.fullmatch(operand) or "." in operand:
             if place in maybe or (seen == 0 and _WHERE.fullmatch(operand)):
@@ -177,11 +182,10 @@ def _is_compound(word: str) -> bool:
         return False
     if parts[-1] in _CHEAP or (parts[0] in _CHEAP and len(parts) == 2) or not _CACHES.isdisjoint(parts):
         return False
-    return (
-        parts[0] in _JOINED
-        or parts[-1] in _JOINED
-        or any(verb in _ALWAYS_LOST or verb == "del" for verb, noun in pairwise(parts) if noun in _NOUNS)
-    )
+    if parts[0] in _JOINED or parts[-1] in _JOINED:
+        return True
+    inner = _JOINED if parts[0] in _RECKLESS or parts[-1] == "all" else _ALWAYS_LOST
+    return any(verb in inner for verb, noun in pairwise(parts) if noun in _NOUNS)
 
 
 def _costs_nothing(command: Command, place: int, seen: int) -> bool:
@@ -207,11 +211,13 @@ def _by_text(command: Command) -> bool:
     for option, text in pairwise(args):
         if option in _TEXT_OPTIONS and " " in text and _begins_with_verb(text):
             return True
-    if command.stdin is None or len(command.operands) > 2:
+    operands = command.operands
+    if len(operands) > 2 or not any(_PROMPTS.fullmatch(word) for word in (command.name, *operands)):
         return False
-    if not any(_PROMPTS.fullmatch(word) for word in (command.name, *command.operands)):
-        return False
-    return any(_begins_with_verb(line) for line in command.stdin.text[:2000].splitlines())
+    lines: list[str] = [operand for operand in operands if " " in operand]
+    if command.stdin is not None:
+        lines += command.stdin.text[:2000].splitlines()
+    return any(_begins_with_verb(line) for line in lines)
 
 
 def _begins_with_verb(text: str) -> bool:

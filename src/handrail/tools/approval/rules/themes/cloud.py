@@ -26,6 +26,15 @@ RULES = (
         "deletes, stops or resets resources in the cloud",
         effect=_REMOTE,
         uses=(
+            "dnscontrol push",
+            "octodns-sync --doit|--force",
+            "nsupdate {text:update?del*|zone?del*|prereq*del*|delete?*}",
+            "lncli closechannel|closeallchannels|abandonchannel|forgetallchannels|deletepayments|wallet",
+            "bitcoin-cli|litecoin-cli|dogecoin-cli invalidateblock|pruneblockchain|abandontransaction|"
+            "removeprunedfunds|unloadwallet|stop",
+            "solana program|stake|vote-account close|deactivate-stake|set-*|withdraw-*",
+            "meteor deploy -D|--delete",
+            "kops rolling-update|update|upgrade cluster --yes|-y",
             "ibmcloud ks|oc worker|workers replace|reload|reboot|update",
             "metal device reinstall|stop|reboot",
             "doctl databases sql-mode set",

@@ -33,6 +33,13 @@ RULES = (
         "drops, overwrites or resets a database",
         effect=_REMOTE,
         uses=(
+            "asadm|aql {text:manage?truncate*|manage?recluster*|manage?roster*|manage?quiesce*|truncate?*|"
+            "drop?*|delete?*|asinfo*}",
+            "asinfo -v=truncate*,set-config*,sets*,recluster*",
+            "gh-ost|pt-online-schema-change|pt-archiver --execute|--purge",
+            "pgloader {text:*include?drop*|*truncate*}",
+            "slapindex|slapadd +",
+            "slapindex -f|-F|-q",
             "mysqlsh {text:*dropmetadataschema*|*dissolve*|*removeinstance*|*.drop*(*}",
             "sstablescrub|sstablelevelreset|sstablerepairedset|sstableofflinerelevel|sstablesplit +2",
             "neo4j-admin unbind",

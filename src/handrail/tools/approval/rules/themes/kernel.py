@@ -98,6 +98,9 @@ RULES = (
         ASK,
         "changes how the machine starts, or its firmware",
         uses=(
+            "ddcutil setvcp",
+            "sysmerge -b",
+            "mlxfwreset|mlxburn|mstfwreset reset",
             "grub-install|grub2-install|update-grub|update-grub2|grub-set-default|grub2-set-default|"
             "grub-reboot|grub2-reboot|lilo|extlinux|syslinux|refind-install|update-bootloader|zipl",
             "grub-mkconfig|grub2-mkconfig -o|--output",

@@ -130,7 +130,7 @@ RULES = (
             "ipconfig|ipconfig.exe /release|/renew|/flushdns|set",
             "scutil --nc|--set|--dns {any:stop|start}",
             "airport|hciconfig|btmgmt|hcitool {any:-z|down|reset|power|off|unpair|dc}",
-            "birdc|vtysh|gobgp {any:disable|restart|del|neighbor|down|configure}",
+            "birdc|vtysh|gobgp {any:disable|restart|del|down|configure|shutdown|reset|softreset*}",
             "vtysh -c {text:clear?*|conf*t*|no?*|shutdown|write*|copy?*|reload}",
             "modem-manager|mmcli --disable|--delete-bearer|--reset|--factory-reset|--set-power-state-off|-d",
             "sysrc|service.netif {any:*=*|-x}",

@@ -10,6 +10,9 @@ RULES = (
         ASK,
         "removes packages from the system, or replaces the whole system",
         uses=(
+            "installp -u|-r|-C",
+            "swremove +",
+            "steamcmd {any:+app_uninstall}",
             "eopkg rmo|rmf|remove-orphans",
             "uv tool|python uninstall",
             "poetry env|python remove",
@@ -94,7 +97,7 @@ RULES = (
             "dpkg-divert|dpkg-statoverride --remove|--add",
             "alien|rpm2cpio|checkinstall -i|--install",
             "uninstall|uninstall.sh|deinstall",
-            "toolforge|spack|easybuild|eb|lmod|module uninstall|purge|gc|restore|unload",
+            "toolforge|spack|easybuild|eb uninstall|purge|gc|restore|unload",
             "spack uninstall|gc|remove|clean -a|--all|-y",
             "spack uninstall|gc",
             "juliaup|rustup|ghcup|sdk|sdkman|asdf|mise|rtx|nvm|fnm|volta|pyenv|rbenv|nodenv|goenv|jenv|tfenv|"

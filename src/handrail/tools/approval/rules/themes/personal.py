@@ -11,6 +11,8 @@ RULES = (
         "deletes what a person has collected in a program",
         uses=(
             "buku -d|--delete",
+            "watson remove|cancel",
+            "timetrap|timew kill|delete|cancel",
             "task * delete|purge",
             "todo.sh ... rm|del",
             "mpd --kill",

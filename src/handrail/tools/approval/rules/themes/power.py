@@ -96,6 +96,7 @@ RULES = (
         "switches other machines off or on",
         effect=Effect.REMOTE,
         uses=(
+            "fastboot {first:format:*|erase:*}",
             "ipmitool ... power|chassis off|cycle|reset|soft|on|diag|power|bootdev|bootparam",
             "ipmitool ... mc|sel|user|lan reset|clear|set|disable|enable|delete",
             "ipmipower|bmc-device|ipmi-chassis --off|--reset|--cycle|--soft|-f|-c|-r|--cold-reset|--chassis-control",

@@ -49,6 +49,10 @@ RULES = (
         ASK,
         "starts, stops, restarts or disables a service",
         uses=(
+            "stopServer.sh|stopManager.sh|stopNode.sh|stopWebLogic.sh|adstpall.sh",
+            "wsadmin|wsadmin.sh {text:*uninstall*|*stop*|*remove*|*delete*}",
+            "endmqm|dltmqm|rmmqinf|endmqlsr +",
+            "runmqsc {text:delete?*|clear?*|stop?*|alter?*|purge?*}",
             "couchdb -k|-d",
             "runsvchdir +",
             "varnishadm {text:ban?*|vcl.discard*|param.set*|stop}",

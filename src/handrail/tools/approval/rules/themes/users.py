@@ -10,6 +10,12 @@ RULES = (
         ASK,
         "changes users, groups or passwords",
         uses=(
+            "pwpolicy {any:-clearaccountpolicies|-disableuser|-setaccountpolicies|-deleteuser}",
+            "profiles -D|-R|-r",
+            "profiles remove",
+            "dsrm|dsmod|dsmove +",
+            "ntdsutil +",
+            "certutil -delstore|-delkey|-D|-F",
             "mosquitto_passwd -D|-c|-U",
             "saslpasswd2 -d|-c",
             "slapadd|slapmodify !-u",
