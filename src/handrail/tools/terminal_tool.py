@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..protocols import Action, ActionKind
 from ..types import JsonDict, Resources, Unavailable
+from .availability import usable_unless
 from .registry import registry
 from .terminal.request import environments_of, read_request
 
@@ -118,8 +119,7 @@ def _check() -> Unavailable | bool:
     """Whether the environment that the configuration names can be had."""
     from .environments.task_settings import missing_by_default
 
-    missing = missing_by_default()
-    return True if missing is None else missing
+    return usable_unless(missing_by_default())
 
 
 registry.register(
