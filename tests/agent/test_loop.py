@@ -751,16 +751,34 @@ def test_old_results_are_cut_first_and_then_all_is_summarised(agent: Any, tool: 
 
 
 def test_hooks_are_told_of_sessions_and_can_add_to_a_turn(agent: Any, default_hooks: Any) -> None:
-    heard: list[str] = []
+    heard: list[Any] = []
     default_hooks("on_session_start", lambda session_id: heard.append("start"))
-    default_hooks("on_session_end", lambda reason: heard.append(reason))
     default_hooks("pre_llm_call", lambda user_message: f"[{user_message} was said]")
+    default_hooks("post_llm_call", lambda user_message, answer, usage: heard.append((user_message, answer, usage)))
+    default_hooks("on_session_end", lambda reason: heard.append(reason))
+    default_hooks("on_session_finalize", lambda platform: heard.append(f"no more from {platform}"))
+    default_hooks("on_session_reset", lambda session_id, new_session_id: heard.append((session_id, new_session_id)))
     model = ScriptedModel([ModelReply("ok")])
     one = agent(models=[model])
-    one.run("hi")
+    ended = one.run("hi")
+    one.begun_after("another")
     one.close()
-    assert heard == ["start", "answered"]
-    assert model.sent[0].messages[-1]["content"] == "hi\n\n[hi was said]"
+    turn = ("hi", "ok", ended.usage._asdict())
+    assert heard == ["start", turn, "answered", ("another", one.session_id), "no more from cli"]
+    assert [message["content"] for message in model.sent[0].messages[-2:]] == ["hi", "[hi was said]"]
+    assert one.undo() == "hi"
+
+
+def test_hooks_are_told_of_children(agent: Any, default_hooks: Any, store: SessionStore) -> None:
+    heard: list[Any] = []
+    default_hooks("subagent_start", lambda session_id, child_session_id, goal: heard.append((session_id, goal)))
+    default_hooks(
+        "subagent_stop",
+        lambda child_session_id, status, summary: heard.append((store.get(child_session_id).parent, status, summary)),
+    )
+    one = agent(ModelReply("", [call("delegate_task", goal="look")]), ModelReply("seen"), ModelReply("done"))
+    one.run("hi")
+    assert heard == [(one.session_id, "look"), (one.session_id, "completed", "seen")]
 
 
 def test_events_come_in_order(agent: Any, tool: Any) -> None:

@@ -55,8 +55,8 @@ def play(url: str, scenario: str, context: dict[str, Any]) -> str:
     tools = McpTools([Server(name, settings, "test")], registry, browse=browse)
     try:
         tools.start(80)
-        if not tools.connections.is_ready(name):
-            return tools.connections.status()[name].error
+        if problem := tools.reach(name):
+            return problem
         for listed in tools.connections.offer(name).tools:
             runtime.handle(tool_name(name, listed.name), ARGUMENTS.get(listed.name, {}))
     finally:

@@ -35,6 +35,7 @@ TITLED = [{"const": "a", "title": "Apples"}, {"const": "b", "title": "Bananas"}]
         ({"type": "string", "oneOf": TITLED}, "a", "a"),
         ({"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}, "a, b", ["a", "b"]),
         ({"type": "array", "items": {"anyOf": TITLED}}, "Bananas", ["b"]),
+        ({"type": "array", "items": {"anyOf": TITLED}}, "1,2", ["a", "b"]),
     ],
 )
 def test_what_is_said_becomes_what_the_field_wants(field: Any, said: str, value: Any) -> None:

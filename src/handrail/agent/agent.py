@@ -147,11 +147,9 @@ class Agent:
         hooked = self.handrail.runtime.hooks.active
         added = await asyncio.to_thread(self._added_by_hooks, said, first) if hooked else ""
         with self.telemetry.turn(self.session_id, agent=self.label or _NAME):
-            whole = f"{text}\n\n{added}" if added and isinstance(text, str) else text
-            ended = await self.loop.arun(whole, self.listener)
+            ended = await self.loop.arun(text, self.listener, added=added)
         if hooked:
-            told = {"session_id": self.session_id, "platform": self.platform}
-            await asyncio.to_thread(self.hook, "on_session_end", reason=ended.end.value, **told)
+            await asyncio.to_thread(self._tell_hooks, said, ended)
         return ended
 
     async def compact(self) -> bool:
@@ -170,6 +168,10 @@ class Agent:
 
     def interrupt(self, reason: str = "the person interrupted") -> None:
         self.loop.interrupt(reason)
+
+    def begun_after(self, session_id: str) -> None:
+        """Tell the hooks that the person began anew: this session stands where that one stood."""
+        self.hook("on_session_reset", session_id=session_id, new_session_id=self.session_id, platform=self.platform)
 
     def close(self) -> None:
         """Stop what runs, and end the shell of this session. What was started in the background lives on."""
@@ -198,6 +200,11 @@ class Agent:
             is_first_turn=first,
         )
         return "\n\n".join(each for each in found if isinstance(each, str))
+
+    def _tell_hooks(self, said: str, ended: TurnEnded) -> None:
+        heard = {"model": self.models[0].name, "user_message": said, "answer": ended.answer}
+        self.hook("post_llm_call", session_id=self.session_id, usage=ended.usage._asdict(), **heard)
+        self.hook("on_session_end", session_id=self.session_id, platform=self.platform, reason=ended.end.value)
 
     # What the agent-level tools need.
 

@@ -71,8 +71,15 @@ class Loop:
         """What this turn may still take."""
         return self._turn.left()
 
-    async def arun(self, text: str | list[JsonDict], listener: Listener = lambda event: None) -> TurnEnded:  # noqa: ARG005
-        """One turn: from what the person says to the answer. It raises only for what is wrong with us."""
+    async def arun(
+        self,
+        text: str | list[JsonDict],
+        listener: Listener = lambda event: None,  # noqa: ARG005
+        *,
+        added: str = "",
+    ) -> TurnEnded:
+        """One turn: from what the person says, and what is added to it, to the answer. It raises only for what is wrong
+        with us."""
         self._stop = CancelToken()
         self._turn = turn = Turn(self.budgets)
         self.calling.start_turn()
@@ -80,6 +87,8 @@ class Loop:
             self.conversation.complete("its result was not kept")
             self._tell_news(first=True)
             self.conversation.add([{"role": "user", "content": text}])
+            if added:
+                self.conversation.say(added, by=_OURSELVES)
             ended = await self._until_answered(turn, listener)
         except Interrupted:
             self._complete("the person interrupted")

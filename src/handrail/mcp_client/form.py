@@ -81,7 +81,9 @@ def _typed(said: str, field: JsonDict) -> Any:
     """Raises ValueError for what does not fit."""
     options, kind = _options(field), field.get("type")
     if kind == "array":
-        return [_chosen(each.strip(), options) for each in said.split(",") if each.strip()]
+        names = {str(number): name for number, name in enumerate(options, 1)}  # as they were shown
+        pieces = [each.strip() for each in said.split(",") if each.strip()]
+        return [_chosen(names.get(each, each), options) for each in pieces]
     if kind == "boolean":
         return _chosen({"y": "yes", "true": "yes", "n": "no", "false": "no"}.get(said.lower(), said.lower()), options)
     if options:

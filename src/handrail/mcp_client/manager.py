@@ -13,7 +13,7 @@ from ..errors import ToolUnavailable
 from ..workers import pool
 from .asking import Asking, Caller, calling
 from .config import Server
-from .connection import Connection, State, Status
+from .connection import Connection, Status
 from .hops import Hop, Mailbox
 from .listing import Offer
 from .oauth import Browse
@@ -113,10 +113,6 @@ class McpConnections:
             return await connection.use(work)
         finally:
             self.asking.end(name, caller)
-
-    def is_ready(self, name: str) -> bool:
-        connection = self._connections.get(name)
-        return connection is not None and connection.state in (State.READY, State.PARKED)
 
     def close(self) -> None:
         """End every connection, and every server that was started. Closing twice is the same as once."""

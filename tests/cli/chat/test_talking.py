@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -260,6 +261,14 @@ class TestSlashCommands:
         other = talk()
         other.chat.open("last")
         assert other.chat.agent.session_id == person.chat.agent.session_id
+
+    def test_hooks_are_told_of_who_begins_anew(self, talk: Begin, default_hooks: Any) -> None:
+        told: list[tuple[str, str]] = []
+        default_hooks("on_session_reset", lambda session_id, new_session_id: told.append((session_id, new_session_id)))
+        person = talk()
+        before = person.chat.agent.session_id
+        person("/new")
+        assert told == [(before, person.chat.agent.session_id)]
 
     def test_a_session_in_which_nothing_was_said_is_not_kept(self, talk: Begin) -> None:
         person = talk()

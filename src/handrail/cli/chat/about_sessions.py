@@ -72,7 +72,9 @@ def choices(chat: Chat) -> Iterable[str]:
 
 
 def new(chat: Chat, rest: str) -> None:  # noqa: ARG001
+    before = chat.agent.session_id
     chat.open()
+    chat.agent.begun_after(before)
     greet(chat)
 
 
