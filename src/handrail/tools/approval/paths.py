@@ -141,9 +141,12 @@ def _absolute(path: str, *, in_home: bool) -> set[str]:
         return {"temp"}
     if path == "/" or _TOP_GLOB.fullmatch(path):
         return {"root", "system"}
-    top = path[1:].partition("/")[0]
+    top, slash, below = path[1:].partition("/")
     if top.startswith(UNKNOWN):
         return {"unknown", "system"}
+    if _WILD.search(top) and re.search(r"\w", top):
+        tops = [name for name in sorted(lists.SYSTEM_TOP) if fnmatchcase(name, top)]
+        return {kind for name in tops for kind in _absolute(f"/{name}{slash}{below}", in_home=in_home)} or {"outside"}
     if top not in lists.SYSTEM_TOP:
         return {"outside"}
     found = _special(path, top)
@@ -215,5 +218,35 @@ def could_be(path: str, patterns: tuple[str, ...]) -> bool:
         return True
     if not _WILD.search(path) or len(re.sub(r"\[[^]]*\]|[*?]", "", posixpath.basename(path))) < 2:
         return False
-    depth = path.count("/")
-    return any(fnmatchcase(pattern.replace("*", "x"), path) for pattern in patterns if pattern.count("/") == depth)
+    parts = path.split("/")
+    return any(
+        len(others) == len(parts) and all(map(_overlap, parts, others))
+        for others in (pattern.split("/") for pattern in patterns)
+    )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether some name fits both patterns; `*` alone says nothing, so that `app.*` is not taken for one of them."""
+    if one == other:
+        return True
+    if other == "*":
+        return fnmatchcase("x", one)
+    if not _WILD.search(one) and not _WILD.search(other):
+        return False
+    return _meet(re.sub(r"\[[^]]*\]", "?", one), re.sub(r"\[[^]]*\]", "?", other))
+
+
+def _meet(one: str, other: str) -> bool:
+    """The same, row by row: which beginnings of `other` can be met by the beginnings of `one`."""
+    row = [True] + [False] * len(other)
+    for place, sign in enumerate(other):
+        row[place + 1] = row[place] and sign == "*"
+    for letter in one:
+        last, row = row, [row[0] and letter == "*"]
+        for place, sign in enumerate(other):
+            if "*" in (letter, sign):
+                meets = last[place] or last[place + 1] or row[place]
+            else:
+                meets = last[place] and (letter == sign or "?" in (letter, sign))
+            row.append(meets)
+    return row[-1]

@@ -36,4 +36,8 @@ def judge(
         from . import calls
 
         calls.judge(host, code.text)
+        if not host.matches:
+            from . import strings
+
+            strings.judge(host, code.text)
     return host.matches

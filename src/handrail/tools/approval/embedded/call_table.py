@@ -18,7 +18,7 @@ SHELL: dict[str, str] = {
     "julia": ("run"),
     "groovy": ("execute"),
     "elixir": ("System.cmd System.shell os.cmd"),
-    "scheme": ("system system*"),
+    "scheme": ("system system* run-program sh shell call-process uiop:run-program os/shell"),
     "haskell": ("callCommand system"),
     "octave": ("system shell_cmd unix dos"),
 }
@@ -79,6 +79,6 @@ KINDS = {name: kind for kind, names in reversed(_KINDS.items()) for name in name
 """What each function does, in any language."""
 QUALIFIERS = frozenset(
     "fs child_process cp fileutils file os io kernel process deno bun dir fse shelljs shell open3 "
-    "path this promises fsp proc exec".split()
+    "path this promises fsp proc exec base".split()
 )
 """Modules before a function's name that leave no doubt which function it is."""

@@ -34,10 +34,29 @@ _SENDS = re.compile(
     r"(?i)\b(?:fetch|axios|https?\.request|Net::HTTP|curl_exec|LWP|HTTP::Tiny|post|request|sendBeacon|https?['\"]?\)?\.get)\b|file_get_contents\(\s*['\"]https?:"
 )
 _MAPS_UNLINK = re.compile(
-    r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|\bunlink\s*(?:$|[;}]|if\b|unless\b|for\b)|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
+    r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|\bunlink\s*(?:$|[;}]|if\b|unless\b|for\b)|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\b(?:foreach|map)\s*\(\s*rm\b|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
 )
+_EVALUATES_DECODED = re.compile(
+    r"\b(?:eval|assert|Function|loadstring)\b[^;]{0,200}?\b(?:un)?pack1?\b|"
+    r"\b(?:eval|assert|Function|loadstring)\b[^;]{0,200}?\b(?:atob|Buffer\.from|fromCharCode|base64_decode|gzinflate|"
+    r"gzuncompress|str_rot13|hex2bin|strrev|decode_base64|Base64\.\w*decode\w*)\b"
+)
+_DELETES_ELSEWHERE = re.compile(
+    r"\b(?:axios|got|ky|superagent|needle|HTTParty|Faraday|RestClient|Typhoeus|\$http|ua|http|client)(?:\.|->)del(?:ete)?\s*\(|"
+    r"(?i:\bmethod['\"]?\s*(?::|=>|=)\s*['\"]DELETE['\"])|Net::HTTP::Delete\b|Net::HTTP\b.*\.delete\s*\(|"
+    r"CURLOPT_CUSTOMREQUEST['\"]?\s*(?:,|=>)\s*['\"]DELETE|['\"]DELETE['\"]\s*,\s*['\"]https?:"
+)
+_SDK = re.compile(
+    r"aws-sdk|@google-cloud|@azure/|dockerode|octokit|Aws::|google/cloud|@kubernetes/|kubernetes-client|Fog::"
+)
+_SDK_DELETES = re.compile(
+    r"\b(?:delete|terminate|destroy|purge|remove|stop|prune)(?:_\w+|[A-Z]\w*)\s*\(|\b(?:Delete|Terminate|Destroy|Purge|Stop)\w+Command\b"
+)
+_REBOOT = re.compile(r"(?i)0xfee1dead|\b4276215469\b")
 _EVALUATES_LATER = re.compile(r"\b(?:then|map|forEach|on)\s*\((?:\s*['\"]\w+['\"]\s*,)?\s*(?:eval|Function)\s*\)")
-_INCLUDES = re.compile(r"\b(?:include|require|import)(?:_once)?\b\s*\(?\s*['\"](?:https?|ftp|data)://")
+_INCLUDES = re.compile(
+    r"\binclude\s*\(\s*download\b|\b(?:include|require|import|source|dofile|load)(?:_once)?\b\s*\(?\s*['\"](?:https?|ftp|data)://"
+)
 _LISTS = re.compile(
     r"\b(?:glob|readdir\w*|entries|children|opendir|scandir|list\.files|forEach|each|map|walk)\b|Dir\[|<\*"
 )
@@ -46,12 +65,22 @@ _HOME = re.compile(
 )
 _FILE_MODULE = re.compile(r"['\"](?:node:)?fs(?:/promises|-extra)?['\"]")
 _REMOVERS = re.compile(r"['\"](?:rimraf|del|fs-extra)['\"]")
+_JOINS = re.compile(r"\b(?:join|implode)\b")
 _MINUS_ONE = re.compile(r"-\s*1\b")
 _CHAIN = re.compile(r"\.|->|::|\?\.")
 _MOST_CALLS = 2000
+_TELLING = (
+    (_EVALUATES_DECODED, "code.exec_computed"),
+    (_DELETES_ELSEWHERE, "cloud.api_delete"),
+    (_REBOOT, "power.off"),
+)
 _FORKS = frozenset(("fork", "pcntl_fork"))
 _STARTS = frozenset(("spawn", "execFile", "popen", "proc_open"))
-_ANY_LAST = frozenset(_CHAIN.split(name)[-1].rstrip("!?") for name in KINDS) | {"sync", "default", "manual"}
+_ANY_LAST = (
+    frozenset(("load",))
+    | frozenset(_CHAIN.split(name)[-1].rstrip("!?") for name in KINDS)
+    | {"sync", "default", "manual"}
+)
 _LAST_NAMES = {
     language: _ANY_LAST
     | {_CHAIN.split(name)[-1] for name in f"{SHELL.get(language, '')} {ARGV.get(language, '')}".split()}
@@ -88,15 +117,7 @@ def judge(host: Host, text: str) -> None:
         return
     text = _HOME.sub("~", text)
     found = tokens(host.language, text)
-    names = {_CHAIN.split(token.text)[-1] for token in found if token.kind == "name"}
-    if (_LOOPS.search(text) and names & _FORKS) or (loops_for_ever(text) and names & _STARTS):
-        host.find("proc.fork_bomb")
-    if _PRIVATE.search(text) and _SENDS.search(text):
-        host.find("exfil.send")
-    if _INCLUDES.search(text) or (_EVALUATES_LATER.search(text) and _FETCHES.search(text)):
-        host.find("rce.download_to_shell")
-    if _MAPS_UNLINK.search(text):
-        host.find("code.delete")
+    _as_a_whole(host, text, found)
     for place, token in enumerate(found):
         if token.kind == "command":
             host.shell(_interpolated(token.text))
@@ -105,6 +126,25 @@ def judge(host: Host, text: str) -> None:
         if host.calls > _MOST_CALLS:
             host.find("limit.exceeded")
             return
+
+
+def _as_a_whole(host: Host, text: str, found: Sequence[Token]) -> None:
+    """What the program is for, by the names and strings anywhere in it."""
+    names = {_CHAIN.split(token.text)[-1] for token in found if token.kind == "name"}
+    goes_on = any(token.kind == "string" and token.text.rstrip().endswith("&") for token in found)
+    if (_LOOPS.search(text) and names & _FORKS) or (loops_for_ever(text) and (names & _STARTS or goes_on)):
+        host.find("proc.fork_bomb")
+    if _PRIVATE.search(text) and _SENDS.search(text):
+        host.find("exfil.send")
+    if _INCLUDES.search(text) or (_EVALUATES_LATER.search(text) and _FETCHES.search(text)):
+        host.find("rce.download_to_shell")
+    if _MAPS_UNLINK.search(text):
+        host.find("code.delete")
+    for pattern, found_rule in _TELLING:
+        if pattern.search(text):
+            host.find(found_rule)
+    if _SDK.search(text) and _SDK_DELETES.search(text):
+        host.find("cloud.delete")
 
 
 @functools.lru_cache(64)
@@ -135,7 +175,8 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     elif names.intersection(SHELL.get(host.language, "").split()):
         _shell(host, call, parenthesised=parenthesised)
     else:
-        kind = next((KINDS[name] for name in sorted(names, key=len, reverse=True) if name in KINDS), "")
+        kind = "evaluate" if host.language == "lua" and last == "load" else ""
+        kind = kind or next((KINDS[name] for name in sorted(names, key=len, reverse=True) if name in KINDS), "")
         if (
             not kind
             and (len(chain) > 1 or _is_method(host.language, found, place))
@@ -174,6 +215,8 @@ def _shell(host: Host, call: Call, *, parenthesised: bool) -> None:
             host.find("code.exec_computed")
     elif re.match(r"(?:https?|ftp)://", call.first):
         host.find("rce.download_to_shell")
+    elif len(call.known) > 1 and _mentions(_JOINS, call.text):
+        host.shell(" ".join(word for word in call.known if word.strip()))
     elif len(call.known) > 1 and host.language in _LISTS_OF_WORDS and not call.known[1].startswith(("r", "w")):
         _run(host, call)
     else:
@@ -242,7 +285,7 @@ def _chmod(host: Host, call: Call) -> None:
 def _evaluate(host: Host, call: Call) -> None:
     if _mentions(_FETCHES, call.text):
         host.find("rce.download_to_shell")
-    elif call.first is None:
+    elif call.first is None or UNKNOWN in call.first:
         host.find("code.exec_computed")
     elif host.depth < MAX_DEPTH:
         host.depth += 1
@@ -285,8 +328,12 @@ _ACTIONS: dict[str, Callable[[Host, Call], None]] = {
 
 def _tcl(host: Host, text: str) -> None:
     """Tcl and expect: `exec rm x`, `spawn ssh h`; the words are the command's own."""
-    for match in re.finditer(r"(?:^|[;\n{\[])\s*(?:exec|spawn|open\s+[\"{]\|)\s*(?:-\w+\s+)*([^;\n\]}]+)", text):
+    for match in re.finditer(
+        r"(?:^|[;\n{\[])\s*(?:eval\s+)?(?:exec|spawn|open\s+[\"{]\|)\s*(?:-\w+\s+)*([^;\n\]}]+)", text
+    ):
         host.shell(match[1].strip().strip('"'))
+    for match in re.finditer(r"\bsend\s+(?:--\s+)?\"((?:[^\"\\]|\\.)*)\"", text):
+        host.shell(match[1].replace("\\r", "\n").replace("\\n", "\n").replace('\\"', '"'))
     for match in re.finditer(r"\bfile\s+delete\s+(?:-force\s+)?(?:--\s+)?(\S+)", text):
         host.delete(match[1], tree=True)
     for match in re.finditer(r"\bopen\s+(\S+)\s+[wa]", text):

@@ -13,6 +13,7 @@ from ..shell.values import UNKNOWN
 
 Constants = dict[str, Any]
 _LONGEST = 100_000
+_BYTE_CODECS = ("base64", "hex", "zlib", "bz2", "base_64", "hex_codec", "base64_codec")
 _HOMES = ("os.environ['HOME']", "environ['HOME']")
 
 
@@ -127,6 +128,10 @@ def _method(name: str, base: Any, args: list[Any]) -> Any:
         return None
     if name == "encode":
         return base.encode()
+    if name == "decode" and args and isinstance(args[0], str):
+        return _text(_decoded(base.encode(), args[0])) if args[0] in _BYTE_CODECS else _decoded(base, args[0])
+    if name == "joinpath" and all(isinstance(arg, str) for arg in args):
+        return "/".join([base.rstrip("/"), *args])
     if name in (
         "join",
         "replace",
@@ -146,6 +151,10 @@ def _method(name: str, base: Any, args: list[Any]) -> Any:
             return base.format(*(UNKNOWN if arg is None else arg for arg in args))
         return None if any(arg is None for arg in args) else getattr(base, name)(*args)
     return base if name in ("expanduser", "resolve", "absolute", "decode", "as_posix") else None
+
+
+def _decoded(data: Any, encoding: str) -> Any:
+    return codecs.decode(data, encoding)
 
 
 def _text(data: bytes) -> str:

@@ -25,6 +25,8 @@ class Host:
         self.language = language
         self.matches: list[Match] = []
         self.depth = 0
+        self.shown: list[str] = []
+        """The texts and words that were shown to the rules as commands."""
         self.calls = 0
         """How many calls of interest were looked at; programs that make very many are not read to the end."""
         self._shell = shell
@@ -38,14 +40,16 @@ class Host:
 
     def shell(self, text: str) -> None:
         """It runs a text through a shell."""
+        self.shown.append(text)
         self._shell(Value(text))
 
     def run(self, *words: str) -> None:
         """It runs a program with these arguments, or does what that program would do."""
+        self.shown += words
         self._argv([make_arg(word, glob="*" in word) for word in words])
 
-    def write(self, path: str) -> None:
-        self.matches.extend(on_write(path, self._cwd, self._project))
+    def write(self, path: str, *, empties: bool = False) -> None:
+        self.matches.extend(on_write(path, self._cwd, self._project, empties=empties))
 
     def read(self, path: str) -> None:
         self.matches.extend(on_read(path, self._cwd, self._project))
@@ -55,6 +59,9 @@ class Host:
             self.run("rm", "-r", UNKNOWN if path is None else path)
         elif path is not None:
             self.run("rm", path)
+
+    def delete_tree(self, path: str) -> None:
+        self.delete(path, tree=True)
 
     def sql(self, text: str) -> None:
         from .sql import problem

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from ..shell.values import UNKNOWN
+from . import python_modules
 from .folding import Constants, fold
 from .host import MAX_DEPTH, Host
 
@@ -21,10 +22,12 @@ _SUBPROCESS = frozenset(
     "subprocess.run subprocess.call subprocess.Popen subprocess.check_call subprocess.check_output "
     "asyncio.create_subprocess_exec sh.Command".split()
 )
+_RUNS = _SHELL | _SUBPROCESS
 _EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
 _TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
 _REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
 _DELETES = _TREE | _REMOVE
+_OTHERS = frozenset(("os.kill", "os.killpg", "os.fork", "os.chmod", "os.chown", "os.rename", "os.replace"))
 _METHODS_DELETE = frozenset(("unlink", "rmdir", "rmtree"))
 _SQL = frozenset("execute executescript executemany exec_driver_sql raw".split())
 _STORE = frozenset(
@@ -36,6 +39,7 @@ _PRIVATE = re.compile(
     r"os\.environ|getenv|\.ssh/|\.aws/|/etc/(?:shadow|passwd)|\.netrc|\.kube/|credentials|id_rsa|\.env\b"
 )
 _LISTING = re.compile(r"\b(?:listdir|glob|iglob|rglob|walk|iterdir|scandir)\b")
+_WALKED = re.compile(r"\b(?:walk|rglob|glob|Path|listdir|scandir)\(\s*(['\"])(.+?)\1")
 _DOWNLOADS = re.compile(r"\b(?:requests|urlopen|httpx|urllib|urlretrieve)\b")
 
 
@@ -61,6 +65,8 @@ class _Reader:
         self.names: dict[str, str] = {}
         self.constants: Constants = {}
         self.modules: set[str] = set()
+        self.everything_of: list[str] = []
+        """Modules from which all names were imported."""
 
     def read(self) -> None:
         for node in self.nodes:
@@ -80,6 +86,8 @@ class _Reader:
         elif isinstance(node, ast.ImportFrom):
             self.modules.add((node.module or "").partition(".")[0])
             for alias in node.names:
+                if alias.name == "*":
+                    self.everything_of.append(node.module or "")
                 self.names[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
         elif isinstance(node, ast.Assign | ast.NamedExpr):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -102,7 +110,7 @@ class _Reader:
     def _dotted(self, node: ast.AST) -> str | None:
         """`os.system` for whatever stands for it: an alias, getattr, __import__."""
         if isinstance(node, ast.Name):
-            return self.names.get(node.id, node.id)
+            return self.names.get(node.id) or self._imported(node.id)
         if isinstance(node, ast.Attribute):
             return f"{self._dotted(node.value) or '?'}.{node.attr}"
         if isinstance(node, ast.Call):
@@ -113,10 +121,17 @@ class _Reader:
             if function == "getattr" and len(node.args) >= 2:
                 attribute = fold(node.args[1], self.constants)
                 return f"{self._dotted(node.args[0])}.{attribute}" if isinstance(attribute, str) else "getattr.?"
+            if function == "vars" and node.args:
+                return self._dotted(node.args[0])
         if isinstance(node, ast.Subscript) and (base := self._dotted(node.value)):
             key = fold(node.slice, self.constants)
             return f"{base.removesuffix('.__dict__')}.{key}" if isinstance(key, str) else None
         return None
+
+    def _imported(self, name: str) -> str:
+        """A name that may have come by `from module import *`."""
+        full = [f"{module}.{name}" for module in self.everything_of]
+        return next((one for one in full if one in _RUNS | _DELETES or _EXEC.fullmatch(one) or one in _OTHERS), name)
 
     def _call(self, node: ast.Call) -> None:
         name = (self._dotted(node.func) or "").removeprefix("builtins.").removeprefix("__builtins__.")
@@ -138,9 +153,8 @@ class _Reader:
             self.host.find("code.exec_computed")
         elif name in ("open", "io.open", "codecs.open", "os.open"):
             self._opens(node, args)
-        elif name in ("os.chmod", "os.chown", "os.lchown") and args and isinstance(args[0], str):
-            mode = oct(args[1])[2:] if len(args) > 1 and isinstance(args[1], int) else UNKNOWN
-            self.host.run("chmod" if "chmod" in name else "chown", mode, args[0])
+        elif name in ("os.chmod", "os.chown", "os.lchown") and args:
+            self._changes_mode(name, args)
         elif name in (
             "shutil.move",
             "os.rename",
@@ -155,10 +169,20 @@ class _Reader:
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:
             self._method(name, node, args)
-        if any(self._dotted(arg) in _DELETES for arg in node.args if isinstance(arg, ast.Attribute | ast.Name)):
-            self.host.find("code.delete")
+        self._handed_over(node)
         if _SEND.match(name) and _PRIVATE.search(self.text) and self._sends(node, name):
             self.host.find("exfil.send")
+
+    def _handed_over(self, node: ast.Call) -> None:
+        """Functions that are given to others to call: `map(os.remove, x)`, `Thread(target=os.system, args=("ls",))`."""
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        names = {self._dotted(arg) for arg in given if isinstance(arg, ast.Attribute | ast.Name)}
+        if not names.isdisjoint(_DELETES):
+            self.host.find("code.delete")
+        if not names.isdisjoint(_RUNS):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+                    self.host.shell(inner.value)
 
     def _sends(self, node: ast.Call, name: str) -> bool:
         carries = bool(node.keywords) or len(node.args) > 1 or _PRIVATE.search(ast.unparse(node)) is not None
@@ -168,9 +192,24 @@ class _Reader:
         if name.startswith("sh.") and "sh" in self.modules:
             self.host.run(*name.split(".")[1:2], *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
             return
+        keywords = {keyword.arg or "": fold(keyword.value, self.constants) for keyword in node.keywords}
+        if python_modules.judge(self.host, name, args, keywords, self.modules):
+            return
         last = name.rpartition(".")[2]
+        if last == "close" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+            self._empties(node.func.value)
         if last in ("send", "sendall", "sendto") and "socket" in self.modules and _PRIVATE.search(ast.unparse(node)):
             self.host.find("exfil.send")
+        if last in ("kill", "terminate") and "process_iter" in self.text:
+            self.host.find("proc.kill_force")
+        elif last in _SQL and args and isinstance(args[0], str):
+            self.host.sql(args[0])
+        elif last in _STORE:
+            self.host.find("sql.destructive")
+        else:
+            self._path_method(last, node, args)
+
+    def _path_method(self, last: str, node: ast.Call, args: list[Any]) -> None:
         base = fold(node.func.value, self.constants) if isinstance(node.func, ast.Attribute) else None
         if last in _METHODS_DELETE:
             if isinstance(base, str):
@@ -187,12 +226,15 @@ class _Reader:
             self.host.read(base)
         elif last in ("chmod",) and isinstance(base, str) and args and isinstance(args[0], int):
             self.host.run("chmod", oct(args[0])[2:], base)
-        elif last in ("kill", "terminate") and "process_iter" in self.text:
-            self.host.find("proc.kill_force")
-        elif last in _SQL and args and isinstance(args[0], str):
-            self.host.sql(args[0])
-        elif last in _STORE:
-            self.host.find("sql.destructive")
+
+    def _empties(self, opened: ast.Call) -> None:
+        """`open(path, "w").close()` leaves nothing in the file."""
+        args = [fold(arg, self.constants) for arg in opened.args]
+        if self._dotted(opened.func) == "open" and len(args) > 1 and isinstance(args[1], str) and "w" in args[1]:
+            if isinstance(args[0], str):
+                self.host.write(args[0], empties=True)
+            elif _LISTING.search(self.text):
+                self.host.find("code.delete")
 
     def _evaluates(self, name: str, node: ast.Call, args: list[Any]) -> None:
         if _DOWNLOADS.search(self.text):
@@ -211,7 +253,8 @@ class _Reader:
             self.host.find("rce.reverse_shell")
             return
         first = args[0] if args else None
-        if "urlretrieve" in self.text:
+        reads_input = any(keyword.arg in ("input", "stdin") for keyword in node.keywords)
+        if "urlretrieve" in self.text or (reads_input and _DOWNLOADS.search(self.text)):
             self.host.find("rce.download_to_shell")
         words = [str(item) if item is not None else UNKNOWN for item in first] if isinstance(first, list) else []
         through_shell = name in _SHELL or any(
@@ -244,6 +287,13 @@ class _Reader:
             self.host.delete(path, tree=False)
         elif _LISTING.search(self.text):
             self.host.find("code.delete")
+
+    def _changes_mode(self, name: str, args: list[Any]) -> None:
+        mode = oct(args[1])[2:] if len(args) > 1 and isinstance(args[1], int) else UNKNOWN
+        walked = _WALKED.search(self.text)
+        path = args[0] if isinstance(args[0], str) else walked[2] if walked else None
+        if path is not None:
+            self.host.run("chmod" if "chmod" in name else "chown", *(["-R"] if walked else []), mode, path)
 
     def _kills(self, args: list[Any]) -> None:
         process = args[0] if args else None

@@ -28,9 +28,13 @@ _COMMENTS = {
     "scala": r"//[^\n]*|/\*.*?\*/",
     "kotlin": r"//[^\n]*|/\*.*?\*/",
     "octave": r"%[^\n]*",
+    "c": r"//[^\n]*|/\*.*?\*/|(?m:^\s*#[^\n]*)",
+    "other": r"//[^\n]*",
 }
 _HASH = r"#[^\n]*"
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_LISP_STRING = r"\"(?:[^\"\\]|\\.)*\""
+_LISP_NAME = r"[A-Za-z_][\w*!?/<>=+.:-]*"
 _QUOTE_LIKE = {
     "perl": r"\b(?:qx|qw|qq|q)\s*(?P<open>[({\[</|!,~])",
     "ruby": r"%[xqQwWi]?(?P<open>[({\[<|!])",
@@ -51,9 +55,14 @@ def _scanner(language: str) -> re.Pattern[str]:
     parts = [f"(?P<comment>{_COMMENTS.get(language, _HASH)})"]
     if language in _QUOTE_LIKE:
         parts.append(f"(?P<quote>{_QUOTE_LIKE[language]})")
-    parts.append(rf"(?P<string>{_STRING})")
+    lisp = language == "scheme"  # a quote stands before lists
+    parts.append(rf"(?P<string>{_LISP_STRING if lisp else _STRING})")
     parts.append(r"(?P<tick>`(?:[^`\\]|\\.)*`)")
-    parts.append(r"(?P<name>[$@%&]?[A-Za-z_][\w]*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[!?]?)")
+    parts.append(
+        rf"(?P<name>{_LISP_NAME})"
+        if lisp
+        else r"(?P<name>[$@%&]?[A-Za-z_][\w]*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)*[!?]?)"
+    )
     parts.append(r"(?P<number>\d[\w.]*)")
     parts.append(r"(?P<end>;|\n)")
     parts.append(r"(?P<blank>[ \t\r]+)")
@@ -80,7 +89,7 @@ def tokens(language: str, text: str) -> list[Token]:
         elif kind == "string":
             found.append(Token("string", unescape(match.group()[1:-1]), start))
         elif kind == "tick":
-            runs = language in ("perl", "ruby", "php", "julia")
+            runs = language in ("perl", "ruby", "php", "julia", "other") or text[start - 1 : start] == "$"  # Bun.$`..`
             found.append(Token("command" if runs else "string", unescape(match.group()[1:-1]), start))
         else:
             found.append(Token(kind, match.group(), start))

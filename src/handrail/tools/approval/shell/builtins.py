@@ -281,6 +281,7 @@ BUILTINS: dict[str, Callable[[Running, Call], Value | None]] = {
     ".": _source,
     "trap": _trap,
     "complete": _complete,
+    "compgen": _complete,
     "bind": _complete,
     "fc": _complete,
 }

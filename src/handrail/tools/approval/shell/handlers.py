@@ -49,7 +49,7 @@ def handler_of(name: str) -> Handler | None:
 
 
 def _fill() -> None:
-    from . import interpreters, launchers, program_options, remote, text_programs, wrapping
+    from . import editors, interpreters, launchers, program_options, remote, text_programs, wrapping
 
-    for module in (remote, interpreters, launchers, program_options, text_programs, wrapping):
+    for module in (remote, interpreters, editors, launchers, program_options, text_programs, wrapping):
         _table.update(module.HANDLERS)

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from . import escapes
 from .builtins import STDIN_PATHS
 from .handlers import Call, Handler
 from .languages import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
-from .values import EMPTY, UNKNOWN, Arg, Either, Taint, Value, unknown
+from .values import EMPTY, UNKNOWN, Arg, Either, Taint, Value, taints_of, unknown
 from .wrappers import skip_options
 
 if TYPE_CHECKING:
     from .running import Running
 
-_SHELL_WORDS = "rcfile init-file command Command"
+_SHELL_WORDS = "rcfile init-file command"
 _URL = re.compile(r"https?://")
+_ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
+_POWERSHELL_VALUES = ("ex", "ep", "w", "v", "in", "o", "configurationn", "settings")
+_SUBCOMMANDS = frozenset(("run", "x", "test", "e", "script"))
+_COMPILERS = "gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig".split()
 
 
 def _shell(walk: Running, call: Call) -> Value | None:
     start, options = skip_options(call.args, "oO", _SHELL_WORDS)
     given = {option for option, _ in options}
-    if not given.isdisjoint(("--help", "--version")):
+    if _runs_nothing(call.name, given):
         return EMPTY
     for option, value in options:
         if option in ("--rcfile", "--init-file") and value is not None:
             _run_file(walk, call, value, ())
-    script = next(
-        (value for option, value in options if option in ("--command", "--Command") and value is not None), None
-    )
+    script = next((value for option, value in options if option == "--command" and value is not None), None)
     operands = call.args[start:]
     if script is None and "-c" in given:
         if not operands:
@@ -49,6 +51,38 @@ def _shell(walk: Running, call: Call) -> Value | None:
     if call.stdin is not None:
         return walk.run_text(call.stdin, None, "stdin")
     return unknown()
+
+
+def _runs_nothing(name: str, given: Set[str]) -> bool:
+    """It tells something about itself, or only reads the script to find mistakes."""
+    return not given.isdisjoint(("--help", "--version")) or (
+        "-n" in given and "-i" not in given and name in _ONLY_CHECK
+    )
+
+
+def _powershell(walk: Running, call: Call) -> Value | None:
+    """`-Command text` in all its abbreviations; an encoded text is not shown to anyone."""
+    place = 0
+    while place < len(call.args):
+        arg = call.args[place]
+        option = arg.lower().lstrip("-/")
+        rest = call.args[place + 1 :]
+        if arg[:1] not in ("-", "/") or not option:
+            break
+        if "command".startswith(option):
+            return walk.run_text(Value(" ".join(rest), taints_of(rest)), call.stdin, "-c")
+        if option in ("e", "ec") or (len(option) > 2 and "encodedcommand".startswith(option)):
+            walk.report("dynamic.script", call.argv)
+            return unknown()
+        if "file".startswith(option):
+            return None
+        place += 2 if option.startswith(_POWERSHELL_VALUES) else 1
+    rest = call.args[place:]
+    if rest and (call.name == "powershell" or " " in rest[0]):
+        return walk.run_text(Value(" ".join(rest), taints_of(rest)), call.stdin, "-c")
+    if not rest and call.stdin is not None:
+        return walk.run_text(call.stdin, None, "stdin")
+    return None
 
 
 def _with_arguments(walk: Running, args: Sequence[Arg], script: Value, stdin: Value | None, how: str = "-c") -> Value:
@@ -89,7 +123,7 @@ def _language(walk: Running, call: Call) -> Value | None:
         return None
     start, _ = skip_options(call.args, VALUE_LETTERS.get(language, ""))
     operands = call.args[start:]
-    if call.name in ("deno", "bun") and operands and operands[0] in ("run", "x", "test"):
+    if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands and operands[0] in _SUBCOMMANDS:
         more, _ = skip_options(operands[1:])
         operands = operands[1 + more :]
     if not operands or operands[0] in STDIN_PATHS:
@@ -97,6 +131,9 @@ def _language(walk: Running, call: Call) -> Value | None:
             judge_code(walk, call, language, call.stdin)
         elif escapes.raised(walk.under) and not escapes.only_tells(call):
             walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
+        return None
+    if operands[0].startswith("(") and language == "scheme":
+        judge_code(walk, call, language, operands[0].value())
         return None
     content = walk.known_file(operands[0])
     if content is not None:
@@ -113,6 +150,11 @@ def _run_module(walk: Running, call: Call) -> Value | None:
     attached = call.args[place].partition("m")[2]
     argv = [call.args[place].like(attached)] if attached else []
     argv += call.args[place + 1 :]
+    if argv[:1] == ["timeit"]:
+        start, options = skip_options(argv[1:], "nrsu", "number repeat setup unit")
+        lines = [*(value for option, value in options if option in ("-s", "--setup") and value), *argv[1 + start :]]
+        judge_code(walk, call, "python", Value("\n".join(lines), taints_of(lines)))
+        return None
     if not argv or not walk.judgement.book.knows(argv[0]):
         return None
     with walk.wrapped(call.name), walk.nested():
@@ -164,6 +206,15 @@ def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) ->
     return None, 0, False
 
 
+def _compiler(walk: Running, call: Call) -> Value | None:
+    """What is compiled from a text that the command itself holds will be run sooner or later."""
+    for arg in call.args:
+        content = call.stdin if arg == "-" else walk.known_file(arg)
+        if content is not None and content.text.strip() != UNKNOWN:
+            judge_code(walk, call, "c", content)
+    return None
+
+
 def judge_code(walk: Running, call: Call, language: str, code: Value) -> None:
     """Show a program in another language to those who can read it."""
     from .. import embedded
@@ -189,4 +240,9 @@ def judge_code(walk: Running, call: Call, language: str, code: Value) -> None:
     walk.judgement.add(list(matches), call.argv, walk.span(call.argv))
 
 
-HANDLERS: dict[str, Handler] = {**dict.fromkeys(SHELLS, _shell), **dict.fromkeys(LANGUAGES, _language)}
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(SHELLS, _shell),
+    **dict.fromkeys(("powershell", "pwsh"), _powershell),
+    **dict.fromkeys(_COMPILERS, _compiler),
+    **dict.fromkeys(LANGUAGES, _language),
+}

@@ -20,11 +20,13 @@ _INTERPRETERS = {
     "groovy": "groovy",
     "swift": "swift",
     "elixir": "elixir",
-    "scheme": "guile racket",
+    "scheme": "guile racket sbcl clisp ecl clojure clj bb emacs csi gosh newlisp janet hy",
     "haskell": "ghc runghc",
     "scala": "scala",
     "kotlin": "kotlinc",
-    "octave": "octave",
+    "octave": "octave matlab scilab",
+    "c": "go java jshell rust-script tcc dart",
+    "other": "erl ocaml crystal gnuplot dc pike nim swipl gforth qjs maxima sage gp",
 }
 LANGUAGES = {name: language for language, names in _INTERPRETERS.items() for name in names.split()}
 """Interpreters by their name without a version, and the language that they read."""
@@ -43,11 +45,13 @@ CODE_OPTIONS = {
     "groovy": "-e",
     "swift": "-e",
     "elixir": "-e --eval",
-    "scheme": "-c -e --eval",
+    "scheme": "-c -e --eval -eval",
     "haskell": "-e",
     "scala": "-e",
     "kotlin": "-e",
-    "octave": "--eval",
+    "octave": "--eval -batch -r",
+    "c": "-e",
+    "other": "-e -eval --eval -g -c eval",
 }
 """Options whose value is a program in that language."""
 

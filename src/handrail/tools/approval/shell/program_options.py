@@ -1,4 +1,4 @@
-"""Follow commands in the options and input of programs that are not there for running others: tar, git, vim, tmux, make."""
+"""Follow commands in the options and input of programs that are not there for running others: tar, git, tmux, make."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .handlers import Call, Handler
 from .languages import TEXT_OPTIONS
 from .lexical import decode_escapes
 from .operators import shell_quoted
-from .values import UNKNOWN, Arg, Value, unknown
+from .values import UNKNOWN, Arg, Value
 from .wrappers import skip_options
 
 if TYPE_CHECKING:
@@ -112,31 +112,6 @@ def _text_options(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _vim(walk: Running, call: Call) -> Value | None:
-    for place, arg in enumerate(call.args):
-        text = (
-            str(call.args[place + 1])
-            if arg in ("-c", "--cmd") and place + 1 < len(call.args)
-            else arg[1:]
-            if arg[:1] == "+"
-            else ""
-        )
-        for line in text.split("|"):
-            match = re.match(r"\s*:*\s*(?:%|\d+,\d+|silent!?\s+)*\s*!(.*)", line, re.S)
-            if match:
-                _run_option(walk, match[1], arg)
-            match = re.match(r"\s*:*\s*(?:%|\d+,[\d$]+)?\s*(?:w|write|r|read)\s*!(.*)", line, re.S)
-            if match:
-                walk.run_text(Value(match[1]), unknown(), "-c")
-            match = re.search(r"\bdelete\((['\"])(.*?)\1", line)
-            if match:
-                walk.run([Arg("rm"), Arg("-r"), Arg(match[2])], None, functions=False)
-            match = re.search(r"system\((['\"])(.*?)\1\)", line)
-            if match:
-                _run_option(walk, match[2], arg)
-    return None
-
-
 def _apt(walk: Running, call: Call) -> Value | None:
     """`-o APT::Update::Pre-Invoke::=command`."""
     for arg in call.args:
@@ -189,6 +164,8 @@ def _git(walk: Running, call: Call) -> Value | None:
             _run_option(walk, text.lstrip("!"), value)
     for place, arg in enumerate(rest):
         following = rest[place + 1] if place + 1 < len(rest) else None
+        if arg.startswith("ext::"):  # an address that is a command
+            _run_option(walk, arg[5:], arg)
         name, equals, value_text = arg.partition("=")
         if name in ("--upload-pack", "--receive-pack", "--exec", "-x", "-u", "--extcmd", "--run") and _runs(rest, name):
             _run_option(walk, value_text if equals else str(following or ""), arg)
@@ -343,7 +320,6 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(TEXT_OPTIONS, _text_options),
     **dict.fromkeys(("at", "batch"), _at),
     **dict.fromkeys(("tar", "bsdtar", "gtar", "star"), _tar),
-    **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "gvim", "vimdiff"), _vim),
     **dict.fromkeys(("make", "gmake"), _make),
     **dict.fromkeys(("hyperfine", "concurrently"), _every_text),
     "crontab": _crontab,

@@ -283,7 +283,7 @@ class Running(CompoundWalk):
             if self.concurrent:
                 self.report("proc.fork_bomb", [path])
             return unknown()
-        if path.startswith("/dev/"):
+        if path.startswith("/dev/") and not path.startswith("/dev/shm/"):
             return None
         if isinstance(content, OtherName):
             return self.run([name.like(content.program), *call.args], call.stdin, functions=False)

@@ -129,7 +129,11 @@ class Scanner:
         if match is None:
             return None
         end = match.end()
-        return match.group() if end >= self.size or self.text[end] in lexical.WORD_ENDS else None
+        if end < self.size:
+            sign = self.text[end]
+            if sign not in lexical.WORD_ENDS or (sign in "<>" and self.text[end + 1 : end + 2] == "("):  # time<(x)
+                return None
+        return match.group()
 
     def expect(self, word: str) -> None:
         self.newlines()

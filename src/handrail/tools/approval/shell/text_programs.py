@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from .bombs import loops_for_ever
+from .builtins import STDIN_PATHS
 from .handlers import Call, Handler
 from .lexical import decode_escapes
-from .values import UNKNOWN, Arg, Value, unknown
+from .values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
 from .wrappers import skip_options
 
 if TYPE_CHECKING:
@@ -28,12 +29,20 @@ def _awk(walk: Running, call: Call) -> Value | None:
     texts = [value for option, value in options if option in ("-e", "--source") and value is not None]
     if not texts and not any(option in ("-f", "--file", "-E", "--exec") for option, _ in options):
         texts = list(call.args[start : start + 1])
+    texts += _scripts(walk, call, options)
     for text in texts:
         if text == UNKNOWN:
-            walk.report("dynamic.script", call.argv)
+            walk.report("rce.download_to_shell" if Taint.NETWORK in text.taints else "dynamic.script", call.argv)
         elif len(text) <= _LONGEST:
             _awk_program(walk, text)
     return None
+
+
+def _scripts(walk: Running, call: Call, options: list[tuple[str, Arg | None]]) -> list[Arg]:
+    """What is in the files after `-f`, if the command itself makes them."""
+    files = [value for option, value in options if option in ("-f", "--file", "-E", "--exec") and value is not None]
+    contents = [call.stdin if file in STDIN_PATHS else walk.known_file(file) for file in files]
+    return [make_arg(content.text, taints=content.taints) for content in contents if content is not None]
 
 
 def _awk_program(walk: Running, text: Arg) -> None:
@@ -89,7 +98,7 @@ def _sed(walk: Running, call: Call) -> Value | None:
     if not texts and not any(option in ("-f", "--file") for option, _ in options):
         operands = [arg for arg in call.args if arg[:1] != "-"]
         texts = operands[:1]
-    for text in texts:
+    for text in (*texts, *_scripts(walk, call, options)):
         if len(text) <= _LONGEST:
             _sed_script(walk, call, text)
     return None

@@ -1,0 +1,84 @@
+"""Follow commands in what editors, macro processors and scanners are told to do: vim, ed, m4, nmap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .handlers import Call, Handler
+from .interpreters import judge_code
+from .values import Arg, Value, unknown
+
+if TYPE_CHECKING:
+    from .running import Running
+
+_VIM_RUNS = re.compile(r"\s*:*\s*(?:%|\d+,\d+|silent!?\s+)*\s*!(.*)", re.S)
+_VIM_EXECUTES = re.compile(r"\s*:*\s*exe(?:cute)?\s+['\"]\s*(?:silent!?\s+)*!(.*?)['\"]", re.S)
+_VIM_PIPES = re.compile(r"\s*:*\s*(?:%|\d+,[\d$]+)?\s*(?:w|write|r|read)\s*!(.*)", re.S)
+_VIM_DELETES = re.compile(r"\bdelete\((['\"])(.*?)\1")
+_VIM_SYSTEM = re.compile(r"system(?:list)?\((['\"])(.*?)\1\)")
+_VIM_LANGUAGE = re.compile(r"\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo|ruby|rubydo|tcl)\s+(.+)", re.S)
+_ED_RUNS = re.compile(r"(?m)^\s*(?:[rwe]\s*)?!(.+)$")
+_M4_RUNS = re.compile(r"\be?syscmd\(\s*`?(.+?)'?\s*\)", re.S)
+_LONGEST = 100_000
+
+
+def _vim(walk: Running, call: Call) -> Value | None:
+    for arg, text in _told(call):
+        if match := _VIM_LANGUAGE.match(text):
+            language = "python" if match[1].startswith("py") else match[1].removesuffix("do")
+            judge_code(walk, call, language, Value(match[2]))
+            continue
+        for line in text.split("|"):
+            if match := _VIM_RUNS.match(line) or _VIM_EXECUTES.match(line):
+                walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
+            if match := _VIM_PIPES.match(line):
+                walk.run_text(Value(match[1]), unknown(), "-c")
+            if match := _VIM_DELETES.search(line):
+                walk.run([Arg("rm"), Arg("-r"), Arg(match[2])], None, functions=False)
+            if match := _VIM_SYSTEM.search(line):
+                walk.run_text(Value(match[2], arg.taints), None, "-c")
+    return None
+
+
+def _told(call: Call) -> Iterator[tuple[Arg, str]]:
+    """The commands after `-c` and `+`."""
+    for place, arg in enumerate(call.args):
+        if arg in ("-c", "--cmd") and place + 1 < len(call.args):
+            yield arg, str(call.args[place + 1])
+        elif arg[:1] == "+":
+            yield arg, arg[1:]
+
+
+def _by_pattern(pattern: re.Pattern[str]) -> Handler:
+    """A program whose input holds commands where the pattern says so."""
+
+    def follow(walk: Running, call: Call) -> Value | None:
+        texts = [call.stdin, *(walk.known_file(arg) for arg in call.args if arg[:1] != "-")]
+        for text in texts:
+            if text is not None and len(text.text) <= _LONGEST:
+                for match in pattern.finditer(text.text):
+                    walk.run_text(Value(match[1], text.taints), None, "-c")
+        return None
+
+    return follow
+
+
+def _nmap(walk: Running, call: Call) -> Value | None:
+    """Its scripts are programs in Lua."""
+    for place, arg in enumerate(call.args):
+        name, equals, value = arg.partition("=")
+        script = value if equals else str(call.args[place + 1]) if place + 1 < len(call.args) else ""
+        content = walk.known_file(script) if name == "--script" and script else None
+        if content is not None:
+            judge_code(walk, call, "lua", content)
+    return None
+
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "gvim", "vimdiff"), _vim),
+    **dict.fromkeys(("ed", "red"), _by_pattern(_ED_RUNS)),
+    "m4": _by_pattern(_M4_RUNS),
+    "nmap": _nmap,
+}
