@@ -153,7 +153,7 @@ def test_a_recording_is_had_again_with_a_model(session: str, server: ModelServer
     calls = [call("read_file", path=str(tmp_path / "a.txt"))], [call("delegate_task", goal="count the words")]
     server.say(ModelReply("", calls[0]), ModelReply("", calls[1]), ModelReply("as it was"))
     ran = run_here("replay", tape)
-    assert (ran.code, ran.out.strip()) == (0, "2 calls were recorded; nothing differs.")
+    assert (ran.code, ran.out.strip()) == (0, "2 calls recorded; nothing differs.")
     assert "marmalade" in server.requests[1]["messages"][-1]["content"]
     server.say(ModelReply("", [call("read_file", path="b.txt")]), ModelReply("no"))
     ran = run_here("replay", tape, "--json")
