@@ -104,9 +104,11 @@ def test_sessions_are_listed_shown_and_searched(session: str) -> None:
     assert session in run_here("sessions", "list", "--here").out
     shown = run_here("sessions", "show").out
     assert shown.index("what is in a.txt?") < shown.index("→ read_file") < shown.index("It says marmalade.")
-    found = run_here("sessions", "search", "marmalade", "--json")
+    found = run_here("sessions", "search", "marmalade", "says", "--json")
     assert {hit["session"] for hit in found.json} == {session}
-    assert run_here("sessions", "search", "no such words").code == 1
+    nothing = run_here("sessions", "search", "no such words")
+    assert (nothing.code, nothing.out) == (1, "")
+    assert "nothing was found" in nothing.err
 
 
 def test_a_session_that_does_not_exist_is_said(session: str) -> None:
