@@ -42,12 +42,14 @@ def rl_configure(args: JsonDict, *, context: ToolContext | None = None, **_: obj
         return tool_result(described(store.get(run.id), []))
 
 
-def rl_start(args: JsonDict, **_: object) -> str:
+def rl_start(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from contextlib import closing
 
     from .rl.runs import described, open_runs, start
 
     run = _planned(args)
+    if context is not None:
+        context.progress(f"starting the run {run.id}")
     start(run.id)
     with closing(open_runs()) as store:
         return tool_result(described(store.get(run.id), store.rollouts(run.id)))
