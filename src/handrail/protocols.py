@@ -234,6 +234,9 @@ class Toolbox(Protocol):
 
     def names(self) -> frozenset[str]: ...
 
+    def names_of(self, toolsets: Sequence[str]) -> frozenset[str]:
+        """The tools of these sets, whether the model was given them or not. Raises UnknownToolset."""
+
     def entries(self) -> Sequence[ToolEntry]:
         """Those that can be used now, with all that is known of them, sorted by name."""
 
