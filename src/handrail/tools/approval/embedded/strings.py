@@ -21,7 +21,7 @@ _PRINTS = frozenset(
 _TREE = re.compile(
     r"\b(?:RemoveAll|removeDirectoryRecursive|removePathForcibly|delete-directory(?:/files|-tree)?|delete-tree|deleteDir|"
     r"deleteRecursively|deleteDirectory|removeItem|remove_dir_all|remove_all|rmtree|rmSync|rimraf|removeDir|dirRemove|"
-    r"rm_rf|FileUtils\.rm_r\w*|Directory\.Delete)\b"
+    r"rm_rf|FileUtils\.rm_r\w*|Directory\.Delete)\b|\brmdir\s*\([^()]*,\s*['\"]s['\"]"
 )
 _WRITES = re.compile(
     r"\b(?:write-region|append-to-file|spit|WriteFile|writeFile|write_all|fs::write|WriteAllText|with-output-to-file|"
@@ -55,9 +55,9 @@ def judge(host: Host, text: str) -> None:
 
 
 def _paths(found: Sequence[Token], start: int, show: object) -> None:
-    """The strings soon after a name that look like paths."""
-    near = [token for token in found if token.start >= start][:_NEAR]
-    for token in near:
+    """The strings around a name that look like paths: `RemoveAll("/x")`, `new File("/x").deleteDir()`."""
+    after = next((place for place, token in enumerate(found) if token.start >= start), len(found))
+    for token in found[max(0, after - _NEAR // 2) : after + _NEAR]:
         if token.kind == "string" and token.text[:1] in ("/", "~", ".") and callable(show):
             show(token.text)
 

@@ -1,4 +1,4 @@
-"""Follow commands in what editors, macro processors and scanners are told to do: vim, ed, m4, nmap."""
+"""Follow commands in what editors, macro processors and the like are told to do: vim, ed, m4, nmap, mongosh."""
 
 from __future__ import annotations
 
@@ -65,6 +65,16 @@ def _by_pattern(pattern: re.Pattern[str]) -> Handler:
     return follow
 
 
+def _mongo(walk: Running, call: Call) -> Value | None:
+    """Its shell is one of JavaScript."""
+    for place, arg in enumerate(call.args):
+        name, equals, value = arg.partition("=")
+        if name == "--eval":
+            code = arg.like(value) if equals else call.args[place + 1] if place + 1 < len(call.args) else Arg("")
+            judge_code(walk, call, "javascript", code.value())
+    return None
+
+
 def _nmap(walk: Running, call: Call) -> Value | None:
     """Its scripts are programs in Lua."""
     for place, arg in enumerate(call.args):
@@ -81,4 +91,5 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("ed", "red"), _by_pattern(_ED_RUNS)),
     "m4": _by_pattern(_M4_RUNS),
     "nmap": _nmap,
+    **dict.fromkeys(("mongo", "mongosh"), _mongo),
 }
