@@ -151,6 +151,7 @@ def _fill(store: SessionStore, count: int) -> None:
     for start in range(0, count, 10_000):
         messages = [{"role": "user", "content": _text(made, 12)} for _ in range(min(10_000, count - start))]
         store.append(sessions[start // 10_000 % len(sessions)].id, messages)
+    store.index()
 
 
 def _text(made: random.Random, words: int) -> str:

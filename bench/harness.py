@@ -61,6 +61,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def _size(batch: Batch, target: float) -> int:
+    batch(1)  # the first one may start something
     count = 1
     while (elapsed := _timed(batch, count)) < target / 4 and count < 1_000_000:
         count *= 4

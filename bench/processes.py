@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import time
@@ -22,7 +21,6 @@ _OTHERS = 20
 
 def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["HANDRAIL_HOME"] = f"{folder}/home"
         config = Config(terminal=TerminalConfig(cwd=folder))
         with TaskEnvironments(config) as environments:
             table = ProcessTable(ProcessRecords(Path(folder) / "table"), environments)

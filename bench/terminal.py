@@ -1,4 +1,4 @@
-"""Figures of the tool `terminal`, called as a model calls it, with a gate: latency, and much output."""
+"""Figures of the tool `terminal`, called as a model calls it, with the gate that comes with Handrail: latency, much output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 
 from handrail import model_tools
-from handrail.testing import OpenGate
 
 from .harness import Figure, alternating, milliseconds, paired
 
@@ -19,7 +18,6 @@ _COMMAND = f"yes 'a line of output, like those that builds print' | head -c {_BY
 
 
 def figures() -> Iterator[Figure]:
-    model_tools.default().runtime.gate = OpenGate()
     try:
         yield echo()
         yield from big_output()

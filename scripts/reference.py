@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from handrail import errors
 from handrail.config import json_schema
 from handrail.plugins.hooks import HookSpecs, hookimpl
@@ -19,12 +21,14 @@ from handrail.tools.discovery import builtin_tools
 from handrail.tools.registry import ToolEntry, registry
 from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
 
+ROOT = Path(__file__).parent.parent
+
 
 def main(folder: Path) -> None:
     builtin_tools()
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tools").mkdir(parents=True, exist_ok=True)
     pages = {
-        "tools.md": tools,
+        "tools/index.md": tools,
         "toolsets.md": toolsets,
         "configuration.md": configuration,
         "hooks.md": hooks,
@@ -32,35 +36,73 @@ def main(folder: Path) -> None:
         "cli.md": command_line,
         "rules.md": rules,
     }
-    for name, page in pages.items():
-        (folder / name).write_text("\n".join(page()) + "\n")
+    for name, lines in (*((name, page()) for name, page in pages.items()), *tool_pages()):
+        (folder / name).write_text("\n".join(lines) + "\n")
 
 
 def tools() -> Iterator[str]:
     yield "# Tools\n\nMade from the tools' own schemas; `handrail tools` shows which of them can be used now.\n"
     for toolset, names in registry.get_toolsets().items():
-        yield f"## Toolset `{toolset}`\n\n{LEAVES.get(toolset, '').capitalize()}.\n"
-        for name in names:
-            entry = registry.get_entry(name)
-            if entry is not None:
-                yield from _tool(entry)
+        yield f"## Toolset `{toolset}`\n\n{LEAVES.get(toolset, '').capitalize()}.\n\n| tool | what it does |\n|---|---|"
+        for entry in registry.get_entries(names):
+            yield f"| {entry.emoji} [`{entry.name}`]({entry.name}.md) | {_cell(_first_sentence(entry.description))} |"
+        yield ""
 
 
-def _tool(entry: ToolEntry) -> Iterator[str]:
-    yield f"### {entry.emoji} `{entry.name}`\n\n{entry.description}\n"
-    parameters = entry.schema["parameters"]
+def tool_pages() -> Iterator[tuple[str, Iterator[str]]]:
+    """The name and the lines of each tool's own page."""
+    examples: dict[str, list[dict[str, Any]]] = YAML(typ="safe").load(ROOT / "examples" / "calls.yaml")
+    guides = {path: path.read_text() for path in sorted((ROOT / "docs" / "how-to").glob("*.md"))}
+    for name in registry.get_all_tool_names():
+        entry = registry.get_entry(name)
+        if entry is not None:
+            about = [path for path, text in guides.items() if f"`{name}`" in text]
+            yield f"tools/{name}.md", _tool(entry, examples[entry.toolset], about)
+
+
+def _tool(entry: ToolEntry, example: list[dict[str, Any]], guides: list[Path]) -> Iterator[str]:
+    yield f"# {entry.emoji} `{entry.name}`\n\n{entry.description}\n"
+    yield f"It is in the toolset [`{entry.toolset}`](../toolsets.md).{_facts(entry)}\n"
+    yield from _arguments(entry.schema["parameters"])
+    yield from _example(entry.name, example)
+    if guides:
+        yield "\n## More\n"
+        yield from (f"- [{path.read_text().splitlines()[0].lstrip('# ')}](../../how-to/{path.name})" for path in guides)
+
+
+def _facts(entry: ToolEntry) -> str:
+    facts = [
+        "It changes nothing, and may run beside other calls" if entry.read_only else "",
+        f"It ends after {entry.timeout:g} s" if entry.timeout else "",
+        "It needs an agent" if entry.needs_agent else "",
+        f"It needs {', '.join(entry.requires_env)}" if entry.requires_env else "",
+    ]
+    return "".join(f" {fact}." for fact in facts if fact)
+
+
+def _arguments(parameters: dict[str, Any]) -> Iterator[str]:
+    if not parameters["properties"]:
+        yield "It takes no arguments."
+        return
     yield "| argument | type | what it is |\n|---|---|---|"
     for name, schema in parameters["properties"].items():
         needed = " (required)" if name in parameters.get("required", ()) else ""
         yield f"| `{name}`{needed} | {_type(schema)} | {_cell(schema.get('description', ''))} |"
-    facts = [
-        "changes nothing, may run beside other calls" if entry.read_only else "",
-        f"ends after {entry.timeout:g} s" if entry.timeout else "",
-        "needs an agent" if entry.needs_agent else "",
-        f"needs {', '.join(entry.requires_env)}" if entry.requires_env else "",
-    ]
-    told = "; ".join(fact for fact in facts if fact)
-    yield f"\n{told[:1].upper()}{told[1:]}.\n" if told else ""
+
+
+def _example(tool: str, steps: list[dict[str, Any]]) -> Iterator[str]:
+    """The calls of the tool's set as far as this tool's last one: some of them mean what an earlier one made."""
+    last = max(number for number, step in enumerate(steps) if tool in step)
+    calls = [{"name": name, "arguments": given} for step in steps[: last + 1] for name, given in step.items()]
+    lines = [json.dumps(call, ensure_ascii=False) for call in calls]
+    told = "; `$name` is what an earlier answer says under that name" if any('"$' in line for line in lines) else ""
+    yield f"\n## Example\n\nAs a model calls it{told}:\n\n```json"
+    yield from lines
+    yield "```"
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".") + "."
 
 
 def toolsets() -> Iterator[str]:

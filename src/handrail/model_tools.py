@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .tools.outcome import Outcome
     from .types import JsonDict, ToolContext
 
+log = logging.getLogger(__name__)
 
 CONFIG_HOOKS = "config.yaml"
 USES_FILE = "tool-uses.json"
@@ -120,7 +122,8 @@ class Handrail:
         """Wait for the MCP servers that are named here, as long as connecting to them may take."""
         if self.mcp is not None:
             for name in names or ():
-                self.mcp.find(name)
+                if problem := self.mcp.find(name):
+                    log.warning("%s", problem)
 
     def _start_mcp(self) -> None:
         if self.mcp is not None and not self._mcp_started:

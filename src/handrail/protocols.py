@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -221,9 +221,9 @@ class AgentState(Protocol):
     def messages_around(self, message_id: int, span: int) -> Sequence[Mapping[str, Any]]: ...
 
     def delegate(
-        self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken
+        self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
     ) -> Awaitable[Sequence[Mapping[str, Any]]]:
-        """Have child agents do the tasks, beside each other. One answer a task, in their order."""
+        """Have child agents do the tasks, beside each other; `tell` hears what they do. One answer a task, in their order."""
 
 
 class Toolbox(Protocol):

@@ -44,6 +44,15 @@ def made_visible(text: str) -> str:
     return "".join(f"\\u{{{ord(each):x}}}" if _is_unseen(each) else each for each in text)
 
 
+def without_unseen(text: str) -> str:
+    """The text as a person would see it."""
+    unseen = [each for each in set(text) if _is_unseen(each)]
+    return text.translate(dict.fromkeys(map(ord, unseen))) if unseen else text
+
+
 def _is_unseen(character: str) -> bool:
-    # The joiner between the parts of an emoji is part of what is seen.
-    return character not in "\t\n\r\u200d" and unicodedata.category(character) in _UNSEEN
+    # The joiner between the parts of an emoji is part of what is seen; of the selectors of another shape only those of
+    # emoji are in use, and the others have been used to write whole sentences.
+    return character not in "\t\n\r\u200d" and (
+        unicodedata.category(character) in _UNSEEN or "\U000e0100" <= character <= "\U000e01ef"
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .errors import CallCancelled, CallTimeout
 
 if TYPE_CHECKING:
-    from .protocols import AgentState, Approver, Files, Person, ResultStore, Toolbox
+    from .protocols import AgentState, Approver, Files, Gate, Person, ResultStore, Toolbox
     from .tools.environments.tasks import TaskEnvironments
     from .tools.processes.table import ProcessTable
 
@@ -107,6 +107,7 @@ class ToolContext:
     on_progress: ProgressListener | None = None
     results: ResultStore | None = None
     approver: Approver | None = None
+    gate: Gate | None = None
     agent: AgentState | None = None
     files: Files | None = None
     person: Person | None = None

@@ -161,7 +161,7 @@ def test_every_call_that_began_is_told_to_have_ended(agent: Callable[..., Agent]
 
     def listen(event: Any) -> None:
         events.append(event)
-        if isinstance(event, ToolStarted) and event.call_id == "c2":
+        if isinstance(event, ToolStarted) and event.call_id == "c1":
             interrupter.start()
 
     def interrupt() -> None:

@@ -455,6 +455,30 @@ def test_a_budget_ends_the_turn(agent: Any, tool: Any, budgets: Budgets, end: En
     assert ended.model_calls <= 2
 
 
+def test_a_call_that_takes_longer_than_the_turn_may_is_stopped(agent: Any, tool: Any) -> None:
+    def slow(args: Any, context: ToolContext, **_: Any) -> str:
+        context.cancel.wait(PATIENCE_SECONDS)
+        return "stopped" if context.cancel.cancelled else "never told"
+
+    def late(messages: Any, tools: Any) -> ModelReply:
+        one.loop._turn._began -= 599.9  # a slow model
+        return ModelReply("", [call("slow")])
+
+    tool("slow", slow)
+    told = Told()
+    one = agent(late, budgets=Budgets(seconds=600))
+    ended = one.run("x", told)
+    assert (ended.end, ended.model_calls) == (End.TIME, 1)
+    assert [event.error_type for event in told.of(ToolEnded)] == ["timeout"]
+    assert one.loop.conversation.open_calls() == []
+
+
+def test_what_was_written_when_the_time_was_over_is_kept(agent: Any) -> None:
+    one = agent(Streams([TextPiece("so far"), TimeoutError()]))
+    assert one.run("x").end is End.TIME
+    assert one.loop.conversation.messages[-1] == {"role": "assistant", "content": "so far"}
+
+
 def test_progress_of_a_call_is_told(agent: Any, tool: Any) -> None:
     def work(args: Any, context: ToolContext, **_: Any) -> str:
         context.progress("halfway", 0.5)
@@ -534,6 +558,20 @@ def test_children_work_beside_each_other_and_give_summaries(agent: Any, store: S
         ("completed", "did right\n\nhot"),
     ]
     assert {store.get(each["session_id"]).parent for each in results} == {one.session_id}
+
+
+def test_what_a_child_calls_is_told_as_progress_of_the_call(agent: Any, tool: Any) -> None:
+    tool("say", lambda args, **_: "said", emoji="💬")
+
+    def answer(messages: Any, tools: Any) -> ModelReply:
+        if messages[-1]["role"] == "tool":
+            return ModelReply("done")
+        said = {"parent": call("delegate_task", "c1", goal="look")}
+        return ModelReply("", [said.get(messages[1]["content"], call("say", text="hello\nthere"))])
+
+    told = Told()
+    agent(answer, answer, answer, answer).run("parent", told)
+    assert [(event.call_id, event.message) for event in told.of(ToolProgress)] == [("c1", "[look] 💬 say hello there")]
 
 
 def test_no_more_children_work_at_once_than_there_are_places(agent: Any) -> None:
@@ -713,16 +751,34 @@ def test_old_results_are_cut_first_and_then_all_is_summarised(agent: Any, tool: 
 
 
 def test_hooks_are_told_of_sessions_and_can_add_to_a_turn(agent: Any, default_hooks: Any) -> None:
-    heard: list[str] = []
+    heard: list[Any] = []
     default_hooks("on_session_start", lambda session_id: heard.append("start"))
-    default_hooks("on_session_end", lambda reason: heard.append(reason))
     default_hooks("pre_llm_call", lambda user_message: f"[{user_message} was said]")
+    default_hooks("post_llm_call", lambda user_message, answer, usage: heard.append((user_message, answer, usage)))
+    default_hooks("on_session_end", lambda reason: heard.append(reason))
+    default_hooks("on_session_finalize", lambda platform: heard.append(f"no more from {platform}"))
+    default_hooks("on_session_reset", lambda session_id, new_session_id: heard.append((session_id, new_session_id)))
     model = ScriptedModel([ModelReply("ok")])
     one = agent(models=[model])
-    one.run("hi")
+    ended = one.run("hi")
+    one.begun_after("another")
     one.close()
-    assert heard == ["start", "answered"]
-    assert model.sent[0].messages[-1]["content"] == "hi\n\n[hi was said]"
+    turn = ("hi", "ok", ended.usage._asdict())
+    assert heard == ["start", turn, "answered", ("another", one.session_id), "no more from cli"]
+    assert [message["content"] for message in model.sent[0].messages[-2:]] == ["hi", "[hi was said]"]
+    assert one.undo() == "hi"
+
+
+def test_hooks_are_told_of_children(agent: Any, default_hooks: Any, store: SessionStore) -> None:
+    heard: list[Any] = []
+    default_hooks("subagent_start", lambda session_id, child_session_id, goal: heard.append((session_id, goal)))
+    default_hooks(
+        "subagent_stop",
+        lambda child_session_id, status, summary: heard.append((store.get(child_session_id).parent, status, summary)),
+    )
+    one = agent(ModelReply("", [call("delegate_task", goal="look")]), ModelReply("seen"), ModelReply("done"))
+    one.run("hi")
+    assert heard == [(one.session_id, "look"), (one.session_id, "completed", "seen")]
 
 
 def test_events_come_in_order(agent: Any, tool: Any) -> None:
@@ -731,6 +787,18 @@ def test_events_come_in_order(agent: Any, tool: Any) -> None:
     agent(ModelReply("look", [call("say")]), ModelReply("done")).run("x", told)
     kinds = [type(event) for event in told.events]
     assert kinds == [TextDelta, MessageEnded, ToolStarted, ToolEnded, TextDelta, MessageEnded, TurnEnded]
+
+
+def test_a_call_that_waits_for_another_begins_when_that_has_ended(agent: Any, tool: Any, store: SessionStore) -> None:
+    """Else it would be shown as running, and for as long as both took."""
+    tool("say", lambda args, **_: "said")
+    told = Told()
+    one = agent(ModelReply("", [call("say", "c1", text="a"), call("say", "c2", text="b")]), ModelReply("done"))
+    one.run("x", told)
+    calls = [(type(event), event.call_id) for event in told.events if isinstance(event, ToolStarted | ToolEnded)]
+    assert calls == [(ToolStarted, "c1"), (ToolEnded, "c1"), (ToolStarted, "c2"), (ToolEnded, "c2")]
+    first, second = store.calls(one.session_id)
+    assert first.at + first.seconds <= second.at + 1e-6
 
 
 def test_a_model_calls_only_what_it_was_given(agent: Callable[..., Agent], tmp_path: Path) -> None:

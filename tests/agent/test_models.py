@@ -261,6 +261,8 @@ def test_results_are_blocks_of_the_persons_next_message_for_anthropic() -> None:
     assert [turn["role"] for turn in made["messages"]] == ["user", "assistant", "user"]
     assert [block["type"] for block in made["messages"][2]["content"]] == ["tool_result", "tool_result", "text"]
     assert made["system"][0]["text"] == "be kind"
+    remembered = [block for turn in made["messages"] for block in turn["content"] if "cache_control" in block]
+    assert remembered == [made["messages"][2]["content"][-1]], "the next request begins with all of this"
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 
 from handrail.agent.asking import Answer, Asking
 from handrail.agent.events import Notice, TextDelta, Usage
 from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.agent.models.wire import reason
 from handrail.errors import ModelError
 from handrail.testing import ModelReply, call
 from handrail.testing.model_server import Fault, ModelServer
@@ -57,17 +62,54 @@ def test_the_server_says_how_long_to_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [(Fault(400, "odd request"), "odd request"), (Fault(404), "handrail model list")]
+    ("fault", "said"), [(Fault(400, "odd request"), "answers 400: odd request"), (Fault(404), "handrail model list")]
 )
 def test_a_fault_that_stays_is_said_at_once(fault: Fault, said: str) -> None:
     with ModelServer([fault, ModelReply("never")]) as server, pytest.raises(ModelError, match=said):
         ask(server)
 
 
+@pytest.mark.parametrize(
+    ("message", "body", "said"),
+    [
+        ("Error code: 429 - slow down", {"message": "slow down"}, "slow down"),
+        ("Error code: 422", {"detail": "no such field"}, '{"detail": "no such field"}'),
+        ("Error code: 502", "<html>\n  bad gateway", "<html> bad gateway"),
+        ("Error code: 500", None, "it gave no reason"),
+    ],
+)
+def test_what_a_server_says_is_told_wherever_it_says_it(message: str, body: object, said: str) -> None:
+    request = httpx2.Request("POST", "http://127.0.0.1/v1")
+    error = openai.APIStatusError(message, response=httpx2.Response(500, request=request), body=body)
+    assert reason(error) == said
+
+
 def test_a_wrong_key_is_said_with_what_to_do_and_is_not_shown() -> None:
     with ModelServer([], key="right") as server, pytest.raises(ModelError, match="OPENAI_API_KEY") as raised:
         ask(server, key="wrong-secret")
     assert "wrong-secret" not in str(raised.value)
+
+
+LOADED = """
+import asyncio, sys
+from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.errors import ModelError
+model = OpenAIChat("m", base_url="http://127.0.0.1:1/v1", api_key="k")
+model.load()
+before = len(sys.modules)
+async def ask():
+    try:
+        async for _ in model.stream([{"role": "user", "content": "hi"}], []):
+            pass
+    except ModelError:
+        print(len(sys.modules) - before)
+asyncio.run(ask())
+"""
+
+
+def test_what_takes_long_to_load_can_be_loaded_ahead() -> None:
+    ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=120)
+    assert int(ran.stdout) < 50, "else the first question waits for hundreds of modules"
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

@@ -102,5 +102,9 @@ def test_the_helper_summarises_and_the_model_does_when_it_cannot(monkeypatch: py
             assert asyncio.run(agent.compact())
             assert server.requests[-1]["model"] == "large"
             said = [each["content"] for each in agent.loop.conversation.messages]
+            asked = agent.store.model_calls(agent.session_id)
+            whole = agent.store.get(agent.session_id)
+    assert [each.model for each in asked] == ["large", "large", "large", "cheap", "large", "large"]
+    assert whole.input_tokens == 60, "a summary costs, too"
     assert "said by the large one" in said[0]
     assert said[1:] == ["question 3", "answer 3"]

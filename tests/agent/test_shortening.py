@@ -73,3 +73,13 @@ def test_no_call_is_parted_from_its_results_and_the_last_question_stays(turns: A
     kept = [each.message for each in store.messages(conversation.info.id)]
     assert kept == conversation.messages, "what is on disk is what the model is told"
     store.close()
+
+
+def test_a_long_prompt_leaves_less_room_and_never_none() -> None:
+    store = SessionStore()
+    asking = Asking([Whole(ScriptedModel([]), name="small", context_tokens=4_000)])
+    longer, shorter = (conversation_of([(size, [], 0)], store) for size in (6_000, 1_000))
+    assert not Shortening().is_due(longer, asking, [])
+    assert Shortening(prompt="p" * 8_000).is_due(longer, asking, [])
+    assert not Shortening(prompt="p" * 80_000).is_due(shorter, asking, []), "it would be shortened at every question"
+    store.close()

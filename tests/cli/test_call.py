@@ -148,6 +148,19 @@ def test_ctrl_c_cancels_the_call_and_still_gives_a_result(with_tools: Cli, tool:
     assert err == b""
 
 
+def test_what_a_command_printed_until_then_is_in_the_result(cli: Cli) -> None:
+    with cli.start("call", "terminal", "command=echo begun; sleep 4750") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"terminal: begun\n"
+        process.send_signal(signal.SIGINT)
+        answer = json.loads(process.stdout.read())
+        process.stderr.read()
+    assert (process.returncode, answer["error_type"]) == (130, "cancelled")
+    assert answer["partial"]["exit_code"] == 130
+    assert answer["partial"]["output"].startswith("begun\n")
+
+
 def test_a_multimodal_result_is_printed_whole(with_tools: Cli) -> None:
     assert with_tools("call", "pictures").json["content"][0]["text"] == "a cat"
 

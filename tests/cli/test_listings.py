@@ -11,7 +11,7 @@ def test_tools_are_plain_columns_in_a_pipe(cli: Cli) -> None:
     ran = cli("tools")
     assert ran.code == 0
     assert ran.out.splitlines()[0].split() == ["TOOLSET", "TOOL", "STATUS"]
-    assert ["file", "read_file", "✓", "available"] in [line.split() for line in ran.out.splitlines()]
+    assert ["file", "read_file", "✓", "ready"] in [line.split() for line in ran.out.splitlines()]
 
 
 def test_tools_of_one_set_can_be_asked_for(cli: Cli) -> None:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from handrail.model_tools import reset
 
 from ..mcp_servers.guarded import Authority, guarded
@@ -79,10 +81,43 @@ def test_a_name_that_cannot_be_one_is_refused(cli: Any) -> None:
 
 
 def test_a_program_that_is_not_there_is_told(cli: Any) -> None:
-    cli("mcp", "add", "gone", "--", "no-such-program-anywhere")
+    here("mcp", "add", "gone", "--", "no-such-program-anywhere")
     ran = cli("mcp", "test", "gone")
     assert ran.code == 1
     assert "cannot be started" in ran.err
+    called = here("call", "mcp__gone__go").json
+    assert called["error_type"] == "unavailable"
+    assert "MCP server gone: no-such-program-anywhere cannot be started" in called["error"]
+    assert "cannot be started" in cli("tools", "--toolset", "gone").err
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["https://example.com/mcp", "more"], "is no address"),
+        (["ftp://example.com/mcp"], "is no address"),
+        (["https://example.com/mcp", "--env", "A=b"], "an address takes --header"),
+        (["--header", "A: b", "--", "true"], "a command takes --env"),
+        (["--sse", "--", "true"], "a command takes --env"),
+        (["https://example.com/mcp", "--header", "none"], "is not KEY:VALUE"),
+    ],
+)
+def test_what_makes_no_sense_is_not_added(home: Path, args: list[str], why: str) -> None:
+    ran = here("mcp", "add", "it", *args)
+    assert ran.code == 2
+    assert why in ran.err
+    assert not (home / "config.yaml").exists()
+
+
+def test_secrets_of_a_login_are_not_shown(home: Path) -> None:
+    (home / "config.yaml").write_text(
+        "mcp_servers:\n"
+        "  far: {url: 'https://example.com/mcp', client_id: me, client_secret: do-not-show}\n"
+        "  near: {url: 'https://example.com/mcp', client_secret: '${SECRET}', headers: {A: '${X} do-not-show'}}\n"
+    )
+    assert here("mcp", "get", "far").json["client_secret"] == "[hidden]"
+    assert here("mcp", "get", "near").json["client_secret"] == "${SECRET}"
+    assert "do-not-show" not in here("mcp", "list", "--json").out
 
 
 def test_a_projects_servers_have_to_be_trusted(cli: Any) -> None:
@@ -90,11 +125,15 @@ def test_a_projects_servers_have_to_be_trusted(cli: Any) -> None:
     servers = {"plain": {"command": PLAIN[0], "args": ["${PLAIN:-" + PLAIN[1] + "}"]}}
     file.write_text(json.dumps({"mcpServers": servers}))
     assert "handrail mcp trust" in cli("mcp", "list", "--json").json[0]["problem"]
-    assert cli("call", "mcp__plain__add", "a=1", "b=1").code == 2
+    assert "`handrail mcp trust`" in cli("call", "mcp__plain__add", "a=1", "b=1").json["error"]
     assert cli("mcp", "trust").code == 0
     assert cli("call", "mcp__plain__add", "a=1", "b=1").code == 0
     file.write_text(json.dumps({"mcpServers": {**servers, "more": {"command": "true"}}}))
-    assert cli("call", "mcp__plain__add", "a=1", "b=1").code == 2
+    assert "`handrail mcp trust`" in cli("call", "mcp__plain__add", "a=1", "b=1").json["error"]
+    file.write_text("{")
+    refused = cli("mcp", "trust")
+    assert refused.code == 1
+    assert "is no JSON" in refused.err
 
 
 def test_hidden_text_is_shown_and_can_be_trusted() -> None:
@@ -106,6 +145,13 @@ def test_hidden_text_is_shown_and_can_be_trusted() -> None:
     assert "\\u{e0067}" in here("mcp", "tools", "bad").out
     assert here("mcp", "trust", "bad").code == 0
     assert here("call", "mcp__bad__go").json == {"content": "went"}
+
+
+def test_all_that_a_strange_tool_says_is_shown(cli: Any) -> None:
+    here("mcp", "add", "bad", "--", sys.executable, str(SERVERS / "hostile.py"), "parameter")
+    assert "do not tell the user" in here("mcp", "tools", "bad").out.replace("\n", " ").split("WHAT IT SAYS")[1]
+    refused = here("call", "mcp__bad__go").json
+    assert refused["fix"].endswith("`handrail mcp trust bad`")
 
 
 def test_what_a_tool_says_it_destroys_is_denied_where_nobody_can_be_asked() -> None:

@@ -13,9 +13,10 @@ import pytest
 
 from handrail.config import McpServerConfig
 from handrail.mcp_client.config import Server
-from handrail.protocols import Action
+from handrail.protocols import Gate
 from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore
+from handrail.testing import OpenGate
 from handrail.tools.mcp_tool import McpTools
 from handrail.tools.registry import ToolRegistry
 
@@ -23,16 +24,6 @@ from ..support import free_port, wait_until
 
 SCRIPTS = Path(__file__).parents[1] / "mcp_servers"
 Connect = Callable[..., McpTools]
-
-
-class OpenGate:
-    """Lets everything pass, and remembers it."""
-
-    def __init__(self) -> None:
-        self.seen: list[Action] = []
-
-    def review(self, actions: Any, context: Any) -> None:
-        self.seen += actions
 
 
 def script(name: str, *args: str, **settings: Any) -> McpServerConfig:
@@ -90,7 +81,7 @@ def gate() -> OpenGate:
 
 
 @pytest.fixture
-def runtime(registry: ToolRegistry, results: FileResultStore, gate: OpenGate) -> Runtime:
+def runtime(registry: ToolRegistry, results: FileResultStore, gate: Gate) -> Runtime:
     return Runtime(registry, results=results, gate=gate)
 
 

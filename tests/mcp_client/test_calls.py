@@ -13,11 +13,12 @@ import pytest
 from handrail.config import McpServerConfig
 from handrail.mcp_client.connection import State
 from handrail.runtime.dispatch import Runtime
+from handrail.testing import OpenGate
 from handrail.tools.registry import ToolRegistry
 from handrail.types import CancelToken, Progress
 
 from ..support import error_in, wait_until
-from .conftest import Connect, OpenGate
+from .conftest import Connect
 
 
 def content(outcome: Any) -> Any:
@@ -122,7 +123,7 @@ def test_what_a_tool_says_of_itself_can_make_it_ask(
     runtime.handle("mcp__plain__add", {"a": 1, "b": 1})
     runtime.handle("mcp__careful__say", {"text": "x"})
     runtime.handle("mcp__careful__add", {"a": 1, "b": 1})
-    assert [bool(each.details.get("destructive") or each.details.get("why")) for each in gate.seen] == [
+    assert [bool(each.details.get("destructive") or each.details.get("why")) for each in gate.actions] == [
         True,
         False,
         True,

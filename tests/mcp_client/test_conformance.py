@@ -17,9 +17,8 @@ import pytest
 
 from handrail.config import McpServerConfig
 from handrail.mcp_client.config import Server
-from handrail.protocols import Decision
 from handrail.runtime.dispatch import Runtime
-from handrail.testing import OpenGate, RecordingApprover
+from handrail.testing import OpenGate
 from handrail.tools.mcp_tool import McpTools, tool_name
 from handrail.tools.registry import ToolRegistry
 
@@ -52,12 +51,12 @@ def play(url: str, scenario: str, context: dict[str, Any]) -> str:
     settings = McpServerConfig(url=url, connect_timeout=75, timeout=75, **known)
     name = re.sub(r"[^a-z0-9]", "-", scenario)[-32:]
     registry = ToolRegistry()
-    runtime = Runtime(registry, gate=OpenGate(), approver=RecordingApprover([Decision.ONCE] * 10))
+    runtime = Runtime(registry, gate=OpenGate())
     tools = McpTools([Server(name, settings, "test")], registry, browse=browse)
     try:
         tools.start(80)
-        if not tools.connections.is_ready(name):
-            return tools.connections.status()[name].error
+        if problem := tools.reach(name):
+            return problem
         for listed in tools.connections.offer(name).tools:
             runtime.handle(tool_name(name, listed.name), ARGUMENTS.get(listed.name, {}))
     finally:

@@ -72,7 +72,7 @@ def test_a_login_is_kept_for_the_next_time(settings: McpServerConfig, connect: C
     assert log_in(settings) == ""
     connect(far=settings)
     assert secret(runtime) == {"content": "the secret"}
-    path = Login("far", settings.url).path
+    path = Login(Server("far", McpServerConfig(), ""), settings.url).path
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
@@ -112,8 +112,8 @@ def test_a_login_that_is_refused_says_why(settings: McpServerConfig, authority: 
 @pytest.mark.parametrize("settings", ["http"], indirect=True)
 def test_a_token_is_not_shown_to_another_address(settings: McpServerConfig) -> None:
     assert log_in(settings) == ""
-    assert Login("far", settings.url).read()["tokens"]
-    assert Login("far", "https://elsewhere.example/mcp").read() == {}
+    assert Login(Server("far", McpServerConfig(), ""), settings.url).read()["tokens"]
+    assert Login(Server("far", McpServerConfig(), ""), "https://elsewhere.example/mcp").read() == {}
 
 
 @pytest.mark.parametrize("settings", ["http"], indirect=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import handrail
 from handrail import invoke_hook
 from handrail.errors import RegistrationError
-from handrail.plugins.hooks import HookSpecs, hookimpl
+from handrail.plugins.hooks import HOOK_NAMES, HookSpecs, hookimpl
 from handrail.plugins.manager import HookManager
 from tests.support import PATIENCE_SECONDS, in_threads, takes_less_than
 
@@ -119,6 +121,14 @@ def test_every_hook_says_what_it_is_for() -> None:
     hooks = [value for name, value in vars(HookSpecs).items() if not name.startswith("_")]
     assert hooks
     assert all(hook.__doc__ for hook in hooks)
+
+
+def test_every_hook_is_called_by_somebody() -> None:
+    """One that is documented and never called would be a promise that nobody keeps."""
+    folder = Path(handrail.__file__).parent
+    names = (folder / "plugins" / name for name in ("hooks.py", "external.py"))
+    ours = "".join(path.read_text(encoding="utf-8") for path in {*folder.rglob("*.py")} - {*names})
+    assert [name for name in HOOK_NAMES if f'"{name}"' not in ours] == []
 
 
 def test_threads_that_register_at_once_lose_nothing(hook_manager: HookManager) -> None:

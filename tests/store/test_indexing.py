@@ -140,15 +140,28 @@ def test_a_full_store_is_searched_as_far_as_it_was_indexed(store: SessionStore) 
     assert ids[0] in found(store, "heron")
 
 
-def test_a_store_of_the_version_before_is_not_indexed_twice(store: SessionStore, tmp_path: Path) -> None:
-    ids = say(store, begin(store), "a heron")
+def test_very_much_is_indexed_some_at_a_time(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "_MESSAGES_AT_ONCE", 200)
+    session = begin(store)
+    ids = say(store, session, *(f"heron number{place} {'x' * 200}" for place in range(450)))
+    assert waiting(store) == 250
+    ids += say(store, session, "a heron")
+    assert waiting(store) == 51
     assert found(store, "heron") == ids
+    assert waiting(store) == 0
+
+
+def test_what_a_store_of_an_earlier_version_has_is_indexed_anew_and_once(store: SessionStore, tmp_path: Path) -> None:
+    ids = say(store, begin(store), "a heron", "请读取配置文件")
+    assert found(store, "heron") == ids[:1]
     store.close()
     with sqlite3.connect(tmp_path / "sessions.db") as connection:
         connection.execute("DROP TABLE indexed")
         connection.execute("PRAGMA user_version=2")
     connection.close()
     again = SessionStore(tmp_path / "sessions.db")
-    assert waiting(again) == 0
-    assert found(again, "heron") == ids
+    assert waiting(again) == 2
+    assert found(again, "heron") == ids[:1]
+    assert found(again, "配置") == ids[1:]
+    assert again.rows("SELECT count(*) FROM words_docsize")[0][0] == 2
     again.close()

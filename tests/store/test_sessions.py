@@ -189,6 +189,11 @@ def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
         ("read_config(path)", "def read_config(path): return open(path)"),
         ("_config(pa", "def read_config(path): return open(path)"),
         ("配置文件", "请读取配置文件的内容"),
+        ("配置", "请读取配置文件的内容"),  # most words of such scripts have two characters
+        ("内容 配置", "请读取配置文件的内容"),
+        ("置配", ""),
+        ("東京", "私は東京に住んでいます"),
+        ("서울", "오늘 서울에서 만나요"),
         ("AND OR NOT", ""),
         ('"', ""),
         ("***", ""),
@@ -198,8 +203,17 @@ def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
 )
 def test_words_code_and_other_scripts_are_found(store: SessionStore, query: str, found: str) -> None:
     begin(store, "we deploy the parser on Friday", "def read_config(path): return open(path)", "请读取配置文件的内容")
+    begin(store, "私は東京に住んでいます", "오늘 서울에서 만나요")
     hits = search(store, query)
     assert [hit.excerpt for hit in hits] == ([found] if found else [])
+
+
+def test_words_come_before_pieces_of_words(store: SessionStore) -> None:
+    begin(store, "call getUserName()", "the UserName is empty", "is a UserName of getUserName")
+    found = [hit.excerpt for hit in search(store, "UserName")]
+    assert found[-1] == "call getUserName()"
+    assert len(found) == 3
+    assert len(search(store, "is UserName")) == 2
 
 
 def test_a_call_is_found_by_its_arguments(store: SessionStore) -> None:

@@ -23,7 +23,7 @@ from .budgets import DEFAULT_BUDGETS, Budgets
 from .calling import Calling, Listener, Run
 from .conversation import Conversation
 from .delegation import MAX_DEPTH, delegate
-from .events import Event, Notice, ToolStarted, TurnEnded
+from .events import Event, TurnEnded
 from .loop import Loop
 from .memory import Memory, Store
 from .models.base import StreamingModel, streaming
@@ -75,7 +75,7 @@ class Agent:
         self.todos = Todos()
         self.telemetry = telemetry or Telemetry()
         self._memory = memory or Memory()
-        self._listener: Listener = _nobody
+        self.listener: Listener = _nobody  # of the turn that runs
         self.closing = contextlib.ExitStack()
         kind = MAIN if depth == 0 else CHILD
         info = session or store.create(
@@ -88,7 +88,7 @@ class Agent:
         prompt = assemble(standard_parts(self._where(info.id), identity=identity, **known))
         self._helper = helper
         writers = None if helper is None else Asking([streaming(helper), *self.models])
-        self.shortening = Shortening(extra=self.todos.as_text, helper=writers)
+        self.shortening = Shortening(prompt=prompt, extra=self.todos.as_text, helper=writers)
         self.loop = Loop(
             Asking(self.models),
             Conversation(store, info),
@@ -139,7 +139,7 @@ class Agent:
         return run_async(self.arun(text, listener))
 
     async def arun(self, text: str | list[JsonDict], listener: Listener | None = None) -> TurnEnded:
-        self._listener = listener or _nobody
+        self.listener = listener or _nobody
         first = len(self.loop.conversation) == 0
         said = text if isinstance(text, str) else "[not text]"
         if first and self.depth == 0 and not self.loop.conversation.info.title:
@@ -147,16 +147,14 @@ class Agent:
         hooked = self.handrail.runtime.hooks.active
         added = await asyncio.to_thread(self._added_by_hooks, said, first) if hooked else ""
         with self.telemetry.turn(self.session_id, agent=self.label or _NAME):
-            whole = f"{text}\n\n{added}" if added and isinstance(text, str) else text
-            ended = await self.loop.arun(whole, self._listener)
+            ended = await self.loop.arun(text, self.listener, added=added)
         if hooked:
-            told = {"session_id": self.session_id, "platform": self.platform}
-            await asyncio.to_thread(self.hook, "on_session_end", reason=ended.end.value, **told)
+            await asyncio.to_thread(self._tell_hooks, said, ended)
         return ended
 
     async def compact(self) -> bool:
         """Put a summary in place of all but the last turn. False when there was nothing to summarise."""
-        return await self.shortening.summarise(self.loop.conversation, self.loop.asking)
+        return await self.shortening.summarise(self.loop.conversation, self.loop.asking) is not None
 
     def undo(self) -> str:
         """Take back the last turn. Returns what the person had said, "" when there was nothing."""
@@ -170,6 +168,10 @@ class Agent:
 
     def interrupt(self, reason: str = "the person interrupted") -> None:
         self.loop.interrupt(reason)
+
+    def begun_after(self, session_id: str) -> None:
+        """Tell the hooks that the person began anew: this session stands where that one stood."""
+        self.hook("on_session_reset", session_id=session_id, new_session_id=self.session_id, platform=self.platform)
 
     def close(self) -> None:
         """Stop what runs, and end the shell of this session. What was started in the background lives on."""
@@ -199,6 +201,11 @@ class Agent:
         )
         return "\n\n".join(each for each in found if isinstance(each, str))
 
+    def _tell_hooks(self, said: str, ended: TurnEnded) -> None:
+        heard = {"model": self.models[0].name, "user_message": said, "answer": ended.answer}
+        self.hook("post_llm_call", session_id=self.session_id, usage=ended.usage._asdict(), **heard)
+        self.hook("on_session_end", session_id=self.session_id, platform=self.platform, reason=ended.end.value)
+
     # What the agent-level tools need.
 
     def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
@@ -217,8 +224,10 @@ class Agent:
         found = window(self.store, message_id, before=span, after=span)
         return [{"message_id": each.id, "session": each.session, "at": each.at, **each.message} for each in found]
 
-    async def delegate(self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken) -> Sequence[Mapping[str, Any]]:
-        return await delegate(self, tasks, cancel)
+    async def delegate(
+        self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
+    ) -> Sequence[Mapping[str, Any]]:
+        return await delegate(self, tasks, cancel, tell)
 
     def child(
         self, goal: str, *, toolsets: Sequence[str] | None, never: Sequence[str], instructions: str, model_calls: int
@@ -248,17 +257,6 @@ class Agent:
             parent=self.session_id,
             label=goal.partition("\n")[0][:80],
         )
-
-    def child_listener(self, child: Agent) -> Callable[[Event], object]:
-        """What the person hears of a child: that it works, and what it waits for; not each of its words."""
-
-        def listen(event: Event) -> None:
-            if isinstance(event, Notice):
-                self._listener(Notice(f"[{child.label}] {event.text}"))
-            elif isinstance(event, ToolStarted):
-                self._listener(Notice(f"[{child.label}] {event.emoji} {event.tool}"))
-
-        return listen
 
 
 def _skills(handrail: Handrail, toolsets: Sequence[str] | None, without: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from ..tools.outcome import error_of, error_outcome
 from ..types import CancelToken, JsonDict, Progress
 from .events import Event, Notice, ToolEnded, ToolProgress, ToolStarted
 from .guard import STOP_AFTER, WARN_AFTER, LoopGuard, with_warning
-from .telemetry import TOOL_ARGUMENTS, TOOL_RESULT, Telemetry
+from .telemetry import TOOL_ARGUMENTS, TOOL_RESULT, Span, Telemetry
 
 if TYPE_CHECKING:
     from ..model_tools import Handrail
@@ -60,22 +60,26 @@ class Calling:
         self._guard = LoopGuard()
 
     async def run(
-        self, calls: Sequence[JsonDict], stop: CancelToken, listener: Listener
+        self, calls: Sequence[JsonDict], stop: CancelToken, listener: Listener, *, seconds: float | None = None
     ) -> tuple[list[JsonDict], list[StoredCall]]:
-        """The tool messages, in the calls' order, and what each call took."""
+        """The tool messages, in the calls' order, and what each call took. `seconds` is what they may take together."""
         told = _Told(self, calls, listener)
         mine = self._names()
         enabled, disabled = self.toolsets
         answers = {} if enabled is None and not disabled else _refused(calls, mine)
         allowed = [call for call in calls if call["id"] not in answers]
         if allowed:
-            answers |= {message["tool_call_id"]: message for message in await self._run(allowed, mine, stop, told)}
+            limit = self._limit(allowed) if seconds is None else min(seconds, self._limit(allowed))
+            ran = await self._run(allowed, mine, stop, told, limit)
+            answers |= {message["tool_call_id"]: message for message in ran}
         for call_id, message in answers.items():
             told.done(call_id, message["content"])  # of what was refused, or given up: the others have been told
         guarded = [self._guarded(call["function"], answers[call["id"]], stop, listener) for call in calls]
         return guarded, told.ended
 
-    async def _run(self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, told: _Told) -> list[JsonDict]:
+    async def _run(
+        self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, told: _Told, limit: float
+    ) -> list[JsonDict]:
         loop = asyncio.get_running_loop()
 
         def progress(news: Progress) -> None:
@@ -84,11 +88,12 @@ class Calling:
 
         return await (self._play or self._handrail.batches.run)(
             calls,
-            timeout=self._limit(calls),
+            timeout=limit,
             task_id=self._session,
             session_id=self._session,
             cancel=stop,
             on_progress=progress,
+            on_start=told.start,
             on_done=told.done,
             agent=self._state,
             enabled_tools=mine,
@@ -132,29 +137,31 @@ class _Told:
     """The calls of one answer while they run: each start and end is told, and what each took is kept."""
 
     def __init__(self, calling: Calling, calls: Sequence[JsonDict], listener: Listener) -> None:
-        self.listener = listener
+        self._calling, self.listener = calling, listener
         self.ended: list[StoredCall] = []
-        self._functions = {call["id"]: call["function"] for call in calls}
-        start = calling.telemetry.tool
-        self._spans = {call_id: start(each["name"], call_id) for call_id, each in self._functions.items()}
-        self._arguments = {call_id: arguments_of(each) for call_id, each in self._functions.items()}
-        self._began = time.time()
-        for call_id, function in self._functions.items():
-            name = function["name"]
-            listener(ToolStarted(call_id, name, self._arguments[call_id], calling.emoji(name)))
+        self._waiting = {call["id"]: call["function"] for call in calls}
+        self._running: dict[str, tuple[JsonDict, float, Span]] = {}
+
+    def start(self, call_id: str) -> None:
+        """Its turn has come: calls that change the same thing run one after the other."""
+        function = self._waiting.pop(call_id)
+        name = function["name"]
+        self._running[call_id] = function, time.time(), self._calling.telemetry.tool(name, call_id)
+        self.listener(ToolStarted(call_id, name, arguments_of(function), self._calling.emoji(name)))
 
     def done(self, call_id: str, outcome: Any) -> None:
-        """Once for each call."""
-        span = self._spans.pop(call_id, None)
-        if span is None:
+        """Also of a call whose turn never came. What was told once is not told again."""
+        if call_id in self._waiting:
+            self.start(call_id)
+        if call_id not in self._running:
             return
-        function = self._functions[call_id]
+        function, began, span = self._running.pop(call_id)
         failure = error_of(outcome)
-        seconds = time.time() - self._began
+        name, seconds = function["name"], time.time() - began
         kind = str(failure.get("error_type", "tool_failed")) if failure else ""
-        self.ended.append(StoredCall(function["name"], call_id, self._arguments[call_id], self._began, seconds, kind))
+        self.ended.append(StoredCall(name, call_id, arguments_of(function), began, seconds, kind))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
-        self.listener(ToolEnded(call_id, function["name"], outcome if isinstance(outcome, str) else "", kind, seconds))
+        self.listener(ToolEnded(call_id, name, outcome if isinstance(outcome, str) else "", kind, seconds))
 
 
 def arguments_of(function: JsonDict) -> JsonDict:

@@ -74,11 +74,14 @@ class Conversation:
                 return str(message["content"])
         return ""
 
-    def replace(self, end: int, messages: Sequence[JsonDict], *, new: int) -> None:
-        """Put others in place of all messages before `end`; the first `new` of them say something that was not said.
-        What was there can still be searched."""
+    def replace(
+        self, end: int, messages: Sequence[JsonDict], *, new: int, asked: StoredModelCall | None = None
+    ) -> None:
+        """Put others in place of all messages before `end`; the first `new` of them say something that was not said, and
+        `asked` is what they took. What was there can still be searched."""
         whole = [*messages, *self.messages[end:]]
-        self._ids = self._store.append(self.info.id, whole, instead_of=self._ids, copies=len(whole) - new)
+        kept = len(whole) - new
+        self._ids = self._store.append(self.info.id, whole, instead_of=self._ids, copies=kept, asked=asked)
         self._take(whole)
 
     def _take(self, messages: Sequence[JsonDict]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HandrailError, ToolFailed
 from ..types import CancelToken, JsonDict
-from .events import End, TurnEnded
+from .events import End, Event, Notice, ToolStarted, TurnEnded
 
 if TYPE_CHECKING:
     from .agent import Agent
@@ -17,6 +17,7 @@ MAX_DEPTH = 2
 MAX_AT_ONCE = 3
 MAX_SUMMARY_CHARS = 12_000
 _CHILD_MODEL_CALLS = 50
+_LABEL_CHARS = 30  # what it does matters more, and both are to fit into a line
 _INSTRUCTIONS = (
     "You are a child agent: another agent gave you this task, and reads only your last message. Do it alone, then say what you "
     "found or did, with exact names and paths, what failed, and what is left. Nobody can answer questions."
@@ -25,19 +26,23 @@ _INSTRUCTIONS = (
 _NEVER = ("clarify", "memory", "messaging", "cronjob")
 
 
-async def delegate(parent: Agent, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken) -> list[JsonDict]:
+async def delegate(
+    parent: Agent, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
+) -> list[JsonDict]:
     if parent.depth >= MAX_DEPTH:
         raise ToolFailed(f"a child at depth {parent.depth} cannot have children of its own; do the task yourself")
     places = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def one(number: int, task: Mapping[str, Any]) -> JsonDict:
         async with places:
-            return await _run(parent, number, task, cancel)
+            return await _run(parent, number, task, cancel, tell)
 
     return list(await asyncio.gather(*(one(number, task) for number, task in enumerate(tasks))))
 
 
-async def _run(parent: Agent, number: int, task: Mapping[str, Any], cancel: CancelToken) -> JsonDict:
+async def _run(
+    parent: Agent, number: int, task: Mapping[str, Any], cancel: CancelToken, tell: Callable[[str], object]
+) -> JsonDict:
     goal = str(task["goal"])
     if cancel.cancelled:
         return {"task": number, "status": "cancelled", "summary": ""}
@@ -55,7 +60,7 @@ async def _run(parent: Agent, number: int, task: Mapping[str, Any], cancel: Canc
     forget = cancel.on_cancel(lambda: child.interrupt(cancel.reason))
     try:
         context = str(task.get("context") or "")
-        ended = await child.arun(f"{goal}\n\n{context}".strip(), parent.child_listener(child))
+        ended = await child.arun(f"{goal}\n\n{context}".strip(), _listener(parent, child, tell))
         parent.loop.charge(ended.usage)
     finally:
         forget()
@@ -70,6 +75,19 @@ async def _run(parent: Agent, number: int, task: Mapping[str, Any], cancel: Canc
         summary=answer["summary"],
     )
     return answer
+
+
+def _listener(parent: Agent, child: Agent, tell: Callable[[str], object]) -> Callable[[Event], object]:
+    """What the person hears of a child: what it calls, and what it waits for; not each of its words."""
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Notice):
+            parent.listener(Notice(f"[{child.label}] {event.text}"))
+        elif isinstance(event, ToolStarted):
+            about = next((value for value in event.arguments.values() if isinstance(value, str)), "")
+            tell(f"[{child.label[:_LABEL_CHARS]}] {event.emoji} {event.tool} {' '.join(about.split())}".rstrip())
+
+    return listen
 
 
 def _told(number: int, session_id: str, ended: TurnEnded) -> JsonDict:

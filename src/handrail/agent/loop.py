@@ -71,8 +71,15 @@ class Loop:
         """What this turn may still take."""
         return self._turn.left()
 
-    async def arun(self, text: str | list[JsonDict], listener: Listener = lambda event: None) -> TurnEnded:  # noqa: ARG005
-        """One turn: from what the person says to the answer. It raises only for what is wrong with us."""
+    async def arun(
+        self,
+        text: str | list[JsonDict],
+        listener: Listener = lambda event: None,  # noqa: ARG005
+        *,
+        added: str = "",
+    ) -> TurnEnded:
+        """One turn: from what the person says, and what is added to it, to the answer. It raises only for what is wrong
+        with us."""
         self._stop = CancelToken()
         self._turn = turn = Turn(self.budgets)
         self.calling.start_turn()
@@ -80,6 +87,8 @@ class Loop:
             self.conversation.complete("its result was not kept")
             self._tell_news(first=True)
             self.conversation.add([{"role": "user", "content": text}])
+            if added:
+                self.conversation.say(added, by=_OURSELVES)
             ended = await self._until_answered(turn, listener)
         except Interrupted:
             self._complete("the person interrupted")
@@ -115,7 +124,9 @@ class Loop:
                 listener(Notice("the answer reached the longest that the model may write"))
             if not message.get("tool_calls"):
                 return turn.ended(End.ANSWERED)
-            results, calls = await self.calling.run(message["tool_calls"], self._stop, listener)
+            results, calls = await self.calling.run(
+                message["tool_calls"], self._stop, listener, seconds=turn.seconds_left()
+            )
             self.conversation.add(results, calls=calls)
             if self._stop.cancelled:
                 raise Interrupted
@@ -143,10 +154,11 @@ class Loop:
 
     async def _shortened(self, tools: list[JsonDict], listener: Listener, **more: float) -> None:
         if self._shorten is not None and self._shorten.is_due(self.conversation, self.asking, tools, **more):
-            await self._interruptible(self._shorten(self.conversation, self.asking, tools, listener, **more), None)
+            work = self._shorten(self.conversation, self.asking, tools, listener, **more)
+            self.charge(await self._interruptible(work, self._turn.seconds_left()))
 
     async def _ask(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[Answer, StoredModelCall]:
-        """The model's whole answer, and what it took. Interrupted, what it had written is kept."""
+        """The model's whole answer, and what it took. When it is stopped, what it had written is kept."""
         written: list[str] = []
         messages = [{"role": "system", "content": self._system()}, *self.conversation.for_model]
 
@@ -171,7 +183,7 @@ class Loop:
             if isinstance(error, ModelError):
                 failed = StoredModelCall(began, time.time() - began, name, error=str(error))
                 self.conversation.add([], asked=failed)
-            elif isinstance(error, Interrupted) and "".join(written).strip():
+            elif isinstance(error, Interrupted | TimeoutError) and "".join(written).strip():
                 self.conversation.add([{"role": "assistant", "content": "".join(written)}])
             raise
         used = answer.usage

@@ -7,16 +7,19 @@ results are never parted.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 
 from ..errors import ModelError
+from ..store.sessions import StoredModelCall
 from ..types import JsonDict
 from .asking import Answer, Asking
 from .conversation import ADDED_BY, Conversation, chars_of
-from .events import Event, Notice
+from .events import Event, Notice, Usage
 
 _CHARS_A_TOKEN = 3.6
 _SHARE_OF_WINDOW = 0.75  # the rest is for the answer, and for what the estimate misses
+_LEAST_SHARE = 0.2  # of the conversation, however long the prompt is
 _SHARE_KEPT_WHOLE = 0.3
 _OLD_RESULT_CHARS = 400
 _CHARS_OF_NOTE = 100  # what is cut says so, and is not cut again for that
@@ -33,11 +36,13 @@ _ASK_FOR_SUMMARY = (
 
 
 class Shortening:
-    """Called before each question to the model. `extra` is what a summary must carry on, such as the open list; `helper`
-    writes the summaries, else the model itself."""
+    """Called before each question to the model. `prompt` stands before every conversation; `extra` is what a summary must
+    carry on, such as the open list; `helper` writes the summaries, else the model itself."""
 
-    def __init__(self, *, extra: Callable[[], str] = lambda: "", helper: Asking | None = None) -> None:
-        self._extra, self._helper = extra, helper
+    def __init__(
+        self, *, prompt: str = "", extra: Callable[[], str] = lambda: "", helper: Asking | None = None
+    ) -> None:
+        self._prompt_chars, self._extra, self._helper = len(prompt), extra, helper
         self._tools: tuple[int, int] = (0, 0)
 
     async def __call__(
@@ -48,20 +53,21 @@ class Shortening:
         listener: Callable[[Event], object],
         *,
         shorter_than: float = float("inf"),
-    ) -> None:
-        """`shorter_than`: tokens of a request that a server has refused as too long."""
-        room, before = self._room(asking, tools, shorter_than), conversation.chars
+    ) -> Usage:
+        """What a summary took, if there was one. `shorter_than`: tokens of a request that a server refused as too long."""
+        room, before, usage = self._room(asking, tools, shorter_than), conversation.chars, None
         if before <= room:
-            return
+            return Usage()
         end = _start_of_end(conversation.messages, room * _SHARE_KEPT_WHOLE)
         _cut_results(conversation, end, _OLD_RESULT_CHARS)
         if conversation.chars > room:
-            await self.summarise(conversation, asking, end)
+            usage = await self.summarise(conversation, asking, end)
         if conversation.chars > room:
             _cut_results(conversation, len(conversation), _LEAST_RESULT_CHARS)
         if conversation.chars < before:
             was, now = int(before / _CHARS_A_TOKEN), int(conversation.chars / _CHARS_A_TOKEN)
             listener(Notice(f"the conversation was shortened from about {was:,} to {now:,} tokens"))
+        return usage or Usage()
 
     def is_due(
         self,
@@ -76,29 +82,28 @@ class Shortening:
 
     def _room(self, asking: Asking, tools: Sequence[JsonDict], shorter_than: float) -> float:
         """The characters that the conversation may have."""
-        window = min(shorter_than, *(model.context_tokens for model in asking.models))
-        return window * _SHARE_OF_WINDOW * _CHARS_A_TOKEN - self._chars_of_tools(tools)
+        window = min(shorter_than, *(model.context_tokens for model in asking.models)) * _CHARS_A_TOKEN
+        room = window * _SHARE_OF_WINDOW - self._prompt_chars - self._chars_of_tools(tools)
+        return max(room, window * _LEAST_SHARE)
 
-    async def summarise(self, conversation: Conversation, asking: Asking, end: int | None = None) -> bool:
-        """Put a summary in place of what is before `end`; by default of all but the last turn. False: there was nothing."""
+    async def summarise(self, conversation: Conversation, asking: Asking, end: int | None = None) -> Usage | None:
+        """Put a summary in place of what is before `end`; by default of all but the last turn. What it took; None when there
+        was nothing to summarise."""
         messages = conversation.messages
         last = _last_of_person(messages)
         end = (last if last > 0 else _start_of_end(messages, 0)) if end is None else end
         old = messages[:end]
         kept = [messages[last]] if 0 <= last < end else []
         if all(message in kept or message.get(ADDED_BY) == SUMMARY_MARK for message in old):
-            return False
-        try:
-            text = await _summary(old, self._helper or asking)
-        except ModelError:
-            text = _plain_summary(old)  # better a poor one than a conversation that no model takes
+            return None
+        text, asked = await _summary(old, self._helper or asking)
         extra = self._extra()
         body = f"[Summary of the conversation until here]\n{text}" + (
             f"\n\nStill to be done:\n{extra}" if extra else ""
         )
         summary = {"role": "user", "content": body, ADDED_BY: SUMMARY_MARK}
-        conversation.replace(end, [summary, *kept], new=1)
-        return True
+        conversation.replace(end, [summary, *kept], new=1, asked=asked)
+        return Usage(asked.input_tokens, asked.output_tokens, asked.cached_tokens, asked.cost)
 
     def _chars_of_tools(self, tools: Sequence[JsonDict]) -> int:
         if self._tools[0] != len(tools):
@@ -146,7 +151,8 @@ def _shorter(message: JsonDict, chars: int) -> JsonDict:
     return {**message, "content": content[:chars] + left_out}
 
 
-async def _summary(old: Sequence[JsonDict], asking: Asking) -> str:
+async def _summary(old: Sequence[JsonDict], asking: Asking) -> tuple[str, StoredModelCall]:
+    """A summary, and what it took. Better a poor one than a conversation that no model takes."""
     room = int(min(model.context_tokens for model in asking.models) * _SHARE_OF_WINDOW * _CHARS_A_TOKEN)
     messages = [
         {
@@ -155,12 +161,16 @@ async def _summary(old: Sequence[JsonDict], asking: Asking) -> str:
         },
         {"role": "user", "content": f"{_as_text(old, room)}\n\n{_ASK_FOR_SUMMARY}"},
     ]
-    async for event in asking.ask(messages, []):
-        if isinstance(event, Answer):
-            text = str(event.message.get("content") or "").strip()
-            if text:
-                return text
-    raise ModelError("the summary was empty")
+    began, name, problem = time.time(), asking.models[0].name, "the summary was empty"
+    text, usage = "", Usage()
+    try:
+        async for event in asking.ask(messages, []):
+            if isinstance(event, Answer):
+                text, usage, name = str(event.message.get("content") or "").strip(), event.usage, event.model
+    except ModelError as error:
+        problem = str(error)
+    asked = StoredModelCall(began, time.time() - began, name, *usage, error="" if text else problem)
+    return text or _plain_summary(old), asked
 
 
 def _as_text(messages: Sequence[JsonDict], room: int) -> str:

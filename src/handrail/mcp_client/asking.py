@@ -5,26 +5,57 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..async_bridge import run_async
-from ..errors import HandrailError
-from ..protocols import Answer, ApprovalRequest, Decision
+from ..errors import Denied, HandrailError
+from ..protocols import Action, ActionKind
 from ..safe_text import safe_error
+from ..types import CancelToken
 from ..workers import pool
+from .form import fill
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..config.services import McpServerConfig
+    from ..protocols import Person
     from ..types import JsonDict, ToolContext
 
-# Set in a task that makes a call: in the newer revisions it is the call itself that hears what the server asks.
-calling: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("mcp_calling", default=None)
-
+T = TypeVar("T")
 
 # A conversation as a model gets it, to what the model says and its name.
 Sampler = Callable[[list["JsonDict"]], Awaitable[tuple[str, str]]]
+
+
+class Caller(NamedTuple):
+    """Whose call it is, and where it was made: what a server asks meanwhile is asked there, as the call's own gate would."""
+
+    context: ToolContext
+    loop: asyncio.AbstractEventLoop | None  # None: a thread waits for the call
+    variables: contextvars.Context
+
+    @classmethod
+    def here(cls, context: ToolContext) -> Caller:
+        return cls(context, asyncio._get_running_loop(), contextvars.copy_context())
+
+    async def run(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        given_up = CancelToken()
+        if self.loop is not None:
+            waiting = self.variables.run(asyncio.run_coroutine_threadsafe, question(), self.loop)
+        else:
+            waiting = self.variables.run(pool.submit, lambda: run_async(question(), cancel=given_up))
+        try:
+            return await asyncio.wrap_future(waiting)
+        except asyncio.CancelledError:
+            given_up.cancel("the server does not wait any more")
+            raise
+
+
+# Set in a task that makes a call: in the newer revisions it is the call itself that hears what the server asks.
+calling: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("mcp_calling", default=None)
 
 
 class Asking:
@@ -33,15 +64,15 @@ class Asking:
     def __init__(self) -> None:
         self.sampler: Sampler | None = None
         # By identity: to look for one among hundreds by comparing them would take longer than the call. Any thread calls.
-        self._under_way: dict[str, dict[int, ToolContext]] = {}
+        self._under_way: dict[str, dict[int, Caller]] = {}
 
-    def begin(self, server: str, context: ToolContext) -> None:
-        self._under_way.setdefault(server, {})[id(context)] = context
+    def begin(self, server: str, caller: Caller) -> None:
+        self._under_way.setdefault(server, {})[id(caller)] = caller
 
-    def end(self, server: str, context: ToolContext) -> None:
-        del self._under_way[server][id(context)]
+    def end(self, server: str, caller: Caller) -> None:
+        del self._under_way[server][id(caller)]
 
-    def _latest(self, server: str) -> ToolContext | None:
+    def _latest(self, server: str) -> Caller | None:
         under_way = list(self._under_way.get(server, {}).values())  # in one go: other threads add and remove
         return under_way[-1] if under_way else None
 
@@ -49,23 +80,25 @@ class Asking:
         """What the SDK's client is given; what is not given, the server is told that we cannot do."""
         given: JsonDict = {}
         if settings.elicitation:
-            given["elicitation_callback"] = lambda _, params: self._elicit(server, params)
+            given["elicitation_callback"] = lambda _, params: self._elicit(server, params, settings.timeout)
         if settings.sampling:
             given["sampling_callback"] = lambda _, params: self._sample(server, params)
         if settings.roots:
             given["list_roots_callback"] = lambda _: _roots(settings.roots)
         return given
 
-    async def _elicit(self, server: str, params: Any) -> Any:
+    async def _elicit(self, server: str, params: Any, seconds: float) -> Any:
         from mcp_types import ElicitResult
 
-        context = calling.get() or self._latest(server)
+        caller = calling.get() or self._latest(server)
         schema = getattr(params, "requested_schema", None)
-        if context is None or schema is None:  # nobody called, or it wants a page to be opened
+        if caller is None or schema is None:  # nobody called, or it wants a page to be opened
             return ElicitResult(action="decline")
-        if not await _may(server, params.message, context):
-            return ElicitResult(action="decline")
-        content = await asyncio.wrap_future(pool.submit(_filled, schema, params.message, context))
+        try:
+            async with asyncio.timeout(seconds):  # the call's own time is over by then
+                content = await caller.run(lambda: _answered(server, params.message, schema, caller.context))
+        except TimeoutError:
+            return ElicitResult(action="cancel")
         return ElicitResult(action="decline") if content is None else ElicitResult(action="accept", content=content)
 
     async def _sample(self, server: str, params: Any) -> Any:
@@ -93,63 +126,29 @@ def _conversation(params: Any) -> list[JsonDict]:
     return [*system, *said]
 
 
-async def _may(server: str, message: str, context: ToolContext) -> bool:
-    """Whether the approver says yes. No approver is a no."""
-    if context.approver is None:
-        return False
-    request = ApprovalRequest(
-        tool=context.tool,
-        arguments={},
-        reason=f"MCP server {server} asks: {safe_error(message)}",
-        text=safe_error(message),
-        task_id=context.task_id,
-        session_id=context.session_id,
-    )
-    reply = await asyncio.wrap_future(pool.submit(context.approver.decide, request))
-    if reply is not None and not isinstance(reply, Decision | Answer):
-        reply = await reply
-    decision = reply.decision if isinstance(reply, Answer) else reply
-    return decision is not None and decision.allows
+async def _answered(server: str, message: str, schema: Mapping[str, Any], context: ToolContext) -> JsonDict | None:
+    """The form as the person fills it in, if the gate lets the server ask. None: not answered."""
+    if context.gate is None:
+        return None
+    action = Action(ActionKind.TOOL, safe_error(message), details={"why": f"the MCP server {server} asks this"})
+    try:
+        waiting = context.gate.review([action], context)
+        if waiting is not None:
+            await waiting
+    except Denied:
+        return None
+    return await asyncio.wrap_future(pool.submit(fill, schema, message, _voice_of(context.person)))
 
 
-def _filled(schema: JsonDict, message: str, context: ToolContext) -> JsonDict | None:
-    """The form's fields: a lone yes or no is what the approver said; anything else the person is asked. None: not answered.
+def _voice_of(person: Person | None) -> Callable[[str, list[str]], str | None] | None:
+    if person is None:
+        return None
 
-    Where there is nobody to ask, or nothing is said, the form's own default holds.
-    """
-    fields: JsonDict = schema.get("properties", {})
-    if len(fields) == 1 and all(field.get("type") == "boolean" for field in fields.values()):
-        return dict.fromkeys(fields, True)
-    content: JsonDict = {}
-    for name, field in fields.items():
-        said = "" if context.person is None else context.person.ask(*_question(name, field, message))
-        if said is not None and not isinstance(said, str):
-            said = run_async(said)
-        if said is None:
-            return None
-        if not said:
-            if "default" in field:
-                content[name] = field["default"]
-            elif name in schema.get("required", ()):
-                return None
-            continue
-        try:
-            content[name] = _typed(said, str(field.get("type", "string")))
-        except ValueError:
-            return None
-    return content
+    def ask(question: str, choices: list[str]) -> str | None:
+        said = person.ask(question, choices)
+        return said if said is None or isinstance(said, str) else run_async(said)
 
-
-def _question(name: str, field: JsonDict, message: str) -> tuple[str, list[str]]:
-    label = safe_error(str(field.get("title") or field.get("description") or name))
-    choices = ["yes", "no"] if field.get("type") == "boolean" else [str(each) for each in field.get("enum", ())]
-    return f"{safe_error(message)} — {label}", choices
-
-
-def _typed(said: str, kind: str) -> Any:
-    if kind == "boolean":
-        return said.strip().lower() in ("yes", "y", "true", "1")
-    return int(said) if kind == "integer" else float(said) if kind == "number" else said
+    return ask
 
 
 async def _roots(folders: tuple[str, ...]) -> Any:

@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ToolFailed
+from .asking import Caller
+from .checks import check_of
 from .convert import result_of
 from .wire import Lost, Refused
 
@@ -64,7 +66,8 @@ class RemoteTool:
     def _under_way(self, connection: Connection, args: JsonDict, context: ToolContext) -> Iterator[Request | None]:
         """The request, when it went to the pipe."""
         asking = self._connections.asking
-        asking.begin(self._server, context)  # first: the server may ask something as soon as it hears of the call
+        caller = Caller.here(context)
+        asking.begin(self._server, caller)  # first: the server may ask something as soon as it hears of the call
         forget: Callable[[], object] | None = None
         try:
             request = connection.begin(_METHOD, {"name": self._name, "arguments": args})
@@ -80,7 +83,7 @@ class RemoteTool:
         finally:
             if forget is not None:
                 forget()
-            asking.end(self._server, context)
+            asking.end(self._server, caller)
             connection.used()
 
     def _by_session(self, args: JsonDict, context: ToolContext, *, asked: JsonDict | None = None) -> Any:
@@ -115,13 +118,7 @@ class RemoteTool:
 
     @cached_property
     def _output_check(self) -> jsonschema_rs.Validator | None:
-        """None: the schema is none, so that nothing can be held against it."""
-        import jsonschema_rs
-
-        try:
-            return jsonschema_rs.validator_for(self._output, retriever=_refuse_to_fetch)
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
-            return None
+        return check_of(self._output)
 
 
 def _asks(raw: JsonDict) -> bool:
@@ -150,7 +147,3 @@ def _is_traced() -> bool:
     """Whether somebody collects traces: the session tells the server of them."""
     api = sys.modules.get("opentelemetry.trace")
     return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
-
-
-def _refuse_to_fetch(uri: str) -> Any:
-    raise ValueError(f"{uri} is not fetched")

@@ -38,6 +38,13 @@ class Server(NamedTuple):
             return self.settings.type
         return "stdio" if self.settings.command else "http"
 
+    @property
+    def key(self) -> str:
+        """What is kept of it is kept under this name: two projects may call their servers the same."""
+        if not self.source.endswith(MCP_FILE):
+            return self.name
+        return f"{self.name}-{digest({'source': self.source.encode()})[:12]}"
+
 
 def find_servers(
     configured: Mapping[str, McpServerConfig],
@@ -57,6 +64,13 @@ def find_servers(
 
 def project_digest(path: Path) -> str:
     return digest({MCP_FILE: path.read_bytes()})
+
+
+def trust_project(path: Path) -> int:
+    """Trust a project's file as it is now. How many servers it names. Raises ConfigError for one that cannot be read."""
+    servers = _servers_in(path)
+    Trust().trust(TRUST_KIND, path, project_digest(path))
+    return len(servers)
 
 
 def read_project(path: Path, trust: Trust) -> list[Server]:
@@ -93,7 +107,7 @@ def _from_json(name: str, raw: Any, path: Path, problem: str) -> Server:
         check({"mcp_servers": {name: values}}, path=str(path))
         settings = build({"mcp_servers": {name: values}}).mcp_servers[name]
     except ConfigError as error:
-        return Server(name, McpServerConfig(), str(path), str(error))
+        return Server(name, McpServerConfig(), str(path), str(error).replace("mcp_servers.", "mcpServers."))
     return Server(name, settings, str(path), problem)
 
 

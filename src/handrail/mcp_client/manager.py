@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ToolUnavailable
 from ..workers import pool
-from .asking import Asking, calling
+from .asking import Asking, Caller, calling
 from .config import Server
-from .connection import Connection, State, Status
+from .connection import Connection, Status
 from .hops import Hop, Mailbox
 from .listing import Offer
 from .oauth import Browse
@@ -92,7 +92,7 @@ class McpConnections:
 
     def use(self, name: str, work: Callable[[Client], Awaitable[T]], context: ToolContext) -> T | Awaitable[T]:
         """Do something with a server: from sync code the result, inside a running loop an awaitable of it."""
-        hop = Hop(self._use(name, work, context), self._mailbox)
+        hop = Hop(self._use(name, work, Caller.here(context)), self._mailbox)
         if asyncio._get_running_loop() is not None:
             return _awaited(hop, context)
         forget = context.cancel.on_cancel(hop.cancel)
@@ -103,20 +103,16 @@ class McpConnections:
         finally:
             forget()
 
-    async def _use(self, name: str, work: Callable[[Client], Awaitable[T]], context: ToolContext) -> T:
+    async def _use(self, name: str, work: Callable[[Client], Awaitable[T]], caller: Caller) -> T:
         connection = self._connections.get(name)
         if connection is None:
             raise ToolUnavailable(f"MCP server {name} is not connected")
-        calling.set(context)
-        self.asking.begin(name, context)
+        calling.set(caller)
+        self.asking.begin(name, caller)
         try:
             return await connection.use(work)
         finally:
-            self.asking.end(name, context)
-
-    def is_ready(self, name: str) -> bool:
-        connection = self._connections.get(name)
-        return connection is not None and connection.state in (State.READY, State.PARKED)
+            self.asking.end(name, caller)
 
     def close(self) -> None:
         """End every connection, and every server that was started. Closing twice is the same as once."""

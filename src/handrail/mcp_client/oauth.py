@@ -7,7 +7,6 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -43,8 +42,8 @@ class Logins(NamedTuple):
 class Login:
     """What is remembered of one login: the tokens, who we are to the server, and where it keeps its tokens."""
 
-    def __init__(self, server: str, url: str, folder: Path | None = None) -> None:
-        self.path = (folder or state_dir() / "mcp-logins") / f"{server}.json"
+    def __init__(self, server: Server, url: str) -> None:
+        self.path = state_dir() / "mcp-logins" / f"{server.key}.json"
         self._url = url
 
     def read(self) -> JsonDict:
@@ -72,7 +71,7 @@ class Login:
 @contextlib.asynccontextmanager
 async def authorized(server: Server, settings: McpServerConfig, logins: Logins) -> AsyncIterator[Any]:
     """What adds the login to every request. Where nobody can log in now, the error says how to do it."""
-    login = Login(server.name, settings.url)
+    login = Login(server, settings.url)
     known = await asyncio.to_thread(login.read)
     if logins.browse is None:
         needed = f"MCP server {server.name} wants a login; `handrail mcp login {server.name}`"

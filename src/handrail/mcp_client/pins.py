@@ -11,6 +11,7 @@ from pathlib import Path
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir
 from ..errors import ConfigError
+from .config import Server
 from .listing import Listed
 from .suspicion import suspicion
 
@@ -18,8 +19,8 @@ from .suspicion import suspicion
 class Pins:
     """The definitions of one server that were trusted, by hash."""
 
-    def __init__(self, server: str, folder: Path | None = None) -> None:
-        self.path = (folder or state_dir() / "mcp") / f"{server}.json"
+    def __init__(self, server: Server, folder: Path | None = None) -> None:
+        self.path = (folder or state_dir() / "mcp") / f"{server.key}.json"
 
     def review(self, tools: Iterable[Listed]) -> dict[str, str]:
         """Why some of the tools need a person's look, by name. A new one that is not strange is trusted as it is now."""

@@ -149,7 +149,7 @@ class HookSpecs:
     def pre_llm_call(
         self, session_id: str, model: str, user_message: str, messages: list[JsonDict], is_first_turn: bool
     ) -> str | None:
-        """Before a turn is sent to the model. Return text to add it to the user's message, for this turn only."""
+        """Before a turn is sent to the model. Return text that the model is to know beside what the user said."""
 
     @hookspec
     def post_llm_call(self, session_id: str, model: str, user_message: str, answer: str, usage: JsonDict) -> None:

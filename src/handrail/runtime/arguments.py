@@ -77,6 +77,9 @@ def _describe(error: jsonschema_rs.ValidationError, schema: JsonDict) -> Iterato
     elif keyword == "type":
         expected = _types(getattr(error.kind, "types", None) or error.message)
         yield f"argument {place!r}: expected {expected}, got {_got(error.instance)}"
+    elif keyword == "enum" and place:
+        expected = _short(_expected({"enum": getattr(error.kind, "options", [])}))
+        yield f"argument {place!r}: expected {expected}, got {_got(error.instance)}"
     else:
         yield f"argument {place!r}: {_short(error.message)}" if place else _short(error.message)
 

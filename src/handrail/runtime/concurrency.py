@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 
 
+OnStart = Callable[[str], object]
 OnDone = Callable[[str, Outcome], object]
 
 
@@ -55,18 +56,19 @@ class Batches:
         message: Any,
         *,
         timeout: float | None = None,  # noqa: ASYNC109
+        on_start: OnStart | None = None,
         on_done: OnDone | None = None,
         **who: Any,
     ) -> list[JsonDict]:
         """The tool messages for a model's message, in its order. `who` are the fields of Call that all calls share;
-        `on_done` is told of each call's id and outcome as it ends."""
+        `on_start` is told of each call's id when its turn has come, `on_done` of its id and outcome as it ends."""
         limit = self._runtime.config.calls.batch_timeout if timeout is None else timeout
         outer: CancelToken | None = who.pop("cancel", None)
         stop = CancelToken()
         batch = [self._read(raw) for raw in read_calls(message)]
         forget = stop.link(outer) if outer is not None else None
         try:
-            await self._within(limit, stop, self._run_all(batch, {**who, "cancel": stop}, on_done))
+            await self._within(limit, stop, self._run_all(batch, {**who, "cancel": stop}, on_start, on_done))
         except (CallTimeout, CallCancelled) as error:
             for running in batch:
                 if running.outcome is None:
@@ -91,7 +93,9 @@ class Batches:
         finally:
             timer.cancel()
 
-    async def _run_all(self, batch: list[_Running], shared: JsonDict, on_done: OnDone | None) -> None:
+    async def _run_all(
+        self, batch: list[_Running], shared: JsonDict, on_start: OnStart | None, on_done: OnDone | None
+    ) -> None:
         ordering, asking = Ordering(), asyncio.Lock()
         async with asyncio.TaskGroup() as group:
             for index, running in enumerate(batch):
@@ -107,15 +111,22 @@ class Batches:
                     context = self._runtime.context(call, call.cancel or CancelToken()) if named else None
                     waits_for = ordering.add(index, prepared.entry, prepared.arguments, context)
                 earlier = [task for other in waits_for if (task := batch[other].task) is not None]
-                running.task = group.create_task(self._run_one(running, prepared, earlier, asking))
+                running.task = group.create_task(self._run_one(running, prepared, earlier, asking, on_start))
                 if on_done is not None:
                     running.task.add_done_callback(partial(_tell, running, on_done))
 
     async def _run_one(
-        self, running: _Running, prepared: Prepared, earlier: list[asyncio.Task[None]], asking: asyncio.Lock
+        self,
+        running: _Running,
+        prepared: Prepared,
+        earlier: list[asyncio.Task[None]],
+        asking: asyncio.Lock,
+        on_start: OnStart | None,
     ) -> None:
         if earlier:
             await asyncio.wait(earlier)
+        if on_start is not None:
+            on_start(running.call.id)
         if prepared.entry is not None and prepared.entry.actions is not None:
             async with asking:  # a person is asked one question at a time
                 await adrive(self._runtime.review(prepared))

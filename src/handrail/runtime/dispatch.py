@@ -321,6 +321,7 @@ class Runtime:
             on_progress=call.on_progress,
             results=self.results,
             approver=self.approver,
+            gate=self.gate,
             agent=call.agent,
             files=self.files if environments is None else environments.files(call.task_id),
             person=self.person,

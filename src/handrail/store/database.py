@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # A writer holds the file for less than a millisecond; one that is stopped must not stop the others for good.
 _BUSY_SECONDS = 10.0
 _LOOK_AGAIN_SECONDS = 0.005
+_LEAST_ROOM_BYTES = 1 << 16
 _making = threading.Lock()
 
 
@@ -112,8 +113,11 @@ class Database:
         connection.execute("COMMIT")
 
     def _problem(self, error: Exception) -> StoreError:
-        cure = "make room on its disk" if "disk is full" in str(error) else "mend it, or move it away"
-        return StoreError(f"{self.path or 'the store in memory'} cannot be used: {error}; {cure}")
+        if "disk is full" in str(error) or (self.path is not None and _has_no_room(self.path)):
+            said, cure = "the disk is full", "make room on its disk"
+        else:
+            said, cure = str(error), "mend it, or move it away"
+        return StoreError(f"{self.path or 'the store in memory'} cannot be used: {said}; {cure}")
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -129,6 +133,15 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise
         time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _has_no_room(path: Path) -> bool:
+    """SQLite says "disk I/O error" when it cannot make the files beside a store any longer."""
+    try:
+        found = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _LEAST_ROOM_BYTES
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 _WRITES_BETWEEN_LOOKS = 64
 _LONGEST_TEXT = 4000
+_encoder = json.JSONEncoder(separators=(",", ":"))
 
 
 class ActionHistory:
@@ -37,7 +38,7 @@ class ActionHistory:
         text = line["text"]
         if len(text) > _LONGEST_TEXT:
             line = {**line, "text": text[:_LONGEST_TEXT], "cut": len(text)}
-        data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        data = _encoder.encode(line).encode() + b"\n"
         try:
             if self._until_look <= 0 or self._process != os.getpid():
                 self._look()

@@ -7,6 +7,7 @@ nothing.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from ..types import JsonDict
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 # About 10 ms of work: little enough for a writer to do it on the way.
 MOST_WAITING_CHARS = 1 << 15
+_MESSAGES_AT_ONCE = 1_000
 _TABLES = ("words", "pieces")
+# Scripts that put no spaces between words: Chinese, Japanese, and Korean, whose words carry their endings.
+_UNSPACED = re.compile(r"([\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])")
 _MAX_SEARCHED_CHARS = 20_000
 _WAITING = "FROM messages WHERE id > (SELECT last FROM indexed)"
 
@@ -26,13 +30,16 @@ def waiting_chars(connection: sqlite3.Connection) -> int:
     return int(connection.execute(f"SELECT coalesce(sum(length(body)), 0) {_WAITING}").fetchone()[0])
 
 
-def index_waiting(connection: sqlite3.Connection) -> None:
-    """Put into the index what waits. Within a transaction."""
-    found = connection.execute(f"SELECT id, body {_WAITING} AND copy = 0").fetchall()
-    texts = [(number, text) for number, body in found if (text := searchable(json.loads(body)))]
+def index_waiting(connection: sqlite3.Connection) -> bool:
+    """Put into the index some of what waits, in its order. Whether more waits. Within a transaction."""
+    found = connection.execute(f"SELECT id, body, copy {_WAITING} ORDER BY id LIMIT {_MESSAGES_AT_ONCE}").fetchall()
+    texts = [(number, text) for number, body, copy in found if not copy and (text := searchable(json.loads(body)))]
     for table in _TABLES:
-        connection.executemany(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", texts)
-    connection.execute("UPDATE indexed SET last = coalesce((SELECT max(id) FROM messages), 0)")
+        rows = [(number, _as_indexed(table, text)) for number, text in texts]
+        connection.executemany(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", rows)
+    if found:
+        connection.execute("UPDATE indexed SET last = ?", (found[-1]["id"],))
+    return len(found) == _MESSAGES_AT_ONCE
 
 
 def forget_messages(connection: sqlite3.Connection, session_id: str) -> None:
@@ -42,10 +49,21 @@ def forget_messages(connection: sqlite3.Connection, session_id: str) -> None:
         text = searchable(json.loads(body))
         for table in _TABLES if text else ():
             # An index without its content has to be told what it is to forget.
-            connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text))
+            forgotten = (number, _as_indexed(table, text))
+            connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", forgotten)
     connection.execute("DELETE FROM messages WHERE session = ?", (session_id,))
     # The numbers of the last messages are given again.
     connection.execute("UPDATE indexed SET last = min(last, coalesce((SELECT max(id) FROM messages), 0))")
+
+
+def in_words(text: str) -> str:
+    """The text with spaces around each character that is a word, or a part of one, without them: a word of two such
+    characters in the middle of a sentence is found as two words beside each other."""
+    return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
+
+
+def _as_indexed(table: str, text: str) -> str:
+    return in_words(text) if table == "words" else text
 
 
 def searchable(message: JsonDict) -> str:

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from ..errors import StoreError
-from .indexing import searchable
+from .indexing import in_words, searchable
 from .sessions import SessionStore, StoredMessage
 
 # A search ranks the newest of so many hits: ranking a million of a common word takes longer than anyone waits.
@@ -27,19 +27,21 @@ class Hit(NamedTuple):
     excerpt: str
 
 
-def search(store: SessionStore, query: str, *, limit: int = 10, role: str | None = None) -> list[Hit]:
-    """The best hits first, at most one a session more than once in three. Words in any order; "quoted" text as it stands."""
+def search(store: SessionStore, query: str, *, limit: int = 10) -> list[Hit]:
+    """The best hits first. Words in any order, each also as the beginning of one; "quoted" text as it stands. Where there are
+    none, or too few of a single word, those follow that have it within a word."""
     phrases, words = _parsed(query)
     if not phrases and not words:
         return []
     with contextlib.suppress(StoreError):  # on a full disk all but the newest is found
         store.index()
-    found = _ids(store, "words", " AND ".join([*map(_quoted, phrases), *(f"{_quoted(word)}*" for word in words)]))
-    if not found:
-        pieces = [each for each in (*phrases, *words) if len(each) >= 3]
-        if pieces:
-            found = _ids(store, "pieces", " AND ".join(map(_quoted, pieces)))
-    return _hits(store, found, [*phrases, *words], limit, role)
+    terms = [*(_quoted(in_words(each)) for each in phrases), *(f"{_quoted(in_words(word))}*" for word in words)]
+    found = _ids(store, "words", " AND ".join(terms))
+    whole = [*phrases, *words]
+    pieces = [each for each in whole if len(each) >= 3]
+    if not found or (len(found) < limit and len(whole) == 1):
+        found += [each for each in _ids(store, "pieces", " AND ".join(map(_quoted, pieces))) if each not in found]
+    return _hits(store, found, whole, limit)
 
 
 def window(store: SessionStore, message_id: int, *, before: int = 3, after: int = 3) -> list[StoredMessage]:
@@ -71,7 +73,9 @@ def _quoted(text: str) -> str:
 
 
 def _ids(store: SessionStore, table: str, match: str) -> list[int]:
-    """The newest hits, ordered by rank."""
+    """The newest hits, ordered by rank. Nothing fits an empty question."""
+    if not match:
+        return []
     rows = store.rows(
         f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT {_MOST_RANKED + 1}", (match,)
     )
@@ -82,7 +86,7 @@ def _ids(store: SessionStore, table: str, match: str) -> list[int]:
     return [row["rowid"] for row in ranked]
 
 
-def _hits(store: SessionStore, ids: list[int], words: list[str], limit: int, role: str | None) -> list[Hit]:
+def _hits(store: SessionStore, ids: list[int], words: list[str], limit: int) -> list[Hit]:
     hits: list[Hit] = []
     for start in range(0, len(ids), 100):
         some = ids[start : start + 100]
@@ -95,7 +99,7 @@ def _hits(store: SessionStore, ids: list[int], words: list[str], limit: int, rol
         by_id = {row["id"]: row for row in rows}
         for each in some:
             row = by_id.get(each)
-            if row is None or (role is not None and row["role"] != role):
+            if row is None:
                 continue
             excerpt = _excerpt(searchable(json.loads(row["body"])), words)
             hits.append(Hit(row["session"], row["title"], row["id"], row["at"], row["role"], excerpt))

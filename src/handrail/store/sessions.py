@@ -53,6 +53,14 @@ _STEPS = (
     CREATE TABLE indexed (last INTEGER NOT NULL);
     INSERT INTO indexed SELECT coalesce(max(id), 0) FROM messages
     """,
+    # Words of scripts without spaces are taken apart, so all is indexed anew.
+    """
+    DROP TABLE words;
+    DROP TABLE pieces;
+    CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='unicode61');
+    CREATE VIRTUAL TABLE pieces USING fts5(text, content='', tokenize='trigram');
+    UPDATE indexed SET last = 0
+    """,
 )
 _NO_MESSAGE = 2**62  # later than all
 MAIN, CHILD = "main", "child"
@@ -215,16 +223,16 @@ class SessionStore:
 
     def _note_waiting(self, connection: sqlite3.Connection, chars: int) -> None:
         waiting = waiting_chars(connection) if self._waiting_chars is None else self._waiting_chars + chars
-        if waiting > MOST_WAITING_CHARS:
-            index_waiting(connection)
+        if waiting > MOST_WAITING_CHARS and not index_waiting(connection):
             waiting = 0
         self._waiting_chars = waiting
 
     def index(self) -> None:
         """Have everything that was said found by a search."""
-        if self._database.rows("SELECT 1 FROM messages WHERE id > (SELECT last FROM indexed) LIMIT 1"):
+        more = bool(self._database.rows("SELECT 1 FROM messages WHERE id > (SELECT last FROM indexed) LIMIT 1"))
+        while more:  # a transaction for some at a time, so that others can write meanwhile
             with self._database.transaction() as connection:
-                index_waiting(connection)
+                more = index_waiting(connection)
 
     def messages(self, session_id: str, *, hidden: bool = False) -> list[StoredMessage]:
         """The conversation in its order, with what it shares with the session that it was branched from. `hidden`: all that

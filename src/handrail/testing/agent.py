@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,12 @@ class FakeAgent:
         places = range(max(0, message_id - span), min(len(self.said), message_id + span + 1))
         return [self._message(place) for place in places]
 
-    async def delegate(self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002  an AgentState's signature
+    async def delegate(
+        self,
+        tasks: Sequence[Mapping[str, Any]],
+        cancel: CancelToken,  # noqa: ARG002  an AgentState's signature
+        tell: Callable[[str], object],  # noqa: ARG002
+    ) -> Sequence[Mapping[str, Any]]:
         self.delegated += [dict(task) for task in tasks]
         answers = [self.children.pop(0) if self.children else "done" for _ in tasks]
         return [{"task": place, "status": "completed", "summary": each} for place, each in enumerate(answers)]

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
+from importlib.machinery import PathFinder
 from typing import Protocol
 
 from ..async_bridge import run_async
@@ -160,6 +161,21 @@ class Availability:
 def first_lack(*reasons: Unavailable | None) -> Unavailable | None:
     """The first thing that is missing, for checks of several. (`or` would pass it over: what is unavailable is falsy.)"""
     return next((reason for reason in reasons if reason is not None), None)
+
+
+def usable_unless(lack: Unavailable | None) -> Unavailable | bool:
+    """What a check says when this is all that can be missing."""
+    return True if lack is None else lack
+
+
+def missing(extra: str, *modules: str) -> Unavailable | None:
+    """What to install, if one of the modules is not there."""
+    absent = [module for module in modules if PathFinder.find_spec(module) is None]
+    if not absent:
+        return None
+    return Unavailable(
+        f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not installed", f"pip install 'handrail[{extra}]'"
+    )
 
 
 def _answer(check: CheckFn) -> object:

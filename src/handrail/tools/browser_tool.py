@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArguments
 from ..types import JsonDict, Resources, ToolContext, Unavailable
+from .availability import usable_unless
 from .registry import registry, tool_result
 
 if TYPE_CHECKING:
@@ -18,17 +19,19 @@ _REF: JsonDict = {"type": "string", "description": "Which element, by its ref in
 
 async def _answer(context: ToolContext | None, work: Work, *, start: bool = False) -> str:
     from .browser.door import use, with_files_in_reach
-    from .web.untrusted import NOTE
+    from .web.untrusted import NOTE, clean
 
     facts = await with_files_in_reach(context, await use(context, work, start=start))
-    return tool_result({"note": NOTE, **facts})
+    return tool_result({"note": NOTE, **clean(facts)})
 
 
 async def browser_navigate(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from .browser import actions
 
     if context is not None:
-        context.progress(f"opening {args['url'][:200]}")
+        from .web.guard import without_login
+
+        context.progress(f"opening {without_login(args['url'])[:200]}")
     return await _answer(context, lambda session: actions.navigate(session, args["url"]), start=True)
 
 
@@ -104,17 +107,16 @@ async def browser_cdp(args: JsonDict, *, context: ToolContext | None = None, **_
 
 
 def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  every call means the same page
-    """A task's calls come one after another; other tasks have pages of their own."""
-    task = (context.task_id if context is not None else None) or "default"
-    return Resources(writes=(f"browser of {task.replace('/', '_')}",))
+    from .browser.door import the_page
+
+    return the_page(context)
 
 
 def _check() -> Unavailable | bool:
     from ..config import load_config
     from .browser.finding import check
 
-    lack = check(load_config().browser)
-    return True if lack is None else lack
+    return usable_unless(check(load_config().browser))
 
 
 def _common(

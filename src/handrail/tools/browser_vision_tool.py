@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..types import JsonDict, Resources
-from .availability import first_lack
+from ..types import JsonDict, Resources, Unavailable
+from .availability import first_lack, usable_unless
 from .registry import registry
 
 if TYPE_CHECKING:
@@ -34,27 +34,29 @@ async def browser_vision(args: JsonDict, *, context: ToolContext | None = None, 
     from .files.task import text_argument
     from .media.images import prepared
     from .media.looking import look
-    from .web.settings import config_of
+    from .settings import config_of
+    from .web.untrusted import clean
 
     config, question = config_of(context), text_argument(args, "question")
     shot = await screenshot(context, full_page=args.get("full_page", False))
     picture = await prepared(shot.png, config, what="the picture of the page")
-    return await look(picture, question, config=config, context=context, url=shot.url, title=shot.title)
+    told = {"url": shot.url, "title": clean(shot.title)}
+    return await look(picture, question, config=config, context=context, **told)
 
 
-def _check() -> object:
+def _check() -> Unavailable | bool:
     from ..config import load_config
     from .browser.finding import check as check_browser
     from .media.needs import seeing
 
     config = load_config()
-    why = first_lack(check_browser(config.browser), seeing(config))
-    return True if why is None else why
+    return usable_unless(first_lack(check_browser(config.browser), seeing(config)))
 
 
 def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  every call means the same page
-    task = (context.task_id if context is not None else None) or "default"
-    return Resources(writes=(f"browser of {task.replace('/', '_')}",))
+    from .browser.door import the_page
+
+    return the_page(context)
 
 
 registry.register(

@@ -18,7 +18,7 @@ async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolConte
         raise InvalidArguments("give a goal, or tasks with a goal each")
     if len(tasks) > MAX_TASKS:
         raise InvalidArguments(f"{len(tasks)} tasks are too many at once; give at most {MAX_TASKS}")
-    return tool_result(results=list(await agent.delegate(tasks, context.cancel)))
+    return tool_result(results=list(await agent.delegate(tasks, context.cancel, context.progress)))
 
 
 _TASK: dict[str, JsonDict] = {

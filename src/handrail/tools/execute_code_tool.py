@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import ToolFailed
 from ..protocols import Action, ActionKind
 from ..types import Resources
+from .availability import usable_unless
 from .registry import registry
 
 if TYPE_CHECKING:
@@ -98,8 +99,7 @@ def _names_now(listed: frozenset[str]) -> JsonDict:
 def _check() -> Unavailable | bool:
     from .environments.task_settings import missing_by_default
 
-    missing = missing_by_default()
-    return True if missing is None else missing
+    return usable_unless(missing_by_default())
 
 
 registry.register(

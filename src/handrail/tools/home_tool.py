@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..types import JsonDict, Resources, Unavailable
+from .availability import usable_unless
 from .home import HOW_TO
 from .registry import registry
 
@@ -54,8 +55,7 @@ def _check() -> Unavailable | bool:
         return Unavailable(f"{home.key_variable or 'homeassistant.key_variable'} is not set", HOW_TO)
     from .home.client import lack
 
-    why = lack(config)
-    return True if why is None else why
+    return usable_unless(lack(config))
 
 
 def _actions(args: JsonDict, _: ToolContext) -> Sequence[Action]:

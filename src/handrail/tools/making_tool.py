@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..types import JsonDict
+from .availability import usable_unless
 from .registry import registry
 
 if TYPE_CHECKING:
-    from ..config import Config
     from ..protocols import Action
     from ..types import Resources, ToolContext, Unavailable
 
@@ -40,14 +40,14 @@ SPEECH: JsonDict = {
 
 async def image_generate(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from .media.drawing import draw
-    from .web.settings import config_of
+    from .settings import config_of
 
     return await draw(args, _image_path(args), config=config_of(context), context=context)
 
 
 async def text_to_speech(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from .media.speaking import speak
-    from .web.settings import config_of
+    from .settings import config_of
 
     return await speak(args, _speech_path(args), config=config_of(context), context=context)
 
@@ -64,23 +64,18 @@ def _speech_path(args: JsonDict) -> str:
     return output_path(args, "speech", ".wav", args.get("text"))
 
 
-def _can_draw() -> object:
+def _can_draw() -> Unavailable | bool:
+    from ..config import load_config
     from .media.needs import drawing
 
-    return _unless(drawing)
+    return usable_unless(drawing(load_config()))
 
 
-def _can_speak() -> object:
+def _can_speak() -> Unavailable | bool:
+    from ..config import load_config
     from .media.needs import speaking
 
-    return _unless(speaking)
-
-
-def _unless(lacking: Callable[[Config], Unavailable | None]) -> object:
-    from ..config import load_config
-
-    why = lacking(load_config())
-    return True if why is None else why
+    return usable_unless(speaking(load_config()))
 
 
 def _writes(path: Callable[[JsonDict], str]) -> Callable[..., Resources]:

@@ -14,6 +14,7 @@ from ..errors import HandrailError, RegistrationError
 from ..mcp_client.asking import Sampler
 from ..mcp_client.calling import RemoteTool
 from ..mcp_client.config import Server
+from ..mcp_client.connection import State
 from ..mcp_client.convert import prompt_of, resource_of
 from ..mcp_client.listing import Listed, Offer
 from ..mcp_client.manager import McpConnections
@@ -80,13 +81,24 @@ class McpTools:
         self.connections.start()
         self.connections.wait(wait)
 
-    def find(self, name: str) -> None:
-        """Connect to the server that the name of a tool or a toolset tells of, and wait for it as long as it may take."""
+    def find(self, name: str) -> str:
+        """Reach the server that the name of a tool or a toolset tells of. Why it cannot be reached; empty if it can, or if
+        there is no such server."""
         server = name.removeprefix(PREFIX).partition("__")[0] if name.startswith(PREFIX) else name.removeprefix("mcp-")
-        if server not in self.connections.servers:
-            return
-        self.connections.start([server])
-        self.connections.wait(self.connections.servers[server].settings.connect_timeout, [server])
+        problem = self.reach(server) if server in self.connections.servers else ""
+        return f"MCP server {server}: {problem}" if problem else ""
+
+    def reach(self, name: str) -> str:
+        """Connect to one server, and wait for it as long as it may take. Why it cannot be used; empty if it can."""
+        server = self.connections.servers[name]
+        if server.problem or not server.settings.enabled:
+            return server.problem or "it is not enabled"
+        self.connections.start([name])
+        self.connections.wait(server.settings.connect_timeout, [name])
+        status = self.connections.status()[name]
+        if status.state in (State.READY, State.PARKED):
+            return ""
+        return status.error or "it did not connect in time"
 
     def close(self) -> None:
         self.connections.close()
@@ -111,7 +123,7 @@ class McpTools:
 
     def _review(self, server: Server, offer: Offer) -> dict[str, str]:
         try:
-            return Pins(server.name, self._folder).review(offer.tools)
+            return Pins(server, self._folder).review(offer.tools)
         except (HandrailError, OSError) as error:  # what cannot be compared is not trusted
             return {tool.name: str(error) for tool in offer.tools}
 
@@ -119,9 +131,8 @@ class McpTools:
         """The tool's name with us; empty when it cannot be one."""
         name = tool_name(server.name, tool.name)
         why = tool.problem or doubt
-        problem = Unavailable(
-            why, "" if tool.problem else f"`handrail mcp tools {server.name}`, then `handrail mcp trust`"
-        )
+        look = f"look at it with `handrail mcp tools {server.name}`, then `handrail mcp trust {server.name}`"
+        problem = Unavailable(why, "" if tool.problem else look)
         schema = {"description": "" if why else tool.description, "parameters": {} if why else _parameters(tool.schema)}
         try:
             taken = self._registry.register(

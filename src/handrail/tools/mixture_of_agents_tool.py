@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..types import JsonDict
+from .availability import usable_unless
 from .registry import registry
 
 if TYPE_CHECKING:
-    from ..types import ToolContext
+    from ..types import ToolContext, Unavailable
 
 SCHEMA: JsonDict = {
     "description": (
@@ -32,17 +33,16 @@ SCHEMA: JsonDict = {
 async def mixture_of_agents(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from .files.task import text_argument
     from .media.mixing import mix
-    from .web.settings import config_of
+    from .settings import config_of
 
     return await mix(text_argument(args, "user_prompt"), config=config_of(context), context=context)
 
 
-def _check() -> object:
+def _check() -> Unavailable | bool:
     from ..config import load_config
     from .media.needs import mixing
 
-    why = mixing(load_config())
-    return True if why is None else why
+    return usable_unless(mixing(load_config()))
 
 
 registry.register(

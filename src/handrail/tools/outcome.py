@@ -91,10 +91,13 @@ def error_of(outcome: Outcome) -> JsonDict | None:
 
 
 def to_json(data: object) -> str:
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, default=_jsonable)
+    return _encoder.encode(data)
 
 
 def _jsonable(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} is not JSON serialisable")
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_jsonable)

@@ -40,8 +40,9 @@ class ToolRegistry(ToolTable):
         self.may_override: Callable[[str], bool] = lambda owner: False  # noqa: ARG005  by default no plugin may
         # Says which plugin's code calls, whatever the caller says. Without plugins nobody has to look.
         self.owner_of_caller: Callable[[], str] | None = None
-        # Whoever may still bring a tool of that name, and waits for it. None: everything is here from the start.
-        self.late: Callable[[str], object] | None = None
+        # Whoever may still bring a tool of that name, and waits for it; what it returns says why it cannot. None: everything
+        # is here from the start.
+        self.late: Callable[[str], str] | None = None
         self._last_contract: tuple[object, object, Contract | None] = (None, None, None)
 
     def register(  # noqa: PLR0913  one keyword a documented property of a tool
@@ -159,8 +160,10 @@ class ToolRegistry(ToolTable):
         """The entry of a tool that can be used now. Raises UnknownTool or ToolUnavailable."""
         entry = self._tools.get(name) if isinstance(name, str) else None
         if entry is None and self.late is not None:
-            self.late(str(name))
+            problem = self.late(str(name))
             entry = self._tools.get(str(name))
+            if entry is None and problem:
+                raise ToolUnavailable(f"{name} is unavailable: {problem}", reason=problem)
         if entry is None:
             raise unknown_tool(name, self._tools)
         if entry.check_fn is not None:

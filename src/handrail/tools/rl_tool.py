@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..protocols import Action, ActionKind
-from ..types import JsonDict
+from ..types import JsonDict, Unavailable
+from .availability import missing, usable_unless
 from .registry import registry, tool_result
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def rl_list_environments(_: JsonDict, *, context: ToolContext | None = None, **__: object) -> str:
     from .rl.environments import find, folder_of
-    from .web.settings import config_of
+    from .settings import config_of
 
     config = config_of(context)
     found = [
@@ -30,7 +31,7 @@ def rl_configure(args: JsonDict, *, context: ToolContext | None = None, **_: obj
     from contextlib import closing
 
     from .rl.runs import described, found, open_runs, planned
-    from .web.settings import config_of
+    from .settings import config_of
 
     config = config_of(context)
     with closing(open_runs()) as store:
@@ -83,11 +84,8 @@ def rl_results(args: JsonDict, **_: object) -> str:
         return tool_result(results(run, store.rollouts(run.id), args.get("format", "sharegpt")))
 
 
-def _check() -> object:
-    from .web.settings import missing
-
-    why = missing("agent", "openai")
-    return True if why is None else why
+def _check() -> Unavailable | bool:
+    return usable_unless(missing("agent", "openai"))
 
 
 def _planned(args: JsonDict) -> Any:
@@ -106,7 +104,7 @@ def _planned(args: JsonDict) -> Any:
 
 def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
     from .rl.environments import named
-    from .web.settings import config_of
+    from .settings import config_of
 
     plan = _planned(args).plan
     place = named(plan.environment, config_of(context)).place

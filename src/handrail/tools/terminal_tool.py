@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from ..protocols import Action, ActionKind
 from ..types import JsonDict, Resources, Unavailable
+from .availability import usable_unless
 from .registry import registry
+from .terminal.request import environments_of, read_request
 
 if TYPE_CHECKING:
     from ..types import ToolContext
@@ -64,8 +66,6 @@ SCHEMA: JsonDict = {
 
 
 def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    from .terminal.request import environments_of, read_request
-
     environments = environments_of(context)
     assert context is not None
     request = read_request(args, environments)
@@ -84,8 +84,6 @@ def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object)
 
 def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
     """What the gate judges: the command, where it would run, and what it could reach from there. Starts nothing."""
-    from .terminal.request import environments_of
-
     environments = environments_of(context)
     environment = environments.of(context.task_id)
     details = {"background": bool(args.get("background")), "pty": bool(args.get("pty"))}
@@ -121,8 +119,7 @@ def _check() -> Unavailable | bool:
     """Whether the environment that the configuration names can be had."""
     from .environments.task_settings import missing_by_default
 
-    missing = missing_by_default()
-    return True if missing is None else missing
+    return usable_unless(missing_by_default())
 
 
 registry.register(

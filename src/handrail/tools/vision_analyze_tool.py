@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..types import JsonDict, Resources
+from .availability import usable_unless
 from .registry import registry
 
 if TYPE_CHECKING:
-    from ..types import ToolContext
+    from ..types import ToolContext, Unavailable
     from .outcome import Outcome
 
 SCHEMA: JsonDict = {
@@ -28,7 +29,7 @@ async def vision_analyze(args: JsonDict, *, context: ToolContext | None = None, 
     from .files.task import text_argument
     from .media.images import picture_at
     from .media.looking import look
-    from .web.settings import config_of
+    from .settings import config_of
 
     config = config_of(context)
     question = text_argument(args, "question", "Describe this image in detail, with all text in it.")
@@ -36,12 +37,11 @@ async def vision_analyze(args: JsonDict, *, context: ToolContext | None = None, 
     return await look(picture, question, config=config, context=context)
 
 
-def _check() -> object:
+def _check() -> Unavailable | bool:
     from ..config import load_config
     from .media.needs import seeing
 
-    why = seeing(load_config())
-    return True if why is None else why
+    return usable_unless(seeing(load_config()))
 
 
 def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidArguments, ToolUnavailable
 from ..types import JsonDict, ToolContext, Unavailable
+from .availability import missing, usable_unless
 from .registry import registry, tool_result
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ _PAGE_CHARS = 20_000
 
 
 async def web_search(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    from .settings import config_of
     from .web.search import search
-    from .web.settings import config_of
     from .web.untrusted import NOTE, clean
 
     query = args["query"].strip()
@@ -42,10 +43,10 @@ async def web_search(args: JsonDict, *, context: ToolContext | None = None, **_:
 async def web_extract(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     import asyncio
 
+    from .settings import config_of
     from .web.extract import Extractor
     from .web.fetch import Fetcher
-    from .web.guard import Guard
-    from .web.settings import config_of
+    from .web.guard import Guard, without_login
     from .web.untrusted import NOTE
 
     config = config_of(context).web
@@ -58,7 +59,7 @@ async def web_extract(args: JsonDict, *, context: ToolContext | None = None, **_
         result = await _read(url, fetcher, extractor, most)
         done += 1
         if context is not None:
-            context.progress(f"read {url}", done / len(urls))
+            context.progress(f"read {without_login(url)}", done / len(urls))
         return result
 
     extractor = Extractor()
@@ -71,9 +72,10 @@ async def _read(url: str, fetcher: Fetcher, extractor: Extractor, most: int) -> 
     """One page, or why it could not be read: the others are given all the same."""
     from ..errors import ToolError
     from ..safe_text import safe_error
+    from .web.guard import without_login
     from .web.untrusted import clean
 
-    told: JsonDict = {"url": url}
+    told: JsonDict = {"url": without_login(url)}
     try:
         page = await fetcher.get(url)
         if page.url != url:
@@ -105,10 +107,7 @@ def _can_search() -> Unavailable | bool:
 
 
 def _can_read() -> Unavailable | bool:
-    from .web.settings import missing
-
-    lack = missing("web", "httpx", "trafilatura")
-    return True if lack is None else lack
+    return usable_unless(missing("web", "httpx", "trafilatura"))
 
 
 registry.register(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ def test_calls_are_shown_with_what_they_changed(talk: Begin, tmp_path: Path) -> 
         ModelReply("", [call("terminal", command="seq 20")]),
         ModelReply("", [call("todo", todos=[{"id": "1", "content": "Rest", "status": "completed"}])]),
         ModelReply("", [call("read_file", path="nowhere.txt")]),
+        ModelReply("", [call("write_file", path="b.txt", content="".join(f"line {n}\n" for n in range(30)))]),
         ModelReply("# Done\n\nIt is **new**."),
     )
     shown = person("Do it")
@@ -36,10 +38,14 @@ def test_calls_are_shown_with_what_they_changed(talk: Begin, tmp_path: Path) -> 
         "    … 15 lines above\n    16\n    17\n    18\n    19\n    20\n",
         "    ☑ Rest",
         "✗ 📖 read_file nowhere.txt (",
+        "✓ ✍️ write_file b.txt (",
+        "    +line 0\n",
+        "    +line 9\n    … 20 more lines\n",
         "It is new.",
-        "4 calls · ",
+        "5 calls · ",
     ):
         assert line in shown
+    assert " Done" not in shown, "a heading begins where the answer does"
 
 
 def test_a_running_call_stands_below_with_its_last_lines(talk: Begin) -> None:
@@ -158,6 +164,9 @@ class TestSlashCommands:
         shown = talk()("/help")
         assert all(f"/{command.name}" in shown for command in COMMANDS)
         assert max(map(len, shown.splitlines())) <= 80
+        assert all(line.startswith(("/", "!", "Alt-", "Ctrl-", "while")) for line in shown.splitlines()), (
+            "one line each"
+        )
 
     @pytest.mark.parametrize(
         "line",
@@ -227,7 +236,7 @@ class TestSlashCommands:
         person("/save talk.jsonl")
         lines = [json.loads(line) for line in (tmp_path / "talk.jsonl").read_text().splitlines()]
         assert [line["role"] for line in lines[1:]] == ["user", "assistant", "tool", "assistant"]
-        assert "cannot be written: File exists" in person("/save talk.md")
+        assert "talk.md is there already" in person("/save talk.md")
 
     def test_sessions_are_left_gone_back_to_and_branched(self, talk: Begin) -> None:
         person = talk(ModelReply("one"), ModelReply("two"), ModelReply("three"))
@@ -252,6 +261,14 @@ class TestSlashCommands:
         other = talk()
         other.chat.open("last")
         assert other.chat.agent.session_id == person.chat.agent.session_id
+
+    def test_hooks_are_told_of_who_begins_anew(self, talk: Begin, default_hooks: Any) -> None:
+        told: list[tuple[str, str]] = []
+        default_hooks("on_session_reset", lambda session_id, new_session_id: told.append((session_id, new_session_id)))
+        person = talk()
+        before = person.chat.agent.session_id
+        person("/new")
+        assert told == [(before, person.chat.agent.session_id)]
 
     def test_a_session_in_which_nothing_was_said_is_not_kept(self, talk: Begin) -> None:
         person = talk()

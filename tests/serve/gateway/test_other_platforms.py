@@ -43,7 +43,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         server = Server(
             tmp_path_factory.mktemp("served"),
             work,
-            config=json.dumps({"gateway": {"accounts": accounts}}),
+            config=json.dumps(
+                {
+                    "gateway": {"accounts": accounts},
+                    "hooks": {
+                        "on_session_reset": [{"command": f"cat >{work}/reset.new && mv {work}/reset.new {work}/reset"}]
+                    },
+                }
+            ),
             HANDRAIL_MODEL="scripted",
             OPENAI_BASE_URL=model.base_url,
             OPENAI_API_KEY="k",
@@ -85,6 +92,22 @@ def test_a_tap_lets_the_command_run_and_the_buttons_go(place: Place, platform: D
     wait_until(
         lambda: f"allowed by {platform.kind}:{ADA}, once" in question.texts[-1] and not question.buttons, timeout=60
     )
+
+
+def test_who_begins_anew_has_another_session_and_the_hooks_are_told(place: Place) -> None:
+    telegram = place.doubles["telegram"]
+    place.model.say(ModelReply("Hello Ada."), ModelReply("Who are you?"))
+    telegram.say("711", ADA, "hello")
+    telegram.hears("711", "Hello Ada.")
+    telegram.say("711", ADA, "/new")
+    telegram.hears("711", "We begin anew")
+    telegram.say("711", ADA, "who am I?")
+    telegram.hears("711", "Who are you?")
+    assert "hello" not in [message.get("content") for message in place.model.requests[-1]["messages"]]
+    wait_until((place.work / "reset").exists, timeout=60)
+    told = json.loads((place.work / "reset").read_text())
+    assert told["platform"] == "telegram"
+    assert told["session_id"] != told["new_session_id"]
 
 
 def test_a_stranger_is_neither_heard_nor_obeyed(place: Place, platform: Double) -> None:

@@ -17,6 +17,8 @@ import pytest
 from handrail import model_tools
 from handrail.model_tools import get_tool_definitions
 from handrail.runtime.dispatch import Runtime
+from handrail.tools.browser import own_files
+from handrail.tools.environments import own_folders
 from handrail.types import CancelToken
 
 from ...support import error_in, in_thread, takes_less_than, wait_until
@@ -266,14 +268,21 @@ def _descendants(root: int) -> set[int]:
     return found - {root}
 
 
-def test_closing_leaves_no_process(site: Site, own_browser: Callable[..., Call]) -> None:
-    before = _browser_processes()
+def _folders_of(pid: int) -> set[str]:
+    return {folder for folder in own_folders.every("handrail-browser") if f".{pid}." in folder}
+
+
+def test_closing_leaves_no_process_and_no_file(site: Site, own_browser: Callable[..., Call]) -> None:
+    before, before_folders = _browser_processes(), _folders_of(os.getpid())
     browser = own_browser()
     site.pages["/"] = html("hello")
     browser("navigate", url=site.url + "/")
     mine = _descendants(os.getpid()) & _browser_processes() - before
     assert mine
+    folders = _folders_of(os.getpid()) - before_folders
+    assert folders
     model_tools.reset()
+    assert not folders & _folders_of(os.getpid())
     wait_until(lambda: not mine & _browser_processes(), otherwise=lambda: f"left: {mine & _browser_processes()}")
 
 
@@ -293,7 +302,7 @@ def test_a_browser_that_nobody_uses_is_closed(site: Site, own_browser: Callable[
 
 
 @pytest.mark.parametrize("how", ["-9", "group"])
-def test_a_killed_runtime_leaves_no_browser(site: Site, own_browser: Callable[..., Call], how: str) -> None:
+def test_a_killed_runtime_leaves_no_browser_and_no_file(site: Site, own_browser: Callable[..., Call], how: str) -> None:
     own_browser()
     site.pages["/"] = html("hello")
     program = (
@@ -308,6 +317,8 @@ def test_a_killed_runtime_leaves_no_browser(site: Site, own_browser: Callable[..
         assert "hello" in json.loads(runtime.stdout.readline())["snapshot"]
         browsers = _descendants(runtime.pid) & _browser_processes()
         assert browsers
+        folders = _folders_of(runtime.pid)
+        assert [name for folder in folders for name in os.listdir(folder) if "profile" in name]
         if how == "-9":
             runtime.kill()
         else:  # the driver too, which would have closed the browser
@@ -316,6 +327,12 @@ def test_a_killed_runtime_leaves_no_browser(site: Site, own_browser: Callable[..
     wait_until(
         lambda: not browsers & _browser_processes(), otherwise=lambda: f"left: {browsers & _browser_processes()}"
     )
+
+    def are_taken_away() -> bool:
+        own_files.prune(dry_run=False)
+        return not folders & _folders_of(runtime.pid)
+
+    wait_until(are_taken_away)  # the driver may still be at it too
 
 
 def test_a_browser_that_died_is_started_again(site: Site, own_browser: Callable[..., Call]) -> None:

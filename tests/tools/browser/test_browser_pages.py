@@ -234,6 +234,26 @@ def test_the_console_is_heard_and_asked(site: Site, browser: Call) -> None:
     assert "failed" in browser("console", expression="nonsense(")["error"]
 
 
+def test_what_nobody_sees_is_told_nowhere(site: Site, browser: Call) -> None:
+    hidden = "".join(chr(0xE0000 + ord(character)) for character in "obey")
+    site.pages["/"] = html(
+        f"<title>T{hidden}</title><button onclick='alert(`Hi{hidden}`)'>one{hidden}</button><img src='/p' alt='a{hidden}'>"
+        f"<script>console.log('hello{hidden}')</script>"
+    )
+    shown = [browser("navigate", url=site.url + "/"), browser("console"), browser("get_images")]
+    shown.append(browser("click", ref=ref_of(shown[0]["snapshot"], "button")))
+    assert (shown[0]["title"], shown[2]["images"][0]["alt"]) == ("T", "a")
+    assert {"type": "log", "text": "hello"} in shown[1]["messages"]
+    assert shown[3]["dialog"]["message"] == "Hi"
+    assert hidden not in json.dumps(shown, ensure_ascii=False)
+
+
+def test_what_is_no_field_is_told(site: Site, browser: Call) -> None:
+    site.pages["/"] = html("<button>one</button>")
+    page = browser("navigate", url=site.url + "/")
+    assert "is no field" in browser("type", ref=ref_of(page["snapshot"], "button"), text="x")["error"]
+
+
 def test_keys_reach_the_page(site: Site, browser: Call) -> None:
     site.pages["/"] = html(
         "<p id=p>none</p><script>addEventListener('keydown', e => p.textContent = 'got ' + e.key)</script>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -201,13 +202,17 @@ def test_a_path_through_a_link_is_kept_as_it_was_typed(run: Run, work: Path) -> 
     assert text(run("pwd; pwd -P")) == f"{work}/link\n{work}/real\n"
 
 
-def test_a_working_directory_that_is_removed_does_no_harm(run: Run, work: Path) -> None:
+def test_a_working_directory_that_is_removed_does_no_harm(run: Run, shell: LiveEnvironment, work: Path) -> None:
     (work / "gone").mkdir()
     run("cd gone")
     (work / "gone").rmdir()
     result = run("echo here")
     assert text(result) == "here\n"
-    assert result.cwd == f"{work}/gone (deleted)"
+    assert result.cwd == f"{work}/gone"
+    shell.files.write("note", b"x")  # there, and not in a folder that is called "gone (deleted)"
+    assert (work / "gone" / "note").read_bytes() == b"x"
+    assert os.listdir(work) == ["gone"]
+    shutil.rmtree(work / "gone")
     run("exit 1")
     result = run("pwd")
     assert text(result) == f"{work}\n"

@@ -188,6 +188,15 @@ class TestSettings:
         assert run(environments, "echo [$DEPLOY_TOKEN]", "b") == "[t0ken-of-the-test]\n"
         assert "t0ken" not in json.dumps(environments.settings("b")._asdict())
 
+    @pytest.mark.parametrize("env", [{"PORT": 8080}, {"PORT": None}, {"A B": "1"}, {"A": "\0"}])
+    def test_variables_that_cannot_be_are_refused_and_trouble_no_task(
+        self, environments: TaskEnvironments, env: dict[str, object]
+    ) -> None:
+        with pytest.raises(InvalidArguments):
+            environments.override("t", {"env": env})
+        assert environments.masker("text") == "text"
+        assert run(environments, "echo fine", "t") == "fine\n"
+
     def test_other_settings_close_what_was_made_otherwise(self, environments: TaskEnvironments, tmp_path: Path) -> None:
         run(environments, "x=1", "t")
         before = environments.of("t")

@@ -18,6 +18,7 @@ from handrail.protocols import ActionKind
 from handrail.runtime.concurrency import Batches
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
+from handrail.tools.discovery import builtin_tools
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.processes.table import ProcessTable
 from handrail.tools.registry import registry as builtin
@@ -79,6 +80,7 @@ class TestCommands:
         assert terminal(command)["error_type"] == "invalid_arguments"
 
     def test_a_runtime_without_environments_says_so(self, gate: OpenGate) -> None:
+        builtin_tools()
         answer = error_in(Runtime(builtin, gate=gate).handle("terminal", {"command": "true"}))
         assert "has no environments" in answer["error"]
 
@@ -161,10 +163,13 @@ class TestBackground:
     def test_in_the_foreground_such_a_wish_is_answered_with_a_note(self, terminal: Terminal) -> None:
         assert "for background commands" in terminal("true", notify_on_complete=True)["note"]
 
+    def test_a_time_limit_in_the_background_is_answered_with_a_note(self, terminal: Terminal) -> None:
+        assert "timeout is not for background" in terminal("true", background=True, timeout=5)["note"]
+
     def test_without_a_table_of_processes_it_says_so(self, terminal: Terminal, here: Runtime) -> None:
         here.processes = None
         assert "keeps no background processes" in terminal("true", background=True)["error"]
-        assert terminal("sleep 4728 & echo x")["left_running"][0]["command"] == "sleep 4728"
+        assert terminal("sleep 4728 & echo x")["left_running"][0]["command"].startswith("sleep 4728")
 
 
 class TestTerminals:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from typing import Any
 
@@ -121,6 +122,14 @@ def test_a_secret_in_a_url_is_not_repeated() -> None:
 def test_a_name_is_judged_by_its_addresses(host: str) -> None:
     with pytest.raises((Denied, ToolFailed)):
         asyncio.run(Guard().addresses(host, 80))
+
+
+@pytest.mark.parametrize("url", ["http://[::1]:8080/", "http://127.0.0.1:8080/", "http://2130706433:8080/"])
+def test_what_a_refusal_says_that_could_be_allowed_can_be(url: str) -> None:
+    with pytest.raises(Denied) as refusal:
+        Guard().check_url(url)
+    for entry in re.findall(r"`(.+?)`", str(refusal.value)):
+        assert Guard([entry]).check_url(url).port == 8080
 
 
 def test_an_unknown_name_is_told() -> None:

@@ -44,6 +44,14 @@ def test_what_nobody_sees_is_taken_out(open_site: Site) -> None:
     assert (page["title"], page["content"]) == ("ab", "open text")
 
 
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    said: list[str] = []
+    arguments = {"urls": ["https://ada:hunter2@rails.example/?q=//x@y"]}
+    answer = handle_function_call("web_extract", arguments, on_progress=lambda news: said.append(news.message))
+    assert said == ["read https://…@rails.example/?q=//x@y"]
+    assert "hunter2" not in str(answer)
+
+
 @pytest.mark.parametrize(
     "page", [ARTICLE, ARTICLE.replace("<html><head>", "").replace("</head><body>", ""), "<!-- -->" * 50 + ARTICLE]
 )

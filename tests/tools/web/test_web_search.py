@@ -18,8 +18,8 @@ from handrail.tools.web.search import BACKENDS, choose
 from handrail.types import Unavailable
 
 from ...services.searx import Searx
-from ...support import error_in
-from ..pages import Handler, Site
+from ...support import PATIENCE_SECONDS, error_in
+from ..pages import Handler, Site, endless
 from .engines_double import engines
 
 KEYS = ("TAVILY_API_KEY", "BRAVE_API_KEY", "EXA_API_KEY")
@@ -68,11 +68,17 @@ def test_a_service_that_answers_something_else_is_told(site: Site, configure: Ca
     assert "is not its JSON" in error_in(handle_function_call("web_search", {"query": "x"}))["error"]
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "key is not accepted"), (429, "too many"), (500, "answered 500")])
+def test_an_answer_without_end_is_not_read_to_its_end(site: Site, configure: Callable[[str], None]) -> None:
+    site.pages["/search"] = endless
+    configure(f"web: {{search_urls: {{searxng: '{site.url}'}}, timeout: {PATIENCE_SECONDS}}}\n")
+    assert "more than 5,000,000 bytes" in error_in(handle_function_call("web_search", {"query": "x"}))["error"]
+
+
+@pytest.mark.parametrize(("status", "words"), [(401, "key is not accepted"), (429, "too many"), (500, "answers 500")])
 def test_a_refusal_says_what_to_do(
     site: Site, configure: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, status: int, words: str
 ) -> None:
-    site.pages["/search"] = lambda handler: handler.answer("{}", status=status)
+    site.pages["/search"] = lambda handler: handler.answer("{}", status=status, retry_after="9999")
     monkeypatch.setenv("TAVILY_API_KEY", "tvly-of-the-tests")
     configure(f"web: {{search: tavily, search_urls: {{tavily: '{site.url}'}}}}\n")
     answer = error_in(handle_function_call("web_search", {"query": "x"}))

@@ -12,7 +12,7 @@ from ...errors import ModelError
 from ...types import JsonDict
 from ..events import Usage
 from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
-from .wire import http_options
+from .wire import http_options, reason
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -21,7 +21,7 @@ _MAX_ANSWER_TOKENS = 16_000
 
 
 class AnthropicMessages:
-    """One model. The prompt and the tools are marked to be remembered by the provider: they stay the same for a session."""
+    """One model. The provider is told to remember all of it: a request begins as the last one did."""
 
     provider = "anthropic"
 
@@ -32,6 +32,11 @@ class AnthropicMessages:
     ) -> None:  # fmt: skip
         self.name, self.context_tokens, self._prices = name, context_tokens, prices
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
+
+    def load(self) -> None:
+        """Load the client, which takes a second: better while the person still types than when they wait."""
+        with contextlib.suppress(ModelError):  # is said when the model is asked
+            _ = self._client().messages
 
     async def available(self) -> list[str]:
         """The names of the models that the provider has."""
@@ -109,6 +114,8 @@ def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:
         elif blocks:
             turns.append({"role": role, "content": blocks})
     remembered = {"cache_control": {"type": "ephemeral"}}
+    if turns:
+        turns[-1]["content"][-1].update(remembered)
     request: JsonDict = {"messages": turns}
     if system:
         request["system"] = [{"type": "text", "text": system, **remembered}]
@@ -183,7 +190,7 @@ def _started(usage: Any) -> Usage:
 def _problem(error: Any, model: str, key: str) -> ModelError:
     import anthropic
 
-    message = without_key(str(error.message), key)
+    message = without_key(reason(error), key)
     if isinstance(error, anthropic.AuthenticationError | anthropic.PermissionDeniedError):
         return ModelError(f"the provider refuses the key; set ANTHROPIC_API_KEY to one that is valid ({message})")
     if isinstance(error, anthropic.NotFoundError):

@@ -12,7 +12,7 @@ from ...errors import ModelError
 from ..events import Usage
 from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
 from .images import images_apart
-from .wire import http_options
+from .wire import http_options, reason
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -37,6 +37,11 @@ class OpenAIChat:
         self.name, self.context_tokens, self._prices = name, context_tokens, prices
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
         self._options = dict(options or {})
+
+    def load(self) -> None:
+        """Load the client, which takes a second: better while the person still types than when they wait."""
+        with contextlib.suppress(ModelError):  # is said when the model is asked
+            _ = self._client().chat.completions
 
     async def available(self) -> list[str]:
         """The names of the models that the server has."""
@@ -143,7 +148,7 @@ def _problem(error: Any, model: str, base_url: str | None, key: str) -> ModelErr
     import openai
 
     where = base_url or "https://api.openai.com/v1"
-    message = without_key(str(error.message), key)
+    message = without_key(reason(error), key)
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
         return ModelError(f"{where} refuses the key; set OPENAI_API_KEY to one that is valid there ({message})")
     if isinstance(error, openai.NotFoundError):

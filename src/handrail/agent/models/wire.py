@@ -1,8 +1,11 @@
-"""The HTTP below every provider's client: certificates that are loaded once, and a bound on what one answer may send."""
+"""The HTTP below every provider's client: certificates that are loaded once, a bound on what one answer may send, and what a
+server said when it refused."""
 
 from __future__ import annotations
 
 import functools
+import json
+import re
 import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 # An answer is text: one that is larger, or still comes after so long, does not end by itself.
 MOST_BYTES = 64 * 1024 * 1024
 LONGEST_SECONDS = 3_600.0
+_REASON_CHARS = 500
+_STATUS = re.compile(r"\AError code: \d+(?: - )?")
 
 
 def http_options() -> dict[str, Any]:
@@ -30,6 +35,16 @@ def _certificates() -> ssl.SSLContext:
     import httpx2
 
     return httpx2.create_ssl_context()
+
+
+def reason(error: Any) -> str:
+    """What the server said, without the status that the client puts before it. Not every server says it where the client
+    looks for it."""
+    said = _STATUS.sub("", str(error.message))
+    body = getattr(error, "body", None)
+    if not said and body:
+        said = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+    return " ".join(said.split())[:_REASON_CHARS] or "it gave no reason"
 
 
 async def _bound(response: httpx2.Response) -> None:

@@ -40,6 +40,8 @@ def save(chat: Chat, rest: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
+    except FileExistsError:
+        raise ToolFailed(f"{path} is there already; /save another name") from None
     except OSError as error:
         raise ToolFailed(f"{path} cannot be written: {error.strerror}") from None
     chat.say(f"Written to {path}. The session itself is kept anyway: handrail chat --resume {info.id}")
@@ -70,7 +72,9 @@ def choices(chat: Chat) -> Iterable[str]:
 
 
 def new(chat: Chat, rest: str) -> None:  # noqa: ARG001
+    before = chat.agent.session_id
     chat.open()
+    chat.agent.begun_after(before)
     greet(chat)
 
 

@@ -115,5 +115,5 @@ def _table(*headers: str) -> Table:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for header in headers:
-        table.add_column(header, overflow="fold")
+        table.add_column(header, no_wrap=True, overflow="ellipsis")
     return table

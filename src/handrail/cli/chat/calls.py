@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _NEWS_LINES = 3
 _OUTPUT_LINES = 6
 _DIFF_LINES = 40
+_NEW_FILE_LINES = 10
 _REASON_CHARS = 300
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _TODO_MARKS = {"pending": "☐", "in_progress": "▶", "completed": "☑", "cancelled": "☒"}
@@ -39,6 +40,7 @@ class Call:
         room = max(20, width - len(started.tool) - 24)
         about = main_argument(registry, started.tool, started.arguments, max_chars=room)
         self._name = Text.assemble(f"{started.emoji} ", (visible(started.tool), "bold"), f" {about}" if about else "")
+        self._arguments = started.arguments
         self._news: deque[str] = deque(maxlen=_NEWS_LINES)
         self._share: float | None = None
 
@@ -66,7 +68,7 @@ class Call:
             details.append(Text(visible(shortened(reason, _REASON_CHARS)), "red"))
         result = parsed(event.result) if event.result else None
         if isinstance(result, dict):
-            details += _details(result)
+            details += _details(result, self._arguments)
         yield from (Padding(line, (0, 0, 0, 4)) for line in details)
 
 
@@ -78,10 +80,12 @@ def seconds(elapsed: float) -> str:
     return f"{elapsed:.0f} s" if elapsed < 60 else f"{elapsed // 60:.0f}:{elapsed % 60:02.0f} min"
 
 
-def _details(result: JsonDict) -> Iterator[Text]:
+def _details(result: JsonDict, arguments: JsonDict) -> Iterator[Text]:
     """What a result shows of itself depends on what it holds, not on whose it is."""
     if isinstance(result.get("diff"), str):
         yield from diff_lines(result["diff"])
+    elif result.get("created") is True and isinstance(arguments.get("content"), str):
+        yield from diff_lines("".join(f"+{line}\n" for line in arguments["content"].splitlines()), _NEW_FILE_LINES)
     elif isinstance(result.get("output"), str):
         yield from _last_lines(result["output"])
     elif isinstance(result.get("todos"), list):
@@ -90,12 +94,12 @@ def _details(result: JsonDict) -> Iterator[Text]:
         yield from (_child(item) for item in result["results"] if isinstance(item, dict) and "summary" in item)
 
 
-def diff_lines(diff: str) -> Iterator[Text]:
+def diff_lines(diff: str, most: int = _DIFF_LINES) -> Iterator[Text]:
     lines = [line for line in visible(diff).splitlines() if not line.startswith(("--- ", "+++ "))]
-    for line in lines[:_DIFF_LINES]:
+    for line in lines[:most]:
         yield Text(line, _DIFF_STYLES.get(line[:1], "dim"))
-    if len(lines) > _DIFF_LINES:
-        yield Text(f"… {len(lines) - _DIFF_LINES} more lines", "dim")
+    if len(lines) > most:
+        yield Text(f"… {len(lines) - most} more lines", "dim")
 
 
 def _last_lines(output: str) -> Iterator[Text]:

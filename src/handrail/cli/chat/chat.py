@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -51,6 +52,12 @@ class Chat:
         agent = open_agent(self.here, store=self.store, resume=resume, **self.options)
         self.close()
         self.agent = agent
+
+    def load_ahead(self) -> None:
+        """Have ready what the first question needs."""
+        load = getattr(self.agent.models[0], "load", None)
+        if load is not None:
+            threading.Thread(target=load, name="handrail-load").start()
 
     def close(self) -> None:
         if not hasattr(self, "agent"):

@@ -64,7 +64,7 @@ class Screen:
         if not self.moves:
             self.write(text + "\n")
             return
-        from rich.markdown import Markdown
+        from .markdown import Markdown
 
         self.print(Markdown(text, code_theme="ansi_dark", hyperlinks=False))
 

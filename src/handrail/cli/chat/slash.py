@@ -49,10 +49,10 @@ def quit_(chat: Chat, rest: str) -> None:  # noqa: ARG001
 
 
 _KEYS = (
-    ("!command", "run a command of yours in the agent's shell; it is told of it"),
+    ("!command", "run a command in the agent's shell; it is told of it"),
     ("!!command", "the same without telling the agent"),
-    ("Alt-Enter", "a new line in the message; also Ctrl-J, or \\ and Enter"),
-    ("while it works", "what you type is said next; without Enter it stands at the next prompt"),
+    ("Alt-Enter", "a new line; also Ctrl-J, or \\ and Enter"),
+    ("while it works", "what you type and send is said next"),
     ("Ctrl-C", "stop what runs; again: leave"),
 )
 
@@ -64,7 +64,7 @@ COMMANDS = (
         about_tools.toolset_choices,
     ),
     Command("model", "[NAME]", "which model is asked; ask another one from now on", about_tools.model),
-    Command("reasoning", "[on|off]", "show what the model thinks before it answers, or do not", about_tools.reasoning,
+    Command("reasoning", "[on|off]", "show what the model thinks, or do not", about_tools.reasoning,
             on_or_off),
     Command("processes", "[log|kill ID]", "what runs in the background", about_tools.processes,
             about_tools.process_choices),
@@ -72,7 +72,7 @@ COMMANDS = (
             about_approvals.choices),
     Command("yolo", "[on|off]", "ask about nothing in this chat, or ask again", about_approvals.yolo,
             on_or_off),
-    Command("undo", "", "take back your last message and what came of it; files stay", about_sessions.undo),
+    Command("undo", "", "take back your last message; files stay as they are", about_sessions.undo),
     Command("save", "[FILE]", "write the conversation to a file: .md or .jsonl", about_sessions.save),
     Command("resume", "[ID]", "earlier sessions; go on with one", about_sessions.resume, about_sessions.choices),
     Command("new", "", "begin a new session", about_sessions.new),
@@ -80,7 +80,7 @@ COMMANDS = (
     Command("title", "[TEXT]", "what this session is called", about_sessions.title),
     Command("history", "[N]", "show the last messages again", about_sessions.history),
     Command("compact", "", "put a summary in place of all but the last turns", about_sessions.compact),
-    Command("cost", "", "tokens and money of this session, and how full the window is", about_sessions.cost),
+    Command("cost", "", "tokens and money so far, and how full the window is", about_sessions.cost),
     Command("quit", "", "leave; the session is kept", quit_),
 )  # fmt: skip
 _OTHER_NAMES = {"exit": "quit", "q": "quit", "?": "help", "sessions": "resume", "clear": "new", "ps": "processes",

@@ -75,7 +75,7 @@ class View:
             lines = [Text(line, "dim italic") for line in self._thought.tail(min(columns - 2, self.screen.width))]
             lines += [Text(line) for line in tail]
             lines += [line for call in self._calls.values() for line in call.running(now)]
-            if self._is_stopping or not self._calls:
+            if self._status and (self._is_stopping or not self._calls):
                 lines.append(
                     Text.assemble((f"{spin(now)} ", "cyan"), (f"{self._status} · {seconds(now - self._since)}", "dim"))
                 )
@@ -95,6 +95,7 @@ class View:
         """Nothing stands below any more. What was written so far stays."""
         with self._lock:
             self._finish()
+            self._status = ""  # it may still be drawn
             self.screen.below(())
 
     def _heard(self, event: Event) -> None:
@@ -156,7 +157,8 @@ class View:
                 self._say(f"Stopped: {event.reason}. Say so if it is to go on.", "yellow")
         usage = event.usage
         parts = [f"{self._count} call{'s' * (self._count != 1)}"] if self._count else []
-        parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
+        if usage.input_tokens or usage.output_tokens:  # not every server tells
+            parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
         if usage.cost is not None:
             parts.append(f"${usage.cost:.4f}")
         parts.append(seconds(time.monotonic() - self._since))

@@ -12,7 +12,7 @@ from .. import exits, options
 
 if TYPE_CHECKING:
     from ...tools.outcome import Outcome
-    from ...types import CancelToken
+    from ...types import CancelToken, JsonDict
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,7 @@ def call(
 def _outcome(request: _Request) -> Outcome:
     """What the call gave back. However it ends, it ends in a result."""
     from ...errors import CallCancelled, CallTimeout, ToolFailed
-    from ...tools.outcome import error_of, error_outcome
-    from ..render import parsed
+    from ...tools.outcome import error_outcome
     from ..session import open_runtime, show_progress
     from ..supervise import Ending, supervise
 
@@ -95,11 +94,23 @@ def _outcome(request: _Request) -> Outcome:
         return error_outcome(ToolFailed(f"{request.tool} called sys.exit({error.code!r}) instead of giving a result"))
     if value is not None and ending is Ending.DONE:
         return value
-    # A tool may give back what it has so far when it is told to stop.
-    partial = {"partial": parsed(value)} if value is not None and error_of(value) is None else {}
+    partial = _so_far(value)
     if ending is Ending.TIMED_OUT:
         return error_outcome(CallTimeout(f"{request.tool} did not end within {request.timeout:g} s", **partial))
     return error_outcome(CallCancelled(f"{request.tool} was interrupted by Ctrl-C", **partial))
+
+
+def _so_far(value: Outcome | None) -> JsonDict:
+    """What a tool that was told to stop had by then."""
+    from ...tools.outcome import error_of
+    from ..render import parsed
+
+    if value is None:
+        return {}
+    error = error_of(value)
+    if error is None:
+        return {"partial": parsed(value)}
+    return {"partial": error["partial"]} if "partial" in error else {}
 
 
 def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None:

@@ -79,6 +79,7 @@ def _talk(made: Chat, resume: str | None, message: str) -> int:
         leave_when_told()
         made.open(resume)
         greet(made)
+        made.load_ahead()
         made.talk(message)
     except Leave as left:
         if made.was_used:

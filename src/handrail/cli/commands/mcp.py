@@ -10,7 +10,7 @@ from .. import exits, options
 
 if TYPE_CHECKING:
     from ...mcp_client.config import Server
-    from ...mcp_client.connection import Status
+    from ...mcp_client.listing import Listed
     from ...tools.mcp_tool import McpTools
 
 _HELP = """See, add and try MCP servers.
@@ -47,8 +47,15 @@ def add(
     from ...mcp_client.config import Server, problem_of
     from ..output import emit
 
-    values: dict[str, Any] = {}
-    if len(target) == 1 and target[0].startswith(("http://", "https://")):
+    is_address = "://" in target[0]
+    if is_address and (len(target) > 1 or not target[0].startswith(("http://", "https://"))):
+        _refuse(f"{' '.join(target)!r} is no address, such as https://example.com/mcp, and no command")
+    if env and is_address:
+        _refuse("--env is for a command; an address takes --header")
+    if (header or sse) and not is_address:
+        _refuse(f"{'--header' if header else '--sse'} is for an address; a command takes --env")
+    values: dict[str, Any]
+    if is_address:
         values = {"url": target[0], **({"type": "sse"} if sse else {})}
     else:
         values = {"command": target[0], **({"args": target[1:]} if target[1:] else {})}
@@ -70,6 +77,7 @@ def add(
 def remove(name: Name) -> None:
     """Take a server out of config.yaml, and forget what was trusted of it and the login there."""
     from ...config import ConfigFile
+    from ...mcp_client.config import Server
     from ...mcp_client.oauth import Login
     from ...mcp_client.pins import Pins
     from ..output import emit
@@ -79,8 +87,9 @@ def remove(name: Name) -> None:
     if name not in known:
         _unknown(name, list(known))
     file.unset(("mcp_servers", name))
-    Pins(name).forget()
-    Login(name, "").forget()
+    server = Server(name, known[name], str(file.path))
+    Pins(server).forget()
+    Login(server, "").forget()
     emit(f"{name} is removed")
 
 
@@ -110,15 +119,9 @@ def get(name: Name) -> None:
 @group.command("test")
 def try_server(name: Name, as_json: options.Json = False) -> None:
     """Connect to a server, and say what it offers or why it cannot be used."""
-    from ..output import emit, emit_json, say
+    from ..output import emit, emit_json
 
-    status = _connected(name).connections.status().get(name)
-    if status is None or status.state.value != "ready":
-        why = (
-            status.error if status is not None and status.error else _get(name).problem or "it did not connect in time"
-        )
-        say(f"{name}: {why}")
-        raise typer.Exit(exits.ExitCode.FAILED)
+    status = _ready(name).connections.status()[name]
     if as_json:
         emit_json({"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools})
     else:
@@ -127,8 +130,10 @@ def try_server(name: Name, as_json: options.Json = False) -> None:
 
 @group.command("tools")
 def tools(name: Name, as_json: options.Json = False) -> None:
-    """List a server's tools as the server describes them, and which of them need your trust."""
-    from ...suspicion import made_visible
+    """List a server's tools as the server describes them, and which of them need your trust.
+
+    Of those that do, all is shown that the model would get, with what cannot be seen made visible.
+    """
     from ...tools.mcp_tool import tool_name
     from ..output import emit_json, emit_table
 
@@ -150,7 +155,11 @@ def tools(name: Name, as_json: options.Json = False) -> None:
         )
         return
     rows = [
-        (tool_name(name, each.name), each.problem or doubts.get(each.name, "") or "ok", made_visible(each.description))
+        (
+            tool_name(name, each.name),
+            each.problem or doubts.get(each.name, "") or "ok",
+            _said_by(each, each.name in doubts),
+        )
         for each in listed
     ]
     emit_table(("TOOL", "STATE", "WHAT IT SAYS"), rows, wide=2)
@@ -167,21 +176,21 @@ def trust(
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
     """
     from ...config.project import project_mcp_file
-    from ...config.trust import Trust
-    from ...mcp_client.config import TRUST_KIND, project_digest
+    from ...mcp_client.config import trust_project
     from ...mcp_client.pins import Pins
     from ..output import emit
 
     if name is not None:
-        listed = _ready(name).connections.offer(name).tools
-        Pins(name).trust(listed)
+        connections = _ready(name).connections
+        listed = connections.offer(name).tools
+        Pins(connections.servers[name]).trust(listed)
         emit(f"{name}: {len(listed)} tools are trusted as they are now")
         return
     path = project_mcp_file()
     if path is None:
         _refuse("there is no .mcp.json here")
-    Trust().trust(TRUST_KIND, path, project_digest(path))
-    emit(f"{path} is trusted as it is now")
+    count = trust_project(path)
+    emit(f"{path} is trusted as it is now: {count} servers")
 
 
 @group.command("login")
@@ -200,9 +209,9 @@ def login(name: Name) -> None:
     tools = McpTools([server], ToolRegistry(), browse=_browse)
     try:
         tools.start(server.settings.connect_timeout + LOGIN_SECONDS)
-        status = tools.connections.status().get(name)
-        if status is None or not tools.connections.is_ready(name):
-            _refuse(f"{name}: {status.error if status else 'it is not enabled'}", exits.ExitCode.FAILED)
+        problem, status = tools.reach(name), tools.connections.status().get(name)
+        if problem or status is None:
+            _refuse(f"{name}: {problem}", exits.ExitCode.FAILED)
     finally:
         tools.close()
     emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
@@ -214,7 +223,7 @@ def logout(name: Name) -> None:
     from ...mcp_client.oauth import Login
     from ..output import emit
 
-    emit(f"{name}: the login is forgotten" if Login(_get(name).name, "").forget() else f"{name}: there was no login")
+    emit(f"{name}: the login is forgotten" if Login(_get(name), "").forget() else f"{name}: there was no login")
 
 
 def _browse(url: str) -> None:
@@ -284,25 +293,25 @@ def _get(name: str) -> Server:
     return servers[name]
 
 
-def _connected(name: str) -> McpTools:
+def _ready(name: str) -> McpTools:
     """Only this server, for as long as it may take to connect."""
     from ..session import open_runtime
 
-    server = _get(name)
-    mcp = open_runtime().mcp
-    if mcp is None or server.problem or not server.settings.enabled:
-        _refuse(f"{name}: {server.problem or 'it is not enabled'}")
-    mcp.connections.start([name])
-    mcp.connections.wait(server.settings.connect_timeout + 1, [name])
+    server, mcp = _get(name), open_runtime().mcp
+    assert mcp is not None
+    if problem := mcp.reach(name):
+        is_usable = not server.problem and server.settings.enabled
+        _refuse(f"{name}: {problem}", exits.ExitCode.FAILED if is_usable else exits.ExitCode.USAGE)
     return mcp
 
 
-def _ready(name: str) -> McpTools:
-    mcp = _connected(name)
-    status: Status | None = mcp.connections.status().get(name)
-    if status is None or not mcp.connections.is_ready(name):
-        _refuse(f"{name}: {status.error if status else 'it did not connect'}", exits.ExitCode.FAILED)
-    return mcp
+def _said_by(tool: Listed, whole: bool) -> str:
+    import json
+
+    from ...suspicion import made_visible
+
+    said = f"{tool.description} {json.dumps(tool.schema, ensure_ascii=False)}" if whole else tool.description
+    return made_visible(" ".join(said.split()))
 
 
 def _state(server: Server) -> str:
@@ -323,11 +332,16 @@ def _as_json(server: Server) -> dict[str, Any]:
 
     settings = plain(dataclasses.asdict(server.settings))
     for part in ("env", "headers"):
-        # A reference to a variable is no secret; whatever else stands there may be one.
-        settings[part] = {key: value if value.startswith("${") else "[hidden]" for key, value in settings[part].items()}
+        settings[part] = {key: _hidden(value) for key, value in settings[part].items()}
+    settings["client_secret"] = settings["client_secret"] and _hidden(settings["client_secret"])
     settings["url"] = mask_secrets(settings["url"])
     settings["args"] = [mask_secrets(each) for each in settings["args"]]
     return {"name": server.name, "way": server.way, "from": server.source, "problem": server.problem, **settings}
+
+
+def _hidden(value: str) -> str:
+    """A reference to a variable is no secret; whatever else stands there may be one."""
+    return value if value.startswith("${") and value.find("}") == len(value) - 1 else "[hidden]"
 
 
 def _pair(text: str, sign: str) -> tuple[str, str]:

@@ -88,5 +88,5 @@ def _row(tool: JsonDict) -> tuple[str, str, str]:
     elif not tool["offered"]:
         status = paint("– switched off by tools.enabled_toolsets or .disabled_toolsets", "dim", on=painted)
     else:
-        status = paint("✓ available", "green", on=painted)
+        status = paint("✓ ready", "green", on=painted)
     return tool["toolset"], name, status

@@ -32,6 +32,7 @@ class Chat:
         self._gateway, self._account, self.where = gateway, account, where
         self._waiting: list[str] = []
         self._current = ""
+        self._before: str | None = None  # the session that the person left to begin anew
         self._work: asyncio.Task[None] | None = None
         self._is_closing = False
 
@@ -92,6 +93,9 @@ class Chat:
             agent = await turns.agent(None, toolsets=toolsets, platform=kind)
         if agent.session_id != self.session:
             self._gateway.store.set_session(self.where, agent.session_id)
+            before, self._before = self._before, None
+            if before is not None:
+                await asyncio.to_thread(agent.begun_after, before)
         return agent
 
     def stop(self) -> bool:
@@ -102,6 +106,7 @@ class Chat:
 
     def begin_anew(self) -> None:
         self.stop()
+        self._before = self.session or self._before
         self._gateway.store.set_session(self.where, None)
 
     async def close(self) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from . import paths
 from .assessment import Assessment, Severity
 from .shell.frames import Frame
 from .shell.judgement import Judgement, Limit
@@ -48,8 +49,6 @@ def assess(
 
 
 def _project(cwd: str | None) -> str:
-    from . import paths
-
     if cwd is None or not paths.classes(cwd).isdisjoint(
         ("root", "home-root", "system-root", "config", "kernel", "device")
     ):
@@ -131,7 +130,8 @@ def _follow(command: str, judgement: Judgement, state: State) -> None:
         if state.functions or state.aliases:
             walk.definitions()
     finally:
-        del walk.expander  # it knows the walk too: without this, all of it would wait for the collector
+        # They know each other: without this, all of it would wait for the collector.
+        del walk.expander.parameters, walk.expander
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 import shlex
@@ -149,10 +150,16 @@ def rule_name(theme: str, name: str) -> str:
 
 def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> Assessment:
     """The judge that comes with Handrail."""
+    known = {name: action.details[name] for name in ("project", "variables") if name in action.details}
+    return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, **known)
+
+
+@functools.cache
+def _assess() -> Callable[..., Assessment]:
+    """Most actions of some programs are no commands, and need no parser."""
     from .detect import assess
 
-    known = {name: action.details[name] for name in ("project", "variables") if name in action.details}
-    return assess(command, cwd=action.cwd or None, rulebook=rulebook, **known)
+    return assess
 
 
 def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Finding:

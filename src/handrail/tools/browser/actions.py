@@ -253,6 +253,8 @@ async def _on(session: Session, ref: str, work: Callable[[Locator], Awaitable[An
             f"the element {name} could not be used within {session.config.timeout:g} s: {' '.join(' '.join(why).split())[:400]}"
         ) from None
     except Error as error:
+        if "Element is not an <input>" in error.message:
+            raise ToolFailed(f"the element {name} is no field that can be filled in") from None
         raise ToolFailed(f"the element {name} could not be used: {error.message.splitlines()[0][:400]}") from None
 
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from ...errors import CallCancelled, ToolError, ToolFailed
 from ...types import JsonDict
 from .downloads import incoming
+from .own_files import Loop, OwnFiles
 from .proxy import GuardProxy
 from .session import NO_PAGE, Session
 
@@ -98,7 +99,8 @@ class _Room:
         self._starting = asyncio.Lock()
         self._sessions: dict[str, Session] = {}
         self._over = asyncio.Event()
-        self._loop = asyncio.new_event_loop()
+        self._files = OwnFiles()
+        self._loop = Loop(self._files.folder)
         self.thread = threading.Thread(target=self._live, name="handrail-browser", daemon=True)
         self.thread.start()
 
@@ -138,6 +140,7 @@ class _Room:
             self._loop.run_until_complete(asyncio.sleep(0.05))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
+            self._files.remove()
 
     async def _stay(self) -> None:
         idle = self._config.browser.idle_seconds
@@ -218,7 +221,7 @@ class _Room:
                 args=list(_ARGUMENTS),
                 proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
-                env=_environment(),
+                env={**_environment(), "TMPDIR": self._files.folder},
                 timeout=_START_SECONDS * 1000,
                 handle_sigint=False,
                 handle_sigterm=False,
@@ -275,7 +278,6 @@ def _environment() -> JsonDict:
         "WAYLAND_DISPLAY",
         "XDG_RUNTIME_DIR",
         "XAUTHORITY",
-        "TMPDIR",
         "TZ",
     )
     return {name: os.environ[name] for name in kept if name in os.environ}

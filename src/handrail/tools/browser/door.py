@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...errors import HandrailError, ToolFailed
-from ...types import JsonDict, ToolContext
+from ...types import JsonDict, Resources, ToolContext
 
 if TYPE_CHECKING:
     from .session import Session
@@ -34,6 +34,12 @@ async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T
     environments = context.environments
     browsers = environments.companion(Browsers, lambda: Browsers(environments.config))
     return await browsers.use(context.task_id or DEFAULT_TASK, work, start=start)
+
+
+def the_page(context: ToolContext | None) -> Resources:
+    """A task's calls come one after another; other tasks have pages of their own."""
+    task = (context.task_id if context is not None else None) or "default"
+    return Resources(writes=(f"browser of {task.replace('/', '_')}",))
 
 
 async def with_files_in_reach(context: ToolContext | None, facts: JsonDict) -> JsonDict:

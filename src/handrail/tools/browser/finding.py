@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...types import Unavailable
-from ..web.settings import missing
+from ..availability import missing
 
 if TYPE_CHECKING:
     from ...config.web import BrowserConfig

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..web.untrusted import clean
-
 if TYPE_CHECKING:
     from .session import Session
 
@@ -28,7 +26,7 @@ async def take(session: Session, *, full: bool = False) -> str:
         if session.dialog is not None:
             return ""
         text = await session.page.aria_snapshot(mode="ai")
-    return shortened(clean(text), full=full)
+    return shortened(text, full=full)
 
 
 def shortened(text: str, *, full: bool) -> str:

@@ -8,9 +8,9 @@ from functools import lru_cache
 _WORDS = re.compile(r"[^\W_]+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _STOP = frozenset(
-    "a an and any are as at be by can do does for from has have how i if in into is it its me my of on or our so that the "
-    "their them then there these this to up us use used using want was we what when where which will with would you your "
-    "tool tools please need".split()
+    "a about all an and any anything are as at be by can could did do does for from has have how i if in into is it "
+    "its like me my of on or our should so some something that the their them then there these this to up us use used using "
+    "want was we what when where which will with would you your tool tools please need".split()
 )
 
 # Words that people use for the same thing. A word may be in several groups; what it stands for counts less than itself.
@@ -20,13 +20,19 @@ create make add new insert generate
 list show enumerate browse
 get fetch read retrieve view load obtain lookup
 update edit change modify patch set alter adjust
-find search query locate lookup discover
+find search query locate lookup discover grep
 send post deliver notify message
 message chat dm text
 run execute launch start invoke trigger
+code script program python
+background process daemon service
 stop kill end terminate abort halt
 cancel abort revoke
-image picture photo screenshot
+image picture photo screenshot drawing
+draw paint sketch illustrate generate
+press click tap button
+form field input fill type
+previous back before
 mail email inbox
 folder directory
 file document attachment
@@ -39,14 +45,19 @@ payment pay charge invoice bill billing money
 price cost
 refund reimburse
 website site page web url link
+web internet online google
 command shell bash terminal console
-speech voice audio speak tts sound
+speech voice audio speak say aloud loud tts sound
+conversation session talk discuss discussion chat
 light lamp bulb
 database db sql table
 log logs history
 chart graph plot diagram
 task todo reminder
-remember memory note
+remind reminder schedule
+schedule cron recurring periodic
+cron morning evening night noon
+remember memory note forget
 secret password credential token key
 download save export
 upload import
@@ -71,6 +82,13 @@ branch fork
 map route direction navigation
 book reserve reservation
 question ask clarify
+model llm ai
+agent helper child assistant delegate
+skill know how howto instruction guide
+device entity appliance
+save store keep write disk
+result output
+train training rl reinforcement
 """
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from ...inside import MARKER
 from ...safe_text import mask_secrets
+from .errors import CommandRefused
 
 # Wider than what is masked in messages: a command that needs one of these can be given it by name.
 _SECRET_NAME = (
@@ -20,6 +21,7 @@ _SECRET_NAME = (
 # Names that look like the above and are needed: where something is, not the thing itself.
 _NOT_SECRET = r"(?i)(?:_proxy|_(?:file|path|dir|sock|socket|pid)|^xauthority|^git_askpass|^ssh_askpass)$"
 _LOGIN_SECONDS = 10
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def clean_environment(allowed: Collection[str] = ()) -> dict[str, str]:
@@ -38,6 +40,17 @@ def login_environment(allowed: Collection[str] = ()) -> dict[str, str]:
 @lru_cache(maxsize=4)  # some hundred environments may start from the same
 def _clean(items: tuple[tuple[str, str], ...], allowed: tuple[str, ...]) -> Mapping[str, str]:
     return {name: value for name, value in items if name in allowed or not _is_secret(name, value)}
+
+
+def check_variables(env: Mapping[str, object]) -> None:
+    """Raises CommandRefused for what a program cannot be given."""
+    for name, value in env.items():
+        if not _NAME.fullmatch(name):
+            raise CommandRefused(f"{name!r} cannot be the name of an environment variable: letters, digits and _ only")
+        if not isinstance(value, str):
+            raise CommandRefused(f"the environment variable {name} must be a text, not {value!r}")
+        if "\0" in value:
+            raise CommandRefused(f"the value of {name} holds a NUL character, which no environment variable can")
 
 
 def is_secret_name(name: str) -> bool:

@@ -7,7 +7,6 @@ there. What the shell had when it was lost is given to the next one.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import tempfile
 import threading
@@ -23,6 +22,7 @@ from .base import (
     ShellRestart,
     ShellState,
 )
+from .clean_env import check_variables
 from .errors import (
     CommandRefused,
     EnvironmentBusy,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from .base import Environment
     from .far.wire import Packet
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LOCK_LOOK_SECONDS = 0.05
 _CLOSE_SECONDS = 15.0
 _COPY_BYTES = 1 << 20
@@ -306,7 +305,7 @@ class LiveEnvironment:
             raise EnvironmentStartError(
                 f"a process cannot outlive the {self.name} environment that it runs in; start it without survives"
             )
-        _check_names(env)
+        check_variables(env or {})
         details = {
             "id": os.urandom(6).hex(),
             "command": command,
@@ -349,18 +348,10 @@ def _with_variables(text: bytes, env: Mapping[str, str] | None) -> bytes:
     """The command with variables of its own, which are gone when it has ended."""
     if not env:
         return text
-    _check_names(env)
+    check_variables(env)
     words = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
     command = shlex.quote(text.decode("utf-8", "surrogateescape"))
     return f"{words} command eval {command}".encode("utf-8", "surrogateescape")
-
-
-def _check_names(env: Mapping[str, str] | None) -> None:
-    for name, value in (env or {}).items():
-        if not _NAME.match(name):
-            raise CommandRefused(f"{name!r} cannot be the name of an environment variable: letters, digits and _ only")
-        if "\0" in value:
-            raise CommandRefused(f"the value of {name} holds a NUL character, which no environment variable can")
 
 
 def _left(found: Packet) -> LeftRunning:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.0003, 0.02
 _KILL_SECONDS = 5.0
+_GONE = "nothing is known of this background process any more; list those that are known"
 
 
 class JobProcess:
@@ -39,9 +40,7 @@ class JobProcess:
         try:
             status, _ = self._call("job_poll", id=self.id)
         except FileNotFoundError:
-            raise NoSuchProcess(
-                f"there is no background process {self.id} any more; list those that are known"
-            ) from None
+            raise NoSuchProcess(_GONE) from None
         return ProcessStatus(ProcessState(status["state"]), status["code"], status["ended_at"]), status["is_minded"]
 
     def read(self, offset: int = 0, *, max_bytes: int = 1 << 16, timeout: float = 0.0) -> LogPiece:
@@ -57,9 +56,7 @@ class JobProcess:
         try:
             answer, data = self._call("job_log", id=self.id, offset=offset, max_bytes=max_bytes)
         except FileNotFoundError:
-            raise NoSuchProcess(
-                f"there is no background process {self.id} any more; list those that are known"
-            ) from None
+            raise NoSuchProcess(_GONE) from None
         return LogPiece(answer["offset"], data, answer["end"])
 
     def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> ProcessStatus:
@@ -81,7 +78,7 @@ class JobProcess:
         answer, _ = self._call("job_write", data, id=self.id)
         if not answer.get("room"):
             raise InputRefused(
-                f"process {self.id} takes no input: it has ended, its input was closed, or it has not read what it was given"
+                "the process takes no input: it has ended, its input was closed, or it has not read what it was given"
             )
 
     def close_stdin(self) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InvalidArguments, ToolFailed
+from ...types import Unavailable
 from .backends import Backends, backends, is_host
+from .errors import UnknownEnvironment
 
 if TYPE_CHECKING:
     from ...config import Config
-    from ...types import Unavailable
     from .base import Environment
 
 DEFAULT_TASK = "default"
@@ -44,7 +45,10 @@ def missing_by_default() -> Unavailable | None:
     """Why the environment that the configuration names cannot be had, if it cannot."""
     from ...config import load_config
 
-    settings = resolve(DEFAULT_TASK, load_config(), {}, backends)
+    try:
+        settings = resolve(DEFAULT_TASK, load_config(), {}, backends)
+    except UnknownEnvironment as error:
+        return Unavailable(str(error), "correct HANDRAIL_TERMINAL, or terminal.backend in the configuration")
     return backends.get(settings.backend).check(settings.options)
 
 
@@ -72,6 +76,8 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """What a caller said for a task, if it can be kept and given to another process."""
     import json
 
+    from .clean_env import check_variables
+
     try:
         kept: dict[str, Any] = json.loads(json.dumps(dict(overrides)))
     except (TypeError, ValueError) as error:
@@ -79,6 +85,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     for name, kind in (("backend", str), ("env_type", str), ("cwd", str), ("env", dict), ("allowed_secrets", list)):
         if not isinstance(kept.get(name, kind()), kind):
             raise InvalidArguments(f"{name} must be a {kind.__name__}, not {kept[name]!r}", argument=name)
+    check_variables(kept.get("env", {}))
     return kept
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from ...config import Config
 from ...errors import HandrailError
 from .backends import Backends, backends, is_host
+from .task_files import TaskFiles
 from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 
 if TYPE_CHECKING:
@@ -130,8 +131,6 @@ class TaskEnvironments:
 
     def files(self, task_id: str | None) -> Files:
         """The task's files, at no cost before they are used."""
-        from .task_files import TaskFiles  # a start needs none
-
         return TaskFiles(self, task_id)
 
     def files_before(self, task_id: str | None) -> Files | None:
@@ -149,10 +148,10 @@ class TaskEnvironments:
     @property
     def masker(self) -> Masker:
         """Hides the secrets of this runtime, and those that commands were given. Looked up anew every few seconds."""
-        from .masking import Masker, secret_values
-
         now = self._clock()
         if self._masker is None or now - self._masked_at > _MASKER_SECONDS:
+            from .masking import Masker, secret_values
+
             terminal = self.config.terminal
             said = [one.get("env") for one in (*terminal.backends.values(), *self._overrides.values())]
             given = [os.environ, terminal.env, *(env for env in said if isinstance(env, Mapping))]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ...config.keys import key_of, without_key
 from ...errors import ToolFailed, ToolUnavailable
 from ...types import Unavailable
+from ..availability import missing
 from ..http import Reply, ask
-from ..web.settings import config_of, missing
+from ..settings import config_of
 from . import HOW_TO
 
 if TYPE_CHECKING:

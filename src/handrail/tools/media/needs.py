@@ -6,8 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ...types import Unavailable
-from ..availability import first_lack
-from ..web.settings import missing
+from ..availability import first_lack, missing
 
 if TYPE_CHECKING:
     from ...config import Config

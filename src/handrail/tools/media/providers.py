@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...config.keys import key_of, without_key
 from ...errors import ToolFailed
 from ...types import Unavailable
-from ..web.settings import missing
+from ..availability import missing
 
 if TYPE_CHECKING:
     from ...config import Config

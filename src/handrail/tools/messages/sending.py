@@ -11,7 +11,7 @@ from ...workers import pool
 from ..files.task import files_of, text_argument
 from ..files.whole import read_whole
 from ..outcome import tool_result
-from ..web.settings import config_of
+from ..settings import config_of
 from .base import Attachment, Message
 from .targets import target_of
 

@@ -35,6 +35,8 @@ def read_request(args: JsonDict, environments: TaskEnvironments) -> Request:
             f"the time limit is {terminal.max_timeout:g} s, the most that is allowed, not {asked:g} s; "
             "what takes longer runs with background"
         )
+    if args.get("background") and args.get("timeout"):
+        notes.append("timeout is not for background commands: it runs until it ends, or process kills it")
     if not args.get("background") and (args.get("notify_on_complete") or args.get("watch_patterns")):
         notes.append("notify_on_complete and watch_patterns are for background commands; here they did nothing")
     return Request(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -83,7 +84,7 @@ class Guard:
         is_at = "" if where == host else f" is at {where}, which"
         raise Denied(
             f"{host}{is_at} is not a public address, and the web tools do not go there. The user can allow it: "
-            f"web.allow_private in config.yaml, with `{where}` or `{host}:{port}`. Do not try it by another way."
+            f"web.allow_private in config.yaml, with `{where}` or `{_with_port(host, port)}`. Do not try it by another way."
         )
 
     def _is_allowed(self, host: str, port: int, address: Address) -> bool:
@@ -153,6 +154,15 @@ def _literal(host: str) -> Address | None:
         return ipaddress.IPv4Address(socket.inet_aton(host.rstrip(".")))
     except (OSError, UnicodeError):
         return None
+
+
+def without_login(url: str) -> str:
+    """The URL as it can be shown: what stands before the host may be a password."""
+    return re.sub(r"//[^/?#]*@", "//…@", url, count=1)
+
+
+def _with_port(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _plain(host: str) -> str:

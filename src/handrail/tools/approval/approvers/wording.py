@@ -47,7 +47,8 @@ def _lines(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[s
 
 def _what(request: ApprovalRequest) -> str:
     where = f" in {visible(request.cwd)}" if request.cwd else ""
-    on = f" on {visible(request.environment)}" if request.environment else ""
+    runs_there = bool(request.environment) and request.kind is not ActionKind.TOOL
+    on = f" on {visible(request.environment)}" if runs_there else ""
     who = f"the child agent for “{visible(request.asker, max_chars=100)}”: " if request.asker else ""
     return f"{who}{visible(request.tool)} {_VERBS[request.kind]}{where}{on}:"
 

@@ -21,7 +21,8 @@ from .usage import FINDERS, SPARED, Usage, programs
 THEMES = tuple(
     (
         "deletes disks system_files permissions users services power processes remote_code persistence credentials history "
-        "network kernel containers clusters machines cloud forges databases git publishing packages own walk tail"
+        "network kernel containers clusters machines cloud forges databases git publishing packages devices queues personal "
+        "own walk tail"
     ).split()
 )
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}

@@ -29,6 +29,7 @@ _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
 _MOST_TRIES = 8
 _BETWEEN_TRIES_SECONDS = 0.02
 _SHOWN_BYTES = 300
+_DELETED = " (deleted)"
 
 
 class Ended(NamedTuple):
@@ -303,7 +304,7 @@ class LiveShell:
         self._restart, self._last_codes = ("", ""), attempt.codes
         left: list[Packet] = []
         try:
-            cwd = os.readlink(f"/proc/{line.bash}/cwd")
+            cwd = _without_mark(os.readlink(f"/proc/{line.bash}/cwd"))
             if attempt.is_held or line.has_new_family(attempt.last_background):
                 answer = line.renew_out(attempt.number) if attempt.is_held else line.ask("left", number=attempt.number)
                 left = [one for one in answer["left"] if one["number"] == attempt.number]
@@ -321,6 +322,11 @@ class LiveShell:
         self.line.bury()
         self._connect(None)
         self._restart, self._last_codes = ("keeper", self.line.began_with), (0,)
+
+
+def _without_mark(path: str) -> str:
+    """The system marks a directory that was removed. Whoever makes a file there means the place by its name."""
+    return path[: -len(_DELETED)] if path.endswith(_DELETED) and not os.path.isdir(path) else path
 
 
 def _discard(fd: int) -> int:

@@ -11,8 +11,7 @@ from typing import Any
 from ....errors import ToolFailed
 from ....types import Unavailable
 from ....workers import pool
-from ...availability import first_lack
-from ...web.settings import missing
+from ...availability import first_lack, missing
 from ..base import Attachment, Message, absent, secret
 
 

@@ -12,9 +12,8 @@ from urllib.parse import quote
 
 from ....errors import CallTimeout, ToolFailed
 from ....types import Unavailable
-from ...availability import first_lack
+from ...availability import first_lack, missing
 from ...http import Reply, ask
-from ...web.settings import missing
 from ..base import UPLOAD_SECONDS, Attachment, Message, absent, secret, split
 
 # The whole event may have 64 KiB, in UTF-8 and as JSON.

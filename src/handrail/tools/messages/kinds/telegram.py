@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....types import Unavailable
-from ...availability import first_lack
+from ...availability import first_lack, missing
 from ...http import ask
-from ...web.settings import missing
 from ..base import UPLOAD_SECONDS, Message, absent, secret, split
 
 _MAX_CHARS = 4096

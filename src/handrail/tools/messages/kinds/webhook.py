@@ -14,9 +14,8 @@ from typing import Any
 
 from ....errors import ConfigError
 from ....types import Unavailable
-from ...availability import first_lack
+from ...availability import first_lack, missing
 from ...http import ask
-from ...web.settings import missing
 from ..base import UPLOAD_SECONDS, Message, absent, secret
 
 

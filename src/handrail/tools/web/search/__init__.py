@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ....errors import ConfigError
 from ....types import Unavailable
-from ..settings import missing
+from ...availability import missing
 
 if TYPE_CHECKING:
     from ....config.web import WebConfig

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from ....errors import CallTimeout, ToolFailed
+from ....errors import ToolFailed
+from ...http import Reply, ask
 
 _MOST_BYTES = 5_000_000
 
@@ -41,31 +41,28 @@ class Service:
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """A JSON object: by POST when there is a body. Raises ToolFailed with what to do."""
-        import httpx
-
-        method = "GET" if body is None else "POST"
-        try:
-            async with httpx.AsyncClient(timeout=self.timeout) as client:
-                answer = await client.request(method, self.url + path, params=params, json=body, headers=headers)
-        except httpx.TimeoutException:
-            raise CallTimeout(f"{self.name} did not answer within {self.timeout:g} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ToolFailed(f"{self.name} cannot be reached: {type(error).__name__}: {error}") from None
-        if answer.status_code != 200:
-            raise ToolFailed(_refusal(self.name, answer.status_code, answer.text))
-        try:
-            found = json.loads(answer.content[:_MOST_BYTES])
-        except ValueError:
-            found = None
+        reply = await ask(
+            "GET" if body is None else "POST",
+            self.url + path,
+            what=self.name,
+            seconds=self.timeout,
+            max_bytes=_MOST_BYTES,
+            headers=dict(headers or {}),
+            params=params,
+            json=body,
+        )
+        if not reply.is_good:
+            raise _refusal(self.name, reply)
+        found = reply.json()
         if not isinstance(found, dict):
             raise ToolFailed(f"{self.name} answered with something that is not its JSON; is {self.url} its address?")
         return found
 
 
-def _refusal(name: str, status: int, text: str) -> str:
+def _refusal(name: str, reply: Reply) -> ToolFailed:
     why = {
         401: "the key is not accepted",
         403: "it does not let us in (for SearXNG: add json to search.formats in its settings)",
         429: "too many requests; wait, or use another backend",
-    }.get(status, text[:200])
-    return f"{name} answered {status}: {why}"
+    }.get(reply.status)
+    return ToolFailed(f"{name} answers {reply.status}: {why}") if why else reply.failure(name)

@@ -26,6 +26,23 @@ RULES = (
         "deletes, stops or resets resources in the cloud",
         effect=_REMOTE,
         uses=(
+            "dnscontrol push",
+            "octodns-sync --doit|--force",
+            "nsupdate {text:update?del*|zone?del*|prereq*del*|delete?*}",
+            "lncli closechannel|closeallchannels|abandonchannel|forgetallchannels|deletepayments|wallet",
+            "bitcoin-cli|litecoin-cli|dogecoin-cli invalidateblock|pruneblockchain|abandontransaction|"
+            "removeprunedfunds|unloadwallet|stop",
+            "solana program|stake|vote-account close|deactivate-stake|set-*|withdraw-*",
+            "meteor deploy -D|--delete",
+            "kops rolling-update|update|upgrade cluster --yes|-y",
+            "ibmcloud ks|oc worker|workers replace|reload|reboot|update",
+            "metal device reinstall|stop|reboot",
+            "doctl databases sql-mode set",
+            "doctl databases sql-mode|user|config|maintenance-window|firewalls set|reset|update|replace",
+            "maas * machine|machines release|delete|abort|mark-broken|power-off|commission|deploy",
+            "particle flash|keys",
+            "kompose down|delete",
+            "koji untag-build|block-pkg|cancel|free-task|disable-host|prune-signed-copies",
             "aws s3 rm|rb",
             "flyctl scale|autoscale {any:0|count=0}",
             "aliyun|tccli|hcloud-cli|volc ... Delete*|"

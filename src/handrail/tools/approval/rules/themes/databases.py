@@ -33,6 +33,25 @@ RULES = (
         "drops, overwrites or resets a database",
         effect=_REMOTE,
         uses=(
+            "asadm|aql {text:manage?truncate*|manage?recluster*|manage?roster*|manage?quiesce*|truncate?*|"
+            "drop?*|delete?*|asinfo*}",
+            "asinfo -v=truncate*,set-config*,sets*,recluster*",
+            "gh-ost|pt-online-schema-change|pt-archiver --execute|--purge",
+            "pgloader {text:*include?drop*|*truncate*}",
+            "slapindex|slapadd +",
+            "slapindex -f|-F|-q",
+            "mysqlsh {text:*dropmetadataschema*|*dissolve*|*removeinstance*|*.drop*(*}",
+            "sstablescrub|sstablelevelreset|sstablerepairedset|sstableofflinerelevel|sstablesplit +2",
+            "neo4j-admin unbind",
+            "neo4j-admin ... load|import|restore|full --overwrite-destination*|--force",
+            "elasticsearch-node +",
+            "elastic-package stack down",
+            "adrci {text:*purge*}",
+            "onmode -k*|-u*|-z|-Z",
+            "oninit -i*",
+            "gfix -shut|-mend|-kill|-kill_shadows",
+            "gbak -rep*|-recreate*",
+            "skeema push --allow-unsafe",
             "dropdb|dropuser|droplang|pg_resetwal|pg_resetxlog|mysql_secure_installation|pg_rewind|initdb|"
             "myisamchk|aria_chk|innochecksum|mysql_install_db|mysql_upgrade|pg_upgrade|mysqlbinlog|clusterdb +",
             "mysqladmin drop|shutdown|password|kill|flush-*|stop-*|refresh|reload|old-password|start-slave",
@@ -55,7 +74,7 @@ RULES = (
             "node-reset|collection-manage|group-manage|*-delete",
             "cbq|n1ql|cbq-shell -s|--script {text:*drop*|*delete*|*flush*}",
             "cypher-shell|neo4j-admin|neo4j {text:*detach*delete*|*drop*|delete|*remove*|stop|restart|"
-            "database*load*|set-initial-password|dump}",
+            "database*load*|set-initial-password}",
             "influx -execute {text:*drop*|*delete*}",
             "influx|influxd ... delete|drop",
             "kafka-topics --delete",
@@ -90,8 +109,8 @@ RULES = (
             "*remove*|*failover*|*switchover*}",
             "db2 drop|force|deactivate|restore|quiesce|terminate|reset",
             "db2stop|db2idrop|db2iupdt|dasdrop",
-            "wp db|site|user|post|plugin|theme|option|core|rewrite|term|comment|media|network|super-admin|"
-            "cache|transient|role|cap reset|drop|delete|empty|clean|uninstall|flush|spam|deactivate|import|"
+            "wp db|site|user|post|plugin|theme|option|core|term|comment|media|network|super-admin|"
+            "role|cap reset|drop|delete|empty|clean|uninstall|flush|spam|deactivate|import|"
             "query|remove|destroy|create|update-password",
             "drush sql-drop|sql:drop|sqd|site-install|site:install|si|pmu|pm:uninstall|pm-uninstall|"
             "entity:delete|user:cancel|ucan|sql-sync|sql:sync|sset|config:delete|cdel|user:password|upwd|"
@@ -99,7 +118,7 @@ RULES = (
             "occ|nextcloud.occ {first:*:delete|*:remove|*:reset*|maintenance:*|user:disable|app:disable|"
             "files:cleanup|trashbin:cleanup|versions:cleanup}",
             "magento|n98-magerun|n98-magerun2|bin/magento {first:setup:uninstall|*:delete|*:drop|*:remove|"
-            "*:flush|*:reset|indexer:reset|maintenance:enable|db:drop}",
+            "*:reset|indexer:reset|maintenance:enable|db:drop}",
             "discourse {any:destroy|remap|reset}",
             "sql-migrate|goose|migrate|tern|atlas|rambler|geni|soda|golang-migrate ... down|reset|drop|down-to|"
             "redo|force|clean",

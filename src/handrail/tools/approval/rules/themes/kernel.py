@@ -35,6 +35,11 @@ RULES = (
         ASK,
         "weakens or changes what protects the system",
         uses=(
+            "fixfiles -F|-f",
+            "fixfiles relabel|restore|onboot",
+            "chcat -d|--delete",
+            "chcat {any:-*} +2",
+            "bputil -d|-f|-k|-m|-n|-g",
             "setenforce 0|Permissive|permissive|1|Enforcing",
             "auditctl -e|-D|-d|-a|-A|-w|-W|-R|-b|-f|-r|--reset-lost|-i",
             "aa-teardown|aa-disable|aa-complain|aa-enforce|aa-audit|aa-remove-unknown|aa-unconfined",
@@ -93,6 +98,9 @@ RULES = (
         ASK,
         "changes how the machine starts, or its firmware",
         uses=(
+            "ddcutil setvcp",
+            "sysmerge -b",
+            "mlxfwreset|mlxburn|mstfwreset reset",
             "grub-install|grub2-install|update-grub|update-grub2|grub-set-default|grub2-set-default|"
             "grub-reboot|grub2-reboot|lilo|extlinux|syslinux|refind-install|update-bootloader|zipl",
             "grub-mkconfig|grub2-mkconfig -o|--output",
@@ -115,7 +123,8 @@ RULES = (
             "avrdude -U|-e",
             "esptool|esptool.py|espefuse|espefuse.py|espsecure|st-flash|dfu-util|openocd|nrfjprog|picotool|"
             "bossac|stm32flash|JLinkExe|pyocd|tinyprog|rkdeveloptool|uuu|sunxi-fel {any:*write*|*erase*|"
-            "*flash*|program|burn*|load|--program|--eraseall|--recover|-D|-e|-w|*program*|ef|wl|*mass_erase*}",
+            "*flash*|program|burn*|load|--program|--eraseall|--recover|-D|-e|-w|*program*|ef|wl|*mass_erase*} "
+            "!{any:flash_id|flash-id|read_*|read-*|verify*|*_status|*-status|--version}",
             "sys-unconfig|systemd-firstboot|systemd-machine-id-setup|cloud-init --reset|--force",
             "sys-unconfig|systemd-firstboot|systemd-machine-id-setup|cloud-init clean|init",
             "cloud-init clean",

@@ -10,6 +10,10 @@ RULES = (
         ASK,
         "stops, resets or destroys virtual machines or their storage",
         uses=(
+            "ovftool --overwrite|--powerOffTarget",
+            "pct|qm unmount|unlink|nbdstop",
+            "poudriere jail|ports -d",
+            "poudriere pkgclean|logclean|distclean -A|-a|-y",
             "virsh destroy|undefine|shutdown|reboot|reset|delete|vol-delete|vol-wipe|pool-destroy|pool-delete|"
             "pool-undefine|net-destroy|net-undefine|snapshot-delete|snapshot-revert|managedsave-remove|"
             "detach-*|suspend|blockcommit|blockpull|secret-undefine|iface-destroy|iface-undefine|"

@@ -70,6 +70,9 @@ RULES = (
         ASK,
         "suspends the machine, or plans its power state",
         uses=(
+            "openbox --exit|--restart",
+            "apcupsd --killpower",
+            "uhubctl -a=off,cycle,0,2|--action=off,cycle,0,2",
             "systemctl suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep",
             "loginctl suspend|hibernate|hybrid-sleep|suspend-then-hibernate|sleep",
             "pm-suspend|pm-hibernate|pm-suspend-hybrid|s2ram|s2disk|s2both|zzz|ZZZ|apm|acpiconf",
@@ -93,6 +96,7 @@ RULES = (
         "switches other machines off or on",
         effect=Effect.REMOTE,
         uses=(
+            "fastboot {first:format:*|erase:*}",
             "ipmitool ... power|chassis off|cycle|reset|soft|on|diag|power|bootdev|bootparam",
             "ipmitool ... mc|sel|user|lan reset|clear|set|disable|enable|delete",
             "ipmipower|bmc-device|ipmi-chassis --off|--reset|--cycle|--soft|-f|-c|-r|--cold-reset|--chassis-control",

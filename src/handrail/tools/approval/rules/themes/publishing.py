@@ -11,6 +11,12 @@ RULES = (
         "publishes or withdraws a package, an image or a release",
         effect=Effect.REMOTE,
         uses=(
+            "aptly db|repo|snapshot|publish|mirror cleanup|drop|remove|switch|update",
+            "reprepro remove|removefilter|removematched|clearvanished|deleteunreferenced|deleteifunreferenced|"
+            "dumpunreferenced",
+            "osc rdelete|rremove|wipebinaries|deleterequest|abortbuild|unlock|restartbuild|commit",
+            "bodhi updates request",
+            "npm profile disable-2fa",
             "npm|pnpm|bun|cnpm publish|unpublish|deprecate|undeprecate",
             "npm|pnpm ... publish|unpublish",
             "npm|pnpm owner|access|dist-tag|team|org|hook|profile|token|author|star add|rm|set|grant|revoke|"

@@ -10,6 +10,7 @@ RULES = (
         ASK,
         "starts, stops, restarts or reconfigures a service",
         uses=(
+            "systemctl service-watchdogs|service-log-target|service-log-level|log-target +",
             "systemctl stop|restart|kill|disable|mask|isolate|try-restart|reload-or-restart|"
             "try-reload-or-restart|condrestart|"
             "force-reload|set-default|revert|edit|enable|reenable|unmask|start|reload|daemon-reexec|"
@@ -48,6 +49,15 @@ RULES = (
         ASK,
         "starts, stops, restarts or disables a service",
         uses=(
+            "stopServer.sh|stopManager.sh|stopNode.sh|stopWebLogic.sh|adstpall.sh",
+            "wsadmin|wsadmin.sh {text:*uninstall*|*stop*|*remove*|*delete*}",
+            "endmqm|dltmqm|rmmqinf|endmqlsr +",
+            "runmqsc {text:delete?*|clear?*|stop?*|alter?*|purge?*}",
+            "couchdb -k|-d",
+            "runsvchdir +",
+            "varnishadm {text:ban?*|vcl.discard*|param.set*|stop}",
+            "stopsap|hastop",
+            "phpdismod|phpenmod|lighty-disable-mod|lighty-enable-mod +",
             "service|invoke-rc.d|rc-service|initctl|rcctl|svc|sv|s6-rc|rc.d|daemonctl|finit|initctl * stop|"
             "restart|reload|force-reload|force-stop|*-stop|*-restart|down|kill|disable|condrestart|try-restart|onestop|"
             "onerestart|graceful|zap|shutdown|term|hup|start|once",
@@ -94,7 +104,8 @@ RULES = (
             "unbound-control stop|reload|flush*|local_zone_remove",
             "pdnsutil|pdns_control {any:delete-*|quit|clear-*|cycle|remove-*}",
             "postfix|postsuper|postqueue|exim|exim4|sendmail {any:stop|abort|reload|flush|-d|-Mrm|-Mg|-f}",
-            "dovecot|doveadm stop|reload|kick|expunge|purge|quota|mailbox",
+            "dovecot|doveadm stop|reload|kick|expunge|purge",
+            "doveadm mailbox|acl|quota delete|rename|update|recalc|remove|set",
             "asterisk|fs_cli -x|-rx",
             "cupsdisable|cupsreject|cancel|lpadmin -x|-a|-c|--cancel",
             "cupsdisable|cupsreject|lprm +",

@@ -1,0 +1,232 @@
+"""Every tool has a page with a call that works: an agent makes the calls of `examples/calls.yaml`, with the real things."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from ruamel.yaml import YAML
+from tests.services.components import require
+from tests.services.homeassistant import HomeAssistant
+from tests.services.searx import Searx
+from tests.support import PATIENCE_SECONDS, wait_until
+from tests.tools import pages
+from tests.tools.media.provider import Provider, png
+
+from handrail.agent.opening import open_agent, open_store
+from handrail.config import ConfigFile
+from handrail.model_tools import default, reset
+from handrail.owners import is_gone
+from handrail.protocols import Decision, ModelReply
+from handrail.testing import RecordingApprover, ScriptedModel, ScriptedPerson, call
+from handrail.testing.model_server import ModelServer
+from handrail.tools.discovery import builtin_tools
+from handrail.tools.outcome import error_of
+from handrail.tools.registry import registry
+from handrail.tools.rl.runs import open_runs
+
+ROOT = Path(__file__).parent.parent.parent
+CALLS: dict[str, list[dict[str, dict[str, Any]]]] = YAML(typ="safe").load(ROOT / "examples" / "calls.yaml")
+SITE = "https://rails.example"
+ORDER = (
+    "<title>Order</title><img src='/rail.png' alt='a rail'><form onsubmit='return false'><input aria-label='Name'>"
+    "<button onclick='alert(`Thank you`)'>Order</button></form><p style='margin-top: 3000px'>The end</p>"
+)
+SUMS = '''"""Sums."""
+TASKS = ["Say the sum of 2 and 3."]
+
+
+def reward(task, rollout):
+    return float("5" in rollout.answer)
+'''
+
+
+def test_every_tool_has_a_call_in_its_own_set() -> None:
+    builtin_tools()
+    shown = {toolset: {name for step in steps for name in step} for toolset, steps in CALLS.items()}
+    for toolset, names in registry.get_toolsets().items():
+        assert set(names) <= shown.get(toolset, set()), toolset
+
+
+@pytest.mark.parametrize("toolset", sorted(CALLS))
+def test_the_calls_of_a_set_work(toolset: str, request: pytest.FixtureRequest, work: Path) -> None:
+    needed = f"stage_of_{toolset}"
+    stage = request.getfixturevalue(needed) if needed in globals() else {}
+    steps = [pair for step in CALLS[toolset] for pair in step.items()]
+    answers = _answers(steps, stage)
+    assert len(answers) == len(steps)
+    for (name, _), answer in zip(steps, answers, strict=True):
+        assert error_of(answer) is None, f"{name}: {answer}"
+
+
+def test_the_reference_is_made_from_the_code_with_a_page_for_every_tool(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "reference.py"), str(tmp_path)], check=True)
+    builtin_tools()
+    listed = (tmp_path / "tools" / "index.md").read_text()
+    for name in registry.get_all_tool_names():
+        page = (tmp_path / "tools" / f"{name}.md").read_text()
+        entry = registry.get_entry(name)
+        assert entry is not None
+        assert entry.description in page
+        assert f'"name": "{name}"' in page
+        assert all(f"`{argument}`" in page for argument in entry.schema["parameters"]["properties"])
+        assert f"]({name}.md)" in listed
+    assert "`batch_timeout`" in (tmp_path / "configuration.md").read_text()
+    assert "pre_tool_call" in (tmp_path / "hooks.md").read_text()
+    assert "handrail call" in (tmp_path / "cli.md").read_text()
+
+
+def _answers(steps: Sequence[tuple[str, Mapping[str, Any]]], stage: Mapping[str, str]) -> list[Any]:
+    """What an agent is told whose model makes these calls, one after the other."""
+
+    def step(name: str, arguments: Mapping[str, Any]) -> Callable[[Any, Any], ModelReply]:
+        def reply(messages: Any, _: Any) -> ModelReply:
+            return ModelReply(tool_calls=[call(name, **_filled(arguments, messages, stage))])
+
+        return reply
+
+    script = [step(*each) for each in steps]
+    children = [ModelReply("It is done.")] * 2  # of delegate_task
+    default().runtime.approver = RecordingApprover([Decision.ONCE] * 20)
+    default().runtime.person = ScriptedPerson(["brass"])
+    with open_agent(models=[ScriptedModel([*script, *children, ModelReply("Done.")])], toolsets=["all"]) as agent:
+        agent.run("Show what you can do.")
+        with closing(open_store()) as sessions:
+            said = [stored.message for stored in sessions.messages(agent.session_id)]
+    return [message["content"] for message in said if message["role"] == "tool"]
+
+
+def _filled(arguments: Any, messages: Any, stage: Mapping[str, str]) -> Any:
+    """The arguments with the addresses of this test, and with what earlier answers said."""
+    text = json.dumps(arguments)
+    for shown, real in stage.items():
+        text = text.replace(shown, real)
+    filled = json.loads(text)
+    told = [_read(message["content"]) for message in messages if message["role"] == "tool"]
+    return {
+        name: _found(value[1:], told) if isinstance(value, str) and value.startswith("$") else value
+        for name, value in filled.items()
+    }
+
+
+def _read(content: Any) -> Any:
+    try:
+        return json.loads(content)
+    except (TypeError, ValueError):
+        return None
+
+
+def _found(name: str, told: Any) -> Any:
+    """What the latest answer that has such a field says there."""
+    values = list(told.values()) if isinstance(told, dict) else list(reversed(told)) if isinstance(told, list) else []
+    if isinstance(told, dict) and name in told:
+        return told[name]
+    return next((found for value in values if (found := _found(name, value)) is not None), None)
+
+
+# What a set needs, and what stands in for the addresses in its calls.
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (40, 30), "green").save(tmp_path / "plan.png")
+    return tmp_path
+
+
+@pytest.fixture
+def site(work: Path) -> Iterator[pages.Site]:
+    with pages.site() as made:
+        made.pages["/order"] = pages.html(ORDER)
+        made.pages["/handrails"] = made.pages["/manual.pdf"] = pages.html(pages.ARTICLE)
+        made.pages["/rail.png"] = lambda handler: handler.answer((work / "plan.png").read_bytes(), "image/png")
+        _configure("web", {"allow_private": [f"127.0.0.1:{made.port}"]})
+        yield made
+
+
+@pytest.fixture
+def stage_of_browser(site: pages.Site) -> dict[str, str]:
+    require("chromium", packages="chromium", modules=("playwright",))
+    _configure("browser", {"timeout": PATIENCE_SECONDS})
+    return {SITE: site.url}
+
+
+@pytest.fixture
+def stage_of_web(site: pages.Site, searx_service: Searx) -> dict[str, str]:
+    private = [f"127.0.0.1:{site.port}"]
+    _configure("web", {"allow_private": private, "search_urls": {"searxng": searx_service.url}})
+    return {SITE: site.url}
+
+
+@pytest.fixture
+def stage_of_homeassistant(home_service: HomeAssistant, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("HASS_URL", home_service.url)
+    monkeypatch.setenv("HASS_TOKEN", home_service.token)
+    registry.availability.forget()
+    return {}
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "a key")
+        yield server
+
+
+@pytest.fixture
+def stage_of_rl(home: Path, model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    monkeypatch.setenv("HANDRAIL_MODEL", "scripted")
+    (home / "rl_environments").mkdir()
+    (home / "rl_environments" / "sums.py").write_text(SUMS)
+    model.say(*[ModelReply("It is 5.")] * 2)
+    yield {}
+    with closing(open_runs()) as runs:
+        [run] = runs.all()
+    wait_until(lambda: is_gone(run.owner))
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    found = Provider()
+    monkeypatch.setenv("LAB_KEY", found.key)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def stage_of_image_gen(provider: Provider) -> dict[str, str]:
+    provider.says["painter"] = (200, {"data": [{"b64_json": base64.b64encode(png()).decode()}]})
+    return _lab(provider, image_model="lab:painter")
+
+
+@pytest.fixture
+def stage_of_moa(provider: Provider) -> dict[str, str]:
+    provider.says |= {"ada": "The first.", "bob": "The second."}
+    return _lab(provider, mixture_models=["lab:ada", "lab:bob"])
+
+
+@pytest.fixture
+def stage_of_messaging(site: pages.Site) -> dict[str, str]:
+    site.pages["/hook"] = pages.html("{}")
+    _configure("messages", {"targets": {"team": {"kind": "webhook", "url": f"{site.url}/hook"}}})
+    return {}
+
+
+def _lab(provider: Provider, **models: Any) -> dict[str, str]:
+    _configure("media", {"providers": {"lab": {"base_url": provider.base_url, "key_variable": "LAB_KEY"}}, **models})
+    return {}
+
+
+def _configure(section: str, settings: Mapping[str, Any]) -> None:
+    ConfigFile().set(section, settings)
+    reset()
+    registry.availability.forget()
