@@ -43,7 +43,7 @@ _EVALUATES_DECODED = re.compile(
 )
 _DELETES_ELSEWHERE = re.compile(
     r"\b(?:axios|got|ky|superagent|needle|HTTParty|Faraday|RestClient|Typhoeus|\$http|ua|http|client)(?:\.|->)del(?:ete)?\s*\(|"
-    r"(?i:\bmethod['\"]?\s*(?::|=>|=)\s*['\"]DELETE['\"])|Net::HTTP::Delete\b|Net::HTTP\b.*\.delete\s*\(|"
+    r"(?i:\bmethod['\"]?\s*(?::|=>|=)\s*['\"]DELETE['\"])|Net::HTTP::Delete\b|Net::HTTP\b.{0,300}?\.delete\s*\(|"
     r"['\"](?:axios|got|ky|superagent|needle)['\"]\)\.del(?:ete)?\s*\(|CURLOPT_CUSTOMREQUEST['\"]?\s*(?:,|=>)\s*['\"]DELETE|['\"]DELETE['\"]\s*,\s*['\"]https?:"
 )
 _SDK = re.compile(

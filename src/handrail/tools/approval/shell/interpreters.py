@@ -56,14 +56,15 @@ def _shell(walk: Running, call: Call) -> Value | None:
 
 def _without_plus(args: Sequence[Arg]) -> Sequence[Arg]:
     """`bash +x -c text`: what a plus switches off does not matter here."""
+    kept: list[Arg] = []
     place = 0
     while place < len(args) and args[place][:1] in ("-", "+") and args[place] not in ("-", "--"):
         if args[place][0] == "+":
-            names = args[place][1:] in ("o", "O")
-            args = [*args[:place], *args[place + 1 + names :]]
+            place += args[place] in ("+o", "+O")
         else:
-            place += 1
-    return args
+            kept.append(args[place])
+        place += 1
+    return [*kept, *args[place:]]
 
 
 def _runs_nothing(name: str, given: Set[str]) -> bool:
@@ -79,10 +80,10 @@ def _powershell(walk: Running, call: Call) -> Value | None:
     while place < len(call.args):
         arg = call.args[place]
         option = arg.lower().lstrip("-/")
-        rest = call.args[place + 1 :]
         if arg[:1] not in ("-", "/") or not option:
             break
         if "command".startswith(option):
+            rest = call.args[place + 1 :]
             return walk.run_text(Value(" ".join(rest), taints_of(rest)), call.stdin, "-c")
         if option in ("e", "ec") or (len(option) > 2 and "encodedcommand".startswith(option)):
             walk.report("dynamic.script", call.argv)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 SHELLS = frozenset(
     "ash bash csh dash elvish fish hush ksh ksh93 lksh mksh nu osh posh powershell pwsh rbash rzsh sh tcsh xonsh yash zsh".split()
 )
@@ -116,13 +114,11 @@ COMMAND_VARIABLES = frozenset(
 """Variables whose value a program runs."""
 
 INJECTING_VARIABLES = {
-    **dict.fromkeys(
-        "BASH_ENV DYLD_INSERT_LIBRARIES ENV LD_AUDIT LD_PRELOAD PERL5DB PYTHONSTARTUP ZDOTDIR".split(), re.compile("")
-    ),
-    "JAVA_TOOL_OPTIONS": re.compile(r"-javaagent|-agent(?:lib|path)|-XX:On\w*Error"),
-    "NODE_OPTIONS": re.compile(r"(?:^|\s)(?:-r\b|--(?:require|import|loader|experimental-loader))"),
-    "PERL5LIB": re.compile(r"/tmp|/dev/shm|/var/tmp"),
-    "PERL5OPT": re.compile(r"-[A-Za-z]*[MmdI]"),
-    "RUBYOPT": re.compile(r"-[A-Za-z]*[rI]"),
+    **dict.fromkeys("BASH_ENV DYLD_INSERT_LIBRARIES ENV LD_AUDIT LD_PRELOAD PERL5DB PYTHONSTARTUP ZDOTDIR".split(), ""),
+    "JAVA_TOOL_OPTIONS": r"-javaagent|-agent(?:lib|path)|-XX:On\w*Error",
+    "NODE_OPTIONS": r"(?:^|\s)(?:-r\b|--(?:require|import|loader|experimental-loader))",
+    "PERL5LIB": r"/tmp|/dev/shm|/var/tmp",
+    "PERL5OPT": r"-[A-Za-z]*[MmdI]",
+    "RUBYOPT": r"-[A-Za-z]*[rI]",
 }
 """Variables that make programs load code, with what in their value does so."""

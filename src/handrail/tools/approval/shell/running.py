@@ -113,7 +113,7 @@ class Running(CompoundWalk):
         if name in COMMAND_VARIABLES:
             if value.known:
                 self.run_text(value, None, name)
-        elif name in INJECTING_VARIABLES and (not value.known or INJECTING_VARIABLES[name].search(value.text)):
+        elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], value.text)):
             self.report("env.inject", [name, value.text])
 
     def _show_assignment(self, name: str, value: Stored | None) -> None:
