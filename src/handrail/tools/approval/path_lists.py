@@ -73,7 +73,9 @@ CREDENTIALS = tuple(
         "~/.config/age/* ~/.age/* ~/.bitcoin/wallet.dat ~/.ethereum/keystore/* ~/.electrum/wallets/* "
         "~/.config/solana/id.json ~/.s3cfg ~/.boto ~/.passwd-s3fs "
         "~/.Xauthority ~/.ICEauthority ~/.config/anthropic/* ~/.config/openai/* ~/.huggingface/token "
-        "~/.cache/huggingface/token ~/.kaggle/kaggle.json ~/.smbcredentials"
+        "~/.cache/huggingface/token ~/.kaggle/kaggle.json ~/.smbcredentials ~/.authinfo* ~/.config/gopass/* "
+        "/vault/file/* /vault/keys* /var/lib/vault/* /opt/vault/data/* /etc/vault*/*.key /etc/openvpn/*auth* /etc/openvpn/*pass* "
+        "/dev/input/event* /dev/mem /dev/kmem /proc/kcore"
     ).split()
 )
 CREDENTIAL_NAMES = tuple(
@@ -81,7 +83,7 @@ CREDENTIAL_NAMES = tuple(
         "id_rsa id_dsa id_ecdsa id_ed25519 .env .env.* *.env *.pem *.keytab *.kdbx *.p12 *.pfx *.jks "
         "credentials.json service-account*.json "
         "serviceaccount*.json .netrc .pgpass .git-credentials .htpasswd secrets.yml secrets.yaml "
-        "secrets.json master.key kubeconfig"
+        "secrets.json master.key kubeconfig *.key *.keys unseal*"
     ).split()
 )
 HARMLESS_NAMES = re.compile(

@@ -226,13 +226,12 @@ def could_be(path: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether some name fits both patterns; `*` alone says nothing, so that `app.*` is not taken for one of them."""
+    """Whether some name fits both patterns. Where one of them begins with a wildcard it says too little for that: `*.json`
+    is not taken for every file of keys."""
     if one == other:
         return True
-    if other == "*":
-        return fnmatchcase("x", one)
-    if not _WILD.search(one) and not _WILD.search(other):
-        return False
+    if one[:1] in "*?[" or other[:1] in "*?[":
+        return fnmatchcase(other.replace("*", "x"), one)
     return _meet(re.sub(r"\[[^]]*\]", "?", one), re.sub(r"\[[^]]*\]", "?", other))
 
 

@@ -43,8 +43,8 @@ _EVALUATES_DECODED = re.compile(
 )
 _DELETES_ELSEWHERE = re.compile(
     r"\b(?:axios|got|ky|superagent|needle|HTTParty|Faraday|RestClient|Typhoeus|\$http|ua|http|client)(?:\.|->)del(?:ete)?\s*\(|"
-    r"(?i:\bmethod['\"]?\s*(?::|=>|=)\s*['\"]DELETE['\"])|Net::HTTP::Delete\b|Net::HTTP\b.*\.delete\s*\(|"
-    r"CURLOPT_CUSTOMREQUEST['\"]?\s*(?:,|=>)\s*['\"]DELETE|['\"]DELETE['\"]\s*,\s*['\"]https?:"
+    r"(?i:\bmethod['\"]?\s*(?::|=>|=)\s*['\"]DELETE['\"])|Net::HTTP::Delete\b|Net::HTTP\b.{0,300}?\.delete\s*\(|"
+    r"['\"](?:axios|got|ky|superagent|needle)['\"]\)\.del(?:ete)?\s*\(|CURLOPT_CUSTOMREQUEST['\"]?\s*(?:,|=>)\s*['\"]DELETE|['\"]DELETE['\"]\s*,\s*['\"]https?:"
 )
 _SDK = re.compile(
     r"aws-sdk|@google-cloud|@azure/|dockerode|octokit|Aws::|google/cloud|@kubernetes/|kubernetes-client|Fog::"
@@ -341,8 +341,8 @@ def _tcl(host: Host, text: str) -> None:
 
 
 def _apple(host: Host, text: str) -> None:
-    """AppleScript: `do shell script "..."`."""
-    for match in re.finditer(r"do shell script\s+(\"(?:[^\"\\]|\\.)*\"|\S+)", text):
+    """AppleScript: `do shell script "..."`, and `do script` in a terminal."""
+    for match in re.finditer(r"do (?:shell )?script\s+(\"(?:[^\"\\]|\\.)*\"|\S+)", text):
         if match[1].startswith('"'):
             host.shell(match[1][1:-1].replace('\\"', '"'))
         else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..rules import builtin
 from ..shell.handlers import handler_of
@@ -21,7 +22,7 @@ _PRINTS = frozenset(
 _TREE = re.compile(
     r"\b(?:RemoveAll|removeDirectoryRecursive|removePathForcibly|delete-directory(?:/files|-tree)?|delete-tree|deleteDir|"
     r"deleteRecursively|deleteDirectory|removeItem|remove_dir_all|remove_all|rmtree|rmSync|rimraf|removeDir|dirRemove|"
-    r"rm_rf|FileUtils\.rm_r\w*|Directory\.Delete)\b"
+    r"rm_rf|FileUtils\.rm_r\w*|Directory\.Delete)\b|\brmdir\s*\([^()]*,\s*['\"]s['\"]"
 )
 _WRITES = re.compile(
     r"\b(?:write-region|append-to-file|spit|WriteFile|writeFile|write_all|fs::write|WriteAllText|with-output-to-file|"
@@ -31,17 +32,19 @@ _REVERSES = re.compile(r"(?i)\b(?:str)?rev(?:erse\w*)?\b")
 _ESCAPED = re.compile(r"(?m)^\s*!\s*(\S.*)$")
 _NEAR = 8
 _MOST = 400
+_MOST_NAMES = 64
 
 
 def judge(host: Host, text: str) -> None:
     """Show to the rules what could be run, and has not been shown yet."""
     found = tokens(host.language, text)[: _MOST * 10]
-    for match in _TREE.finditer(text):
+    for match in itertools.islice(_TREE.finditer(text), _MOST_NAMES):
         _paths(found, match.start(), host.delete_tree)
-    for match in _WRITES.finditer(text):
+    for match in itertools.islice(_WRITES.finditer(text), _MOST_NAMES):
         _paths(found, match.start(), host.write)
-    for match in _ESCAPED.finditer(text) if host.language == "other" else ():
-        host.shell(match[1])
+    if host.language == "other":
+        for match in itertools.islice(_ESCAPED.finditer(text), _MOST_NAMES):
+            host.shell(match[1])
     if not _RUNS.search(text):
         return
     shown = set(host.shown)
@@ -54,11 +57,11 @@ def judge(host: Host, text: str) -> None:
                 host.shell(line)
 
 
-def _paths(found: Sequence[Token], start: int, show: object) -> None:
-    """The strings soon after a name that look like paths."""
-    near = [token for token in found if token.start >= start][:_NEAR]
-    for token in near:
-        if token.kind == "string" and token.text[:1] in ("/", "~", ".") and callable(show):
+def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> None:
+    """The strings around a name that look like paths: `RemoveAll("/x")`, `new File("/x").deleteDir()`."""
+    after = next((place for place, token in enumerate(found) if token.start >= start), len(found))
+    for token in found[max(0, after - _NEAR // 2) : after + _NEAR]:
+        if token.kind == "string" and token.text[:1] in ("/", "~", "."):
             show(token.text)
 
 

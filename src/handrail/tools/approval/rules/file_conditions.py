@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from ..shell.values import UNKNOWN, Arg
+from ..shell.values import UNKNOWN, Arg, Taint
 from . import targets
 from .command import Command
 
@@ -78,19 +78,22 @@ def globs_outside(command: Command, _: str) -> bool:
 def empties(command: Command, _: str) -> bool:
     """Cuts to nothing, or shrinks."""
     size = command.value("-s", "--size")
+    if command.value("-r", "--reference") == "/dev/null":
+        return True
     if size is None:
         return False
     return size.lstrip("<%/") in ("0", "0K", "0M", "") or size[:1] == "-"
 
 
 def overwrites_data(command: Command, _: str) -> bool:
-    """Writes nothing, zeros or noise over a file that is named like a database."""
+    """Writes nothing, zeros or noise over a file that is named like a database, or over all that was found."""
     sources = targets.read(command)
     if command.name == "tee" or not any(
         source in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") for source in sources
     ):
         return False
-    return command.any_class({"data", "home"}, targets.written(command))
+    written = targets.written(command)
+    return any(Taint.WIDE in path.taints for path in written) or command.any_class({"data", "home"}, written)
 
 
 def empties_in_place(command: Command, _: str) -> bool:

@@ -224,6 +224,16 @@ def in_broad_directory(command: Command, _: str) -> bool:
     )
 
 
+def serves_secrets(command: Command, _: str) -> bool:
+    """A directory that is offered to the network holds keys, or is a whole home or system."""
+    given = [*command.given("-t", "-d", "--directory", "--docroot"), *command.operands, *command.args]
+    return any(
+        arg[:1] in ("/", "~")
+        and not command.classes(arg).isdisjoint(("root", "home-root", "system-root", "credential"))
+        for arg in given
+    )
+
+
 def says_to_store(command: Command, _: str) -> bool:
     """Words that empty or stop a store are sent to it over a bare connection."""
     return command.stdin is not None and _STORE_COMMAND.search(command.stdin.text) is not None
@@ -318,6 +328,7 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "names-secret": names_secret,
     "says-to-store": says_to_store,
     "in-broad-directory": in_broad_directory,
+    "serves-secrets": serves_secrets,
     "mounts-host": mounts_host,
     "host-namespace": host_namespace,
 }

@@ -10,7 +10,8 @@ from .command import Command
 
 Paths = Sequence[Arg]
 _EDITS = re.compile(r"(?:^|[\s|:])(?:w|wq|x|wa|wqa|update|saveas?|write)!?(?:\s|$|\|)|%?d\b|norm")
-_TAR_EXTRACT = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*")
+_OF_A_SYSTEM = re.compile(r"/(?:etc|boot|s?bin|lib\w*|usr/(?:s?bin|lib\w*)|root/\.\w|home/[^/]+/\.\w)(?:/|\w|$)|~/\.\w")
+_ELSEWHERE = re.compile(r"(?:\w[\w.-]*@)?[\w./-]+:")
 
 
 def written(command: Command) -> Paths:
@@ -106,7 +107,7 @@ def _tar_sources(command: Command) -> Paths:
 
 
 def _key_value(key: str) -> Callable[[Command], Paths]:
-    return lambda command: [Arg(arg[len(key) :]) for arg in command.args if arg.startswith(key)]
+    return lambda command: [arg.like(arg[len(key) :]) for arg in command.args if arg.startswith(key)]
 
 
 def _curl_reads(command: Command) -> Paths:
@@ -137,7 +138,21 @@ def _remote_sources(command: Command) -> Paths:
 
 
 def _remote_destination(command: Command) -> Paths:
-    return [operand for operand in command.operands[-1:] if not re.match(r"(\w[\w.-]*@)?[\w.-]+:", operand)]
+    """The last operand; on another machine only its settings, programs and keys: all else is deployed there every day."""
+    target = command.operands[-1:]
+    if not target or not (there := _ELSEWHERE.match(target[0])):
+        return target
+    path = Arg(target[0][there.end() :])
+    return [path] if _OF_A_SYSTEM.match(path) else ()
+
+
+def _copied_in(command: Command) -> Paths:
+    """`docker cp x web:/etc/y`, `lxc file push x c1/etc/y`."""
+    verb, *rest = command.operands or [Arg("")]
+    if verb == "file" and rest[:1] == ["push"]:
+        path = Arg("/" + command.operands[-1].partition("/")[2])
+        return [path] if _OF_A_SYSTEM.match(path) else ()
+    return _remote_destination(command) if verb in ("cp", "transfer", "push", "copy-to") else ()
 
 
 _WRITES: dict[str, Callable[[Command], Paths]] = {
@@ -147,6 +162,7 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     **dict.fromkeys("cp install ln gcp ditto".split(), _destination),
     "mv": _destination,
     **dict.fromkeys("rsync scp".split(), _remote_destination),
+    **dict.fromkeys("docker kubectl lxc incus multipass adb".split(), _copied_in),
     "sed": _sed_in_place,
     **dict.fromkeys("perl ruby".split(), _in_place),
     "yq": _yq,
@@ -160,6 +176,7 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     "bsdtar": _tar,
     "7z": lambda command: [Arg(word[2:]) for word in command.words if word.startswith("-o") and len(word) > 2],
     "cpio": _values("-D", "--directory"),
+    "bsdcpio": _values("-D", "--directory"),
     "patch": lambda command: command.operands[:1] or command.given("-d", "--directory", "-o", "--output"),
     "dd": _key_value("of="),
     "rename": _rename,

@@ -102,14 +102,12 @@ def framework_db(command: Command, _: str) -> bool:
 
 
 def ansible_changes(command: Command, _: str) -> bool:
-    """An ad-hoc module that changes the machines."""
+    """An ad-hoc module that changes the machines; the commands of `shell`, `raw` and `command` are judged themselves."""
     modules = command.given("-m", "--module-name")
-    if not modules:
-        return bool(command.given("-a", "--args"))
     return any(
         module.rpartition(".")[2]
         in (
-            "reboot shutdown user group service systemd file command shell raw script apt yum dnf package copy "
+            "reboot shutdown user group service systemd file script apt yum dnf package copy "
             "template lineinfile blockinfile cron "
             "win_reboot win_shell win_command replace mount filesystem parted lvol authorized_key sysctl "
             "iptables ufw firewalld hostname unarchive get_url expect pip"

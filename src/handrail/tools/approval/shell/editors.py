@@ -1,4 +1,4 @@
-"""Follow commands in what editors, macro processors and scanners are told to do: vim, ed, m4, nmap."""
+"""Follow commands in what editors, macro processors and the like are told to do: vim, ed, m4, nmap, mongosh."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from .values import Arg, Value, unknown
 if TYPE_CHECKING:
     from .running import Running
 
-_VIM_RUNS = re.compile(r"\s*:*\s*(?:%|\d+,\d+|silent!?\s+)*\s*!(.*)", re.S)
-_VIM_EXECUTES = re.compile(r"\s*:*\s*exe(?:cute)?\s+['\"]\s*(?:silent!?\s+)*!(.*?)['\"]", re.S)
-_VIM_PIPES = re.compile(r"\s*:*\s*(?:%|\d+,[\d$]+)?\s*(?:w|write|r|read)\s*!(.*)", re.S)
-_VIM_DELETES = re.compile(r"\bdelete\((['\"])(.*?)\1")
-_VIM_SYSTEM = re.compile(r"system(?:list)?\((['\"])(.*?)\1\)")
-_VIM_LANGUAGE = re.compile(r"\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo|ruby|rubydo|tcl)\s+(.+)", re.S)
-_ED_RUNS = re.compile(r"(?m)^\s*(?:[rwe]\s*)?!(.+)$")
-_M4_RUNS = re.compile(r"\be?syscmd\(\s*`?(.+?)'?\s*\)", re.S)
+_VIM_RUNS = r"(?s)\s*:*\s*(?:%|\d+,\d+|silent!?\s+)*\s*!(.*)"
+_VIM_EXECUTES = r"(?s)\s*:*\s*exe(?:cute)?\s+['\"]\s*(?:silent!?\s+)*!(.*?)['\"]"
+_VIM_PIPES = r"(?s)\s*:*\s*(?:%|\d+,[\d$]+)?\s*(?:w|write|r|read)\s*!(.*)"
+_VIM_DELETES = r"\bdelete\((['\"])(.*?)\1"
+_VIM_SYSTEM = r"system(?:list)?\((['\"])(.*?)\1\)"
+_VIM_LANGUAGE = r"(?s)\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo|ruby|rubydo|tcl)\s+(.+)"
+_ED_RUNS = r"(?m)^\s*(?:[rwe]\s*)?!(.+)$"
+_M4_RUNS = r"\be?syscmd\(\s*`?([^()]{1,2000}?)'?\s*\)"
 _LONGEST = 100_000
 
 
 def _vim(walk: Running, call: Call) -> Value | None:
     for arg, text in _told(call):
-        if match := _VIM_LANGUAGE.match(text):
+        if match := re.match(_VIM_LANGUAGE, text):
             language = "python" if match[1].startswith("py") else match[1].removesuffix("do")
             judge_code(walk, call, language, Value(match[2]))
             continue
         for line in text.split("|"):
-            if match := _VIM_RUNS.match(line) or _VIM_EXECUTES.match(line):
+            if match := re.match(_VIM_RUNS, line) or re.match(_VIM_EXECUTES, line):
                 walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
-            if match := _VIM_PIPES.match(line):
+            if match := re.match(_VIM_PIPES, line):
                 walk.run_text(Value(match[1]), unknown(), "-c")
-            if match := _VIM_DELETES.search(line):
+            if match := re.search(_VIM_DELETES, line):
                 walk.run([Arg("rm"), Arg("-r"), Arg(match[2])], None, functions=False)
-            if match := _VIM_SYSTEM.search(line):
+            if match := re.search(_VIM_SYSTEM, line):
                 walk.run_text(Value(match[2], arg.taints), None, "-c")
     return None
 
@@ -51,18 +51,28 @@ def _told(call: Call) -> Iterator[tuple[Arg, str]]:
             yield arg, arg[1:]
 
 
-def _by_pattern(pattern: re.Pattern[str]) -> Handler:
+def _by_pattern(pattern: str) -> Handler:
     """A program whose input holds commands where the pattern says so."""
 
     def follow(walk: Running, call: Call) -> Value | None:
         texts = [call.stdin, *(walk.known_file(arg) for arg in call.args if arg[:1] != "-")]
         for text in texts:
             if text is not None and len(text.text) <= _LONGEST:
-                for match in pattern.finditer(text.text):
+                for match in re.finditer(pattern, text.text):
                     walk.run_text(Value(match[1], text.taints), None, "-c")
         return None
 
     return follow
+
+
+def _mongo(walk: Running, call: Call) -> Value | None:
+    """Its shell is one of JavaScript."""
+    for place, arg in enumerate(call.args):
+        name, equals, value = arg.partition("=")
+        if name == "--eval":
+            code = arg.like(value) if equals else call.args[place + 1] if place + 1 < len(call.args) else Arg("")
+            judge_code(walk, call, "javascript", code.value())
+    return None
 
 
 def _nmap(walk: Running, call: Call) -> Value | None:
@@ -81,4 +91,5 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("ed", "red"), _by_pattern(_ED_RUNS)),
     "m4": _by_pattern(_M4_RUNS),
     "nmap": _nmap,
+    **dict.fromkeys(("mongo", "mongosh"), _mongo),
 }

@@ -54,6 +54,15 @@ def _fetcher(walk: Running, call: Call) -> None:
         _fetched(walk, target)
 
 
+def _downloaded(walk: Running, call: Call) -> None:
+    """`az storage blob download -f file`, `gh release download -O file`."""
+    if not {"download", "download-batch", "get"}.isdisjoint(call.args):
+        for arg, following in itertools.pairwise(call.args):
+            if arg in ("-f", "--file", "-d", "--destination", "-O", "--output"):
+                _fetched(walk, following)
+    _cloned(walk, call)
+
+
 def _tftp(walk: Running, call: Call) -> None:
     """`tftp -g -r name host`, `tftp host -c get name`."""
     for arg, following in itertools.pairwise(call.args):
@@ -158,6 +167,7 @@ _MAKERS: dict[str, Callable[[Running, Call], None]] = {
     **dict.fromkeys("scp sftp rsync rclone aws gsutil gcloud s3cmd s5cmd mc b2 azcopy".split(), _remote_copy),
     **dict.fromkeys(("cp", "mv", "ln", "install", "gcp"), _copied),
     "dd": _copied_by_dd,
-    **dict.fromkeys(("git", "hg", "gh", "glab", "svn"), _cloned),
+    **dict.fromkeys(("git", "hg", "svn"), _cloned),
+    **dict.fromkeys(("gh", "glab", "az", "oci"), _downloaded),
     **dict.fromkeys(("tar", "bsdtar", "unzip", "7z", "cpio", "bsdcpio", "gtar"), _unpacked),
 }

@@ -25,7 +25,8 @@ _COMPILERS = "gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig".split
 
 
 def _shell(walk: Running, call: Call) -> Value | None:
-    start, options = skip_options(call.args, "oO", _SHELL_WORDS)
+    args = _without_plus(call.args)
+    start, options = skip_options(args, "oO", _SHELL_WORDS)
     given = {option for option, _ in options}
     if _runs_nothing(call.name, given):
         return EMPTY
@@ -33,7 +34,7 @@ def _shell(walk: Running, call: Call) -> Value | None:
         if option in ("--rcfile", "--init-file") and value is not None:
             _run_file(walk, call, value, ())
     script = next((value for option, value in options if option == "--command" and value is not None), None)
-    operands = call.args[start:]
+    operands = args[start:]
     if script is None and "-c" in given:
         if not operands:
             if {"xargs", "parallel", "find"} & set(walk.under):
@@ -53,6 +54,19 @@ def _shell(walk: Running, call: Call) -> Value | None:
     return unknown()
 
 
+def _without_plus(args: Sequence[Arg]) -> Sequence[Arg]:
+    """`bash +x -c text`: what a plus switches off does not matter here."""
+    kept: list[Arg] = []
+    place = 0
+    while place < len(args) and args[place][:1] in ("-", "+") and args[place] not in ("-", "--"):
+        if args[place][0] == "+":
+            place += args[place] in ("+o", "+O")
+        else:
+            kept.append(args[place])
+        place += 1
+    return [*kept, *args[place:]]
+
+
 def _runs_nothing(name: str, given: Set[str]) -> bool:
     """It tells something about itself, or only reads the script to find mistakes."""
     return not given.isdisjoint(("--help", "--version")) or (
@@ -66,10 +80,10 @@ def _powershell(walk: Running, call: Call) -> Value | None:
     while place < len(call.args):
         arg = call.args[place]
         option = arg.lower().lstrip("-/")
-        rest = call.args[place + 1 :]
         if arg[:1] not in ("-", "/") or not option:
             break
         if "command".startswith(option):
+            rest = call.args[place + 1 :]
             return walk.run_text(Value(" ".join(rest), taints_of(rest)), call.stdin, "-c")
         if option in ("e", "ec") or (len(option) > 2 and "encodedcommand".startswith(option)):
             walk.report("dynamic.script", call.argv)
@@ -208,7 +222,9 @@ def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) ->
 
 def _compiler(walk: Running, call: Call) -> Value | None:
     """What is compiled from a text that the command itself holds will be run sooner or later."""
-    for arg in call.args:
+    for place, arg in enumerate(call.args):
+        if arg == "-wrapper" and place + 1 < len(call.args):
+            walk.run([Arg(word) for word in call.args[place + 1].split(",")], None, functions=False)
         content = call.stdin if arg == "-" else walk.known_file(arg)
         if content is not None and content.text.strip() != UNKNOWN:
             judge_code(walk, call, "c", content)
@@ -225,6 +241,8 @@ def judge_code(walk: Running, call: Call, language: str, code: Value) -> None:
                 judge_code(walk, call, language, option)
         return
     if code.text.strip() == UNKNOWN:
+        if language == "other" and Taint.NETWORK not in code.taints:  # numbers for dc, points for gnuplot
+            return
         walk.report("rce.download_to_shell" if Taint.NETWORK in code.taints else "dynamic.script", call.argv)
         return
 

@@ -67,6 +67,7 @@ VALUE_LETTERS = {
 """Other options of the interpreters that take a value."""
 
 TEXT_OPTIONS = {
+    "asciinema": "-c --command",
     "bat": "--pager",
     "borg": "--rsh --remote-path",
     "cpio": "--rsh-command",
@@ -74,7 +75,6 @@ TEXT_OPTIONS = {
     "fetchmail": "--mda",
     "forever": "-c",
     "fzf": "--preview --bind",
-    "gcc": "-wrapper",
     "gcloud": "--command",
     "hg": "--ssh",
     "less": "+!",
@@ -98,6 +98,7 @@ TEXT_OPTIONS = {
     "ssh-keygen": "-D",
     "tcpdump": "-z",
     "wget": "--use-askpass",
+    "ttyrec": "-e",
     "zip": "-TT --unzip-command",
 }
 """Options of ordinary programs whose value is run as a command."""
@@ -112,10 +113,12 @@ COMMAND_VARIABLES = frozenset(
 )
 """Variables whose value a program runs."""
 
-INJECTING_VARIABLES = frozenset(
-    (
-        "BASH_ENV DYLD_INSERT_LIBRARIES ENV JAVA_TOOL_OPTIONS LD_AUDIT LD_PRELOAD NODE_OPTIONS "
-        "PERL5DB PERL5LIB PERL5OPT PYTHONSTARTUP RUBYOPT ZDOTDIR"
-    ).split()
-)
-"""Variables that make programs load code."""
+INJECTING_VARIABLES = {
+    **dict.fromkeys("BASH_ENV DYLD_INSERT_LIBRARIES ENV LD_AUDIT LD_PRELOAD PERL5DB PYTHONSTARTUP ZDOTDIR".split(), ""),
+    "JAVA_TOOL_OPTIONS": r"-javaagent|-agent(?:lib|path)|-XX:On\w*Error",
+    "NODE_OPTIONS": r"(?:^|\s)(?:-r\b|--(?:require|import|loader|experimental-loader))",
+    "PERL5LIB": r"/tmp|/dev/shm|/var/tmp",
+    "PERL5OPT": r"-[A-Za-z]*[MmdI]",
+    "RUBYOPT": r"-[A-Za-z]*[rI]",
+}
+"""Variables that make programs load code, with what in their value does so."""

@@ -164,6 +164,8 @@ def _git(walk: Running, call: Call) -> Value | None:
             _run_option(walk, text.lstrip("!"), value)
     for place, arg in enumerate(rest):
         following = rest[place + 1] if place + 1 < len(rest) else None
+        if rest[0] == "grep" and arg.startswith(("-O", "--open-files-in-pager=")):
+            _run_option(walk, arg.removeprefix("-O").removeprefix("--open-files-in-pager="), arg)
         if arg.startswith("ext::"):  # an address that is a command
             _run_option(walk, arg[5:], arg)
         name, equals, value_text = arg.partition("=")
@@ -233,7 +235,7 @@ def _screen(walk: Running, call: Call) -> Value | None:
 def _ansible(walk: Running, call: Call) -> Value | None:
     _, options = skip_options(
         call.args[1:] if call.args and call.args[0][:1] != "-" else call.args,
-        "aminufektTlcbBPo",
+        "amiufetTlcBPM",
         "args module-name inventory user",
     )
     given = dict(options)
@@ -321,7 +323,9 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("at", "batch"), _at),
     **dict.fromkeys(("tar", "bsdtar", "gtar", "star"), _tar),
     **dict.fromkeys(("make", "gmake"), _make),
-    **dict.fromkeys(("hyperfine", "concurrently"), _every_text),
+    **dict.fromkeys(
+        ("hyperfine", "concurrently", "wtype", "mispipe", "pee", "mprocs", "xdotool", "ydotool"), _every_text
+    ),
     "crontab": _crontab,
     "gdb": _gdb,
     "git": _git,

@@ -49,15 +49,17 @@ def _container(walk: Running, call: Call) -> Value | None:
         return _inside(walk, call, container, call.args)
     start, _ = skip_options(call.args, container.letters, container.words)
     rest = call.args[start:]
-    for path in _paths(container.subcommands):
+    for path, operands in _paths(container.subcommands):
         if rest[: len(path)] == path:
-            return _inside(walk, call, container, rest[len(path) :])
+            inner = container if operands is None else container._replace(operands=operands)
+            return _inside(walk, call, inner, rest[len(path) :])
     return None
 
 
 @functools.cache
-def _paths(subcommands: str) -> tuple[list[str], ...]:
-    return tuple(subcommand.split("/") for subcommand in subcommands.split())
+def _paths(subcommands: str) -> tuple[tuple[list[str], int | None], ...]:
+    pairs = (subcommand.partition("=") for subcommand in subcommands.split())
+    return tuple((path.split("/"), int(operands) if operands else None) for path, _, operands in pairs)
 
 
 def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]) -> Value | None:
@@ -85,7 +87,7 @@ def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]
 def _run_all(walk: Running, call: Call, texts: list[Arg], command: Sequence[Arg]) -> None:
     for text in texts:
         walk.run_text(text.value(), call.stdin, "-c")
-    if len(command) == 1 and " " in command[0]:
+    if command and " " in command[0]:
         walk.run_text(command[0].value(), call.stdin, "-c")
     elif command:
         walk.run(command, call.stdin, functions=False, builtins=False)

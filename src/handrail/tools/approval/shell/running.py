@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..rules import Command as Line
 from ..rules import on_assign
-from . import effects, emulate, escapes
+from . import effects, emulate, escapes, unlisted
 from .builtins import BUILTINS
 from .compound_walk import CompoundWalk
 from .files_made import files_made
@@ -113,7 +113,7 @@ class Running(CompoundWalk):
         if name in COMMAND_VARIABLES:
             if value.known:
                 self.run_text(value, None, name)
-        elif name in INJECTING_VARIABLES:
+        elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], value.text)):
             self.report("env.inject", [name, value.text])
 
     def _show_assignment(self, name: str, value: Stored | None) -> None:
@@ -173,7 +173,9 @@ class Running(CompoundWalk):
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
         outer: Handler | None = handler_of(base)
-        if outer is not None and out is None:
+        if outer is None and len(argv) > 2:
+            unlisted.follow(self, call)
+        elif outer is not None and out is None:
             out = outer(self, call)
         self._show_to_rules(call)
         self._note_effects(call, followed=outer is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .wrappers import Wrapper
 
 WRAPPERS: dict[str, Wrapper] = {
+    "abduco": Wrapper("Aacne", inert="-l -v"),
     "alacritty": Wrapper("to"),
     "aoss": Wrapper(),
     "arch": Wrapper("e"),
@@ -41,9 +42,11 @@ WRAPPERS: dict[str, Wrapper] = {
         text="-X --command",
     ),
     "daemonize": Wrapper("ceolpuE"),
+    "datefudge": Wrapper(operands=1),
     "dbus-run-session": Wrapper(words="config-file dbus-daemon"),
     "doas": Wrapper("aCu", assignments=True, inert="-L", raises=True),
     "dotenv": Wrapper("ef"),
+    "dtach": Wrapper("aAcnNpErz"),
     "dumb-init": Wrapper("r"),
     "eatmydata": Wrapper(),
     "entr": Wrapper(),
@@ -99,6 +102,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "proot": Wrapper("rbqwvkSRi", "rootfs bind qemu cwd", chdir="-w --cwd"),
     "proxychains": Wrapper("f"),
     "proxychains4": Wrapper("f"),
+    **dict.fromkeys(("qemu-x86_64", "qemu-aarch64", "qemu-arm", "qemu-i386", "box64", "wine"), Wrapper("LEgs")),
     "retry": Wrapper("td"),
     "rlwrap": Wrapper("bCDfgHlMOPqsStwz"),
     "rr": Wrapper(operands=1),

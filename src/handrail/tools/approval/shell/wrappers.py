@@ -38,7 +38,7 @@ class Container(NamedTuple):
     """A program that runs a command somewhere else, behind a sub-command."""
 
     subcommands: str
-    """`exec`, or `compose/exec`; empty when it needs none."""
+    """`exec`, or `compose/exec`; `unshare=0` when it takes another number of operands; empty when it needs none."""
     letters: str = ""
     words: str = ""
     operands: int = 1

@@ -65,6 +65,8 @@ RULES = (
             "gsutil ... rm|rb",
             "gsutil rsync -d",
             f"az ... {_VERBS}|regenerate|wipe-*|swap",
+            "az deployment ... create --mode=complete",
+            "oci ... action --action=stop,softstop,reset,softreset,terminate,senddiagnosticinterrupt",
             f"oci|ibmcloud|aliyun|tccli|openstack|nova|neutron|glance|cinder|ovhcloud|ovh|yc|sbercloud|hwcloud|"
             f"qingcloud|jdc|volc|exo|upctl|civo|scw|vultr-cli|vultr|linode-cli|linode|doctl|hcloud|metal|"
             f"equinix|packet|gridscale|ionosctl|ntnx|"
@@ -182,7 +184,7 @@ RULES = (
             "gsutil iam|acl|defacl|lifecycle|versioning|retention|web|cors ch|set|clear",
             "az storage container set-permission",
             "az role assignment|definition create|update",
-            "az ad user|group|sp|app|member ... create|update|add|reset|credential",
+            "az ad user|group|sp|app|member ... create|create-for-rbac|update|add|reset|credential",
             "az network nsg rule create|update",
             "az vm run-command|user invoke|update|reset-ssh",
             "mc anonymous|policy set|public",

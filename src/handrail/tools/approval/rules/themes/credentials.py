@@ -88,7 +88,7 @@ RULES = (
             "chamber read|export|exec|delete|env",
             "doppler secrets|run get|download|delete|set",
             "doppler secrets",
-            "infisical secrets|export get|delete",
+            "infisical secrets|export",
             "sops -d|--decrypt|-i|-r|--rotate",
             "sops decrypt|exec-env|exec-file|edit|rotate",
             "ansible-vault view|decrypt|edit|rekey",
@@ -138,7 +138,8 @@ RULES = (
             "kubectl get-token",
             "kubectl whoami -t|--show-token",
             "consul kv get {any:*secret*|*passw*|*token*|*credential*}",
-            "$sql-clients {text:*pg_shadow*|*pg_authid*|*authentication_string*|*from?mysql.user*}",
+            "$sql-clients {text:*pg_shadow*|*pg_authid*|*authentication_string*|"
+            "*password*from?mysql.user*|*[*]?from?mysql.user*}",
             "argocd account|cluster generate-token|get-user-info|bcrypt",
             "argocd admin initial-password",
             "k3s token|secrets-encrypt",
@@ -210,7 +211,7 @@ RULES = (
             "croc|wormhole|transfer|ffsend|telegram-send|slack-cli|slackcat|gh|glab|pastebinit|gist|wgetpaste|"
             "ix|termbin|traceroute|drill|dog|doggo|logger|git|httpie|curlie|aria2c|axel|restic|ipfs|"
             "onionshare-cli|magic-wormhole|"
-            "ftpput|discord|ntfy|apprise|kdeconnect-cli|bitsadmin|certutil|whois|finger|snmptrap|mosquitto_pub|"
+            "ftpput|ftp-upload|wput|cadaver|s-nail|sendemail|sendEmail|mpack|neomutt|smtp-cli|curlftpfs|discord|ntfy|apprise|kdeconnect-cli|bitsadmin|certutil|whois|finger|snmptrap|mosquitto_pub|"
             "websocat|wscat|grpcurl|ncat|cancel|lp|xxd {sends-secret}",
             "docker|kubectl cp {sends-secret}",
             "incus|multipass|adb file|transfer|push {sends-secret}",
@@ -239,6 +240,9 @@ RULES = (
         uses=(
             "python http.server|SimpleHTTPServer -d=/,~,/home*,/etc*,/root*|--directory=/,~,/home*,/etc*,/root*",
             "python http.server|SimpleHTTPServer {in-broad-directory}",
+            "python http.server|SimpleHTTPServer {serves-secrets}",
+            "php -S {serves-secrets}",
+            "ruby -run {serves-secrets}",
             "http-server|serve|miniserve|caddy|darkhttpd|webfsd|simple-http-server|busybox @root|home-root|system-root",
         ),
         match=("python3 -m http.server -d /", "cd ~ && python3 -m http.server 8000", "miniserve /"),

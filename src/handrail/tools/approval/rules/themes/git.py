@@ -177,7 +177,11 @@ RULES = (
         "git.config",
         ASK,
         "makes git run a program, or trust another place",
-        uses=("git config {git-config}", "git config -f|--file >@config|startup"),
+        uses=(
+            "git config --system --unset|--unset-all|--remove-section|--rename-section|-e|--edit",
+            "git config {git-config}",
+            "git config -f|--file >@config|startup",
+        ),
         match=(
             "git config --global core.hooksPath /tmp/x",
             "git config core.fsmonitor /tmp/evil",

@@ -35,6 +35,8 @@ RULES = (
             "set|unlock|monitor|des*|delete",
             "pct destroy|stop|shutdown|reboot|suspend|delsnapshot|rollback|restore|unlock|set|delete",
             "pvesm remove|free|set",
+            "pvesh create|set {any:*/status/stop|*/status/shutdown|*/status/reset|*/status/reboot|*/status/suspend|"
+            "*/rollback}",
             "pveum|pvecm|pveceph|pvesh|pvesr|ha-manager|pvenode delete|remove|delnode|destroy|purge|disable|"
             "set|stop|user|role|acl|stopall",
             "pveum ... delete|remove|del",

@@ -45,6 +45,7 @@ RULES = (
             "New-NetFirewallRule|Set-NetFirewallProfile|Remove-NetFirewallRule|Disable-NetFirewallRule|"
             "Set-NetFirewallRule|Disable-NetAdapter",
             "socketfilterfw {any:--set*|--remove|--unblockapp|--add}",
+            "ipvsadm -C|--clear|-D|-d|--delete-service|--delete-server|-R|--restore",
             "conntrack -F|-D|-U|--flush|--delete",
             "opensnitch-cli|tcpkill|arpspoof|ettercap|bettercap|hping3|mdk4|aireplay-ng|dsniff|macchanger +",
         ),

@@ -107,7 +107,7 @@ RULES = (
             "ansible {ansible-changes}",
             "salt|salt-call|salt-ssh|salt-run {any:system.reboot|system.shutdown|system.halt|system.poweroff|"
             "cmd.run|file.remove|service.stop|service.restart|pkg.remove|user.delete|state.apply|cmd.script|"
-            "pkg.purge|service.disable|user.add}",
+            "pkg.purge|service.disable|user.add} !{any:test=true}",
             "pdsh|clush|mussh|pssh|parallel-ssh|dsh|fab|knife|bolt|mco {any:reboot|shutdown|poweroff|halt|delete|bulk}",
             "adb reboot|root|remount|disable-verity|uninstall|sideload|unroot",
             "adb shell {text:*rm?-r*|*reboot*|*pm?uninstall*|*pm?clear*|*wipe*|*format*|*settings?put*|"

@@ -85,6 +85,11 @@ RULES = (
             "cloudflared tunnel|access run|tcp",
             "bore|localtunnel|lt|frpc|rathole|inlets|pagekite|serveo|expose +",
             "autossh -R",
+            "telnetd|in.telnetd|utelnetd -l|-p",
+            "dropbear -p",
+            "websocketd {shell-operand}",
+            "xterm|rxvt|urxvt|xfce4-terminal -display=?*:*|--display=?*:* !-display=localhost:*,unix:*,:*",
+            "ztcp !-L|-c +",
             "code|codium tunnel",
         ),
         match=(

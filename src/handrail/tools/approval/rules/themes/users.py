@@ -104,6 +104,7 @@ RULES = (
             "capsh --uid=0|--gid=0",
             "dzdo|calife|pfexec|super +",
             "nsenter -t=1",
+            "gosu|su-exec root|0|root:* {shell-operand}",
             "newgrp root|wheel|sudo|docker|adm|disk",
             "sg root|wheel|sudo|docker",
         ),
