@@ -150,7 +150,7 @@ def test_what_was_known_is_there_again_when_all_of_it_was_lost(there: Near) -> N
         there.execute(f"kill -9 {channel._process.pid}; sleep 1000", timeout=PATIENCE_SECONDS)
     result = there.execute("pwd; echo $X", timeout=PATIENCE_SECONDS)
     assert text(result) == "/usr\nkept\n"
-    assert result.restarted == (RestartReason.LOST, ShellState.SNAPSHOT)
+    assert result.restarted == (RestartReason.LOST, ShellState.OLDER)
 
 
 # What a container that means harm could send
