@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import socket
@@ -95,6 +96,13 @@ def test_pipes_that_cannot_be_opened_here_are_given_back(monkeypatch: pytest.Mon
 
 def test_a_clock_of_another_machine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near, "_CLOCK_SECONDS", -1.0)
+    with Near() as shell:
+        assert shell.shell is None
+        assert shell.run("echo in") == "in\n"
+
+
+def test_where_descriptors_run_short_there_are_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2, 1024))
     with Near() as shell:
         assert shell.shell is None
         assert shell.run("echo in") == "in\n"

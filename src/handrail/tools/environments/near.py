@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import socket
 import stat
 import time
@@ -20,6 +21,13 @@ from .far.wire import Packet
 
 _MOST_STATE_BYTES = 1 << 20
 _CLOCK_SECONDS = 5.0
+
+
+def has_room() -> bool:
+    """Whether this process can hold some descriptors more for a shell. With many containers it could run short of them."""
+    lowest_free = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    os.close(lowest_free)
+    return lowest_free < resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
 
 class NearConnection(Connection):

@@ -22,7 +22,7 @@ from .far.messages import pack, pack_command, pack_state, unpack, unpack_ended
 from .far.wire import FRAME, Packet
 from .heartbeat import heart
 from .link import run_directly
-from .near import NearConnection
+from .near import NearConnection, has_room
 
 if TYPE_CHECKING:
     from ...types import CancelToken
@@ -140,7 +140,7 @@ class Session:
 
     def _come_near(self) -> LiveShell | None:
         """The shell with its pipes in this process, where they can be had."""
-        if not isinstance(self._channel, SocketChannel):
+        if not (isinstance(self._channel, SocketChannel) and has_room()):
             return None
         try:
             shell = LiveShell(lambda _: self._near_line())
