@@ -25,7 +25,10 @@ _CLOCK_SECONDS = 5.0
 
 def has_room() -> bool:
     """Whether this process can hold some descriptors more for a shell. With many containers it could run short of them."""
-    lowest_free = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        lowest_free = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
     os.close(lowest_free)
     return lowest_free < resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
