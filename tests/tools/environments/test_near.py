@@ -34,8 +34,14 @@ from .conftest import PATIENCE_SECONDS, is_running, text
 class Near(LiveEnvironment):
     name = "near"
 
+    def __init__(self, *prefix: str, python: str = sys.executable) -> None:
+        super().__init__()
+        self._prefix, self._python = prefix, python
+
     def _connect(self, state: bytes | None) -> Link:
-        transport = Transport(argv=list, where="the box", python=sys.executable, is_near=True)
+        transport = Transport(
+            argv=lambda words: [*self._prefix, *words], where="the box", python=self._python, is_near=True
+        )
         return Session(transport, env={"PATH": os.environ["PATH"]}, cwd="/", state=state)
 
     @property
@@ -73,6 +79,20 @@ def test_commands_jobs_and_files_go_on_beside_each_other(there: Near, tmp_path: 
     assert not is_running(left.pid)
     there.upload(__file__, "copy")
     assert there.run("cat copy") == Path(__file__).read_text()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+def test_a_shell_of_another_user_has_its_pipes_here_too() -> None:
+    other = Near("setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", python="/usr/bin/python3")
+    with other as shell:
+        assert shell.run("id -u; cat /proc/sys/kernel/ostype") == "54321\nLinux\n"
+        # It holds the output: the next command has another pipe, which is made here.
+        left = shell.execute("sleep 1000 & echo $!", timeout=PATIENCE_SECONDS)
+        assert [one.pid for one in left.left_running] == [int(text(left))]
+        assert shell.run("echo on") == "on\n"
+        assert shell.execute("exit 3", timeout=PATIENCE_SECONDS).exit_code == 3
+        assert text(shell.execute("cat", stdin=b"given", timeout=PATIENCE_SECONDS)) == "given"
+        assert isinstance(shell.line, NearConnection)
 
 
 def test_who_may_not_look_at_a_process_is_told_where_it_is(there: Near, tmp_path: Path) -> None:
