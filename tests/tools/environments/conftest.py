@@ -75,6 +75,14 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def anyones() -> Iterator[Path]:
+    """A folder that other users can enter. It is not below pytest's own, which every run that begins closes to them."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        yield Path(folder)
+
+
+@pytest.fixture
 def local(tmp_path: Path, work: Path) -> Iterator[LocalEnvironment]:
     with LocalEnvironment(str(work), processes_dir=str(tmp_path / "processes")) as environment:
         yield environment

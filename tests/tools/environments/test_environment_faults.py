@@ -83,15 +83,11 @@ def test_on_a_full_disk_no_background_process_is_half_started(
     assert on_small_disk.background("true").wait(PATIENCE_SECONDS).exit_code == 0
 
 
-def test_a_background_process_that_cannot_be_forked_costs_nobody_else(tmp_path: Path) -> None:
+def test_a_background_process_that_cannot_be_forked_costs_nobody_else(anyones: Path) -> None:
     """As root no limit of processes holds, so this shell is somebody else's."""
     from .test_environment_limits import _OtherUser
 
-    tmp_path.chmod(0o777)
-    for folder in tmp_path.parents:
-        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o011)
-    with _OtherUser(str(tmp_path), str(tmp_path / "processes")) as shell:
+    with _OtherUser(str(anyones), str(anyones / "processes")) as shell:
         before = shell.execute("KEPT=1; ulimit -u; prlimit --pid $PPID --nproc=1:", timeout=PATIENCE_SECONDS)
         assert before.exit_code == 0
         with pytest.raises(EnvironmentStartError, match="could not be started"):

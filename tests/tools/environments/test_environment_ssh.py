@@ -299,7 +299,7 @@ def test_a_lost_connection_ends_all_that_ran_there_and_the_next_command_says_so(
         own_ssh_service.start_again()
     result = environment.execute("pwd; echo $KEPT", timeout=PATIENCE_SECONDS)
     assert text(result) == "/usr\n1\n"
-    assert result.restarted == (RestartReason.LOST, ShellState.SNAPSHOT)
+    assert result.restarted == (RestartReason.LOST, ShellState.OLDER)
     assert environment.execute("true", timeout=PATIENCE_SECONDS).restarted is None
 
 

@@ -131,6 +131,25 @@ def test_a_command_that_ends_the_shell_has_its_own_code_and_says_so(
     assert run("true").restarted is None
 
 
+# Nobody can see in it that it ends the shell.
+_SURPRISE = "word=ki; word+=ll; $word -9 $$"
+
+
+def test_it_is_said_whether_what_is_there_again_is_older_than_the_last_command(run: Run) -> None:
+    run("true")
+    _save(run)
+    run("X=set")
+    end = run(_SURPRISE)
+    assert end.exit_code == 137
+    is_there = text(run("echo $X")) == "set\n"  # on a slow machine it was saved in time
+    assert end.restarted is not None
+    assert end.restarted.state is (ShellState.SNAPSHOT if is_there else ShellState.OLDER)
+    run(_SURPRISE)
+    again = run(_SURPRISE)  # of a shell that has run nothing: what it had is what it began with
+    assert again.restarted is not None
+    assert again.restarted.state is ShellState.SNAPSHOT
+
+
 def test_a_shell_that_cannot_be_restored_begins_anew(run: Run) -> None:
     run("shopt -s extdebug; trap false DEBUG", timeout=1)
     run("exit")

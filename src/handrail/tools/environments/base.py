@@ -33,7 +33,8 @@ class ShellState(Enum):
     """What the new shell began with."""
 
     KEPT = "kept"  # everything but job table, open descriptors and limits
-    SNAPSHOT = "snapshot"  # the same as of some moment before the command
+    SNAPSHOT = "snapshot"  # the same as of before the command
+    OLDER = "older"  # the same as of some command before that
     CLEAN = "clean"  # nothing: variables, functions, aliases and the working directory are those of the start
     EMPTY = "empty"  # nothing, and the files are gone too: it is another container
 
@@ -246,7 +247,9 @@ _REASONS = {
 }
 _STATES = {
     ShellState.KEPT: "variables, functions, aliases and the working directory were kept; the list of jobs was not",
-    ShellState.SNAPSHOT: "variables, functions, aliases and the working directory are as saved before the command",
+    ShellState.SNAPSHOT: "variables, functions, aliases and the working directory are as before the command",
+    ShellState.OLDER: "variables, functions, aliases and the working directory are as last saved; "
+    "what the commands just before changed in them may be lost, so look before you count on it",
     ShellState.CLEAN: "variables, functions, aliases and the working directory are those of the beginning",
     ShellState.EMPTY: "everything is as in the beginning, and files are gone unless they are on a mount",
 }

@@ -193,8 +193,7 @@ class _Program(DescriptorChannel):
         return Fatal(f"{self.where} ended with code {code}: {said or 'it said nothing'}")
 
     def let_go(self) -> None:
-        self._close_stdin()
-        self._close_stdout()
+        raise NotImplementedError
 
     def close(self) -> None:
         if self._sending.acquire(timeout=_LOCK_SECONDS):
@@ -215,9 +214,7 @@ class _Program(DescriptorChannel):
             self._errors = -1
 
     def _close_stdin(self) -> None:
-        raise NotImplementedError
-
-    def _close_stdout(self) -> None:
+        """Let the program read an end of what we say."""
         raise NotImplementedError
 
 
@@ -236,7 +233,8 @@ class PipeChannel(_Program):
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def _close_stdout(self) -> None:
+    def let_go(self) -> None:
+        self._close_stdin()
         self._in = -1
         if self._process.stdout is not None:
             self._process.stdout.close()
@@ -260,8 +258,8 @@ class PairChannel(_Program, SocketChannel):
         with contextlib.suppress(OSError):  # it is closed already, or the other end is
             self._way.shutdown(socket.SHUT_WR)
 
-    def _close_stdout(self) -> None:
-        self._in = -1
+    def let_go(self) -> None:
+        self._out = self._in = -1  # and no shutdown, which would be the parent's too
         self._drop_descriptors()
         self._way.close()
 

@@ -283,7 +283,7 @@ class LiveEnvironment:
         if ended.restarted:
             restarted = ShellRestart(RestartReason(ended.restarted), ShellState(ended.state))
         elif self._was_lost:
-            state = ShellState.SNAPSHOT if self._state else ShellState.CLEAN
+            state = ShellState.OLDER if self._state else ShellState.CLEAN
             restarted = ShellRestart(RestartReason.LOST, ShellState.EMPTY if self._has_lost_files else state)
         self._was_lost = self._has_lost_files = False
         return CommandResult(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import socket
 import stat
 import time
@@ -20,6 +21,16 @@ from .far.wire import Packet
 
 _MOST_STATE_BYTES = 1 << 20
 _CLOCK_SECONDS = 5.0
+
+
+def has_room() -> bool:
+    """Whether this process can hold some descriptors more for a shell. With many containers it could run short of them."""
+    try:
+        lowest_free = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    os.close(lowest_free)
+    return lowest_free < resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
 
 class NearConnection(Connection):
@@ -37,7 +48,8 @@ class NearConnection(Connection):
             keeper, out, text, go, done, place, *family = fds
             if abs(facts["now"] - time.monotonic()) > _CLOCK_SECONDS:
                 raise ValueError("a time limit would mean another time there")
-            super().__init__(socket.socket(fileno=os.dup(keeper)), _own(out, os.O_RDONLY))
+            own_out = _own(out, os.O_RDONLY)
+            super().__init__(socket.socket(fileno=os.dup(keeper)), own_out)
             with contextlib.ExitStack() as failed:
                 failed.callback(self.let_go)
                 self._text = os.dup(text)
@@ -83,12 +95,22 @@ class NearConnection(Connection):
             return UNKNOWN
 
     def _on_packet(self, packet: Packet, fds: list[int]) -> None:
-        if packet["op"] != "saved" or os.fstat(fds[0]).st_size <= _MOST_STATE_BYTES:
-            super()._on_packet(packet, fds)
+        if packet["op"] == "saved":
+            found = os.fstat(fds[0])
+            if not stat.S_ISREG(found.st_mode):
+                raise ValueError("it is no file")
+            if found.st_size > _MOST_STATE_BYTES:
+                return
+        super()._on_packet(packet, fds)
 
     def _on_birth(self, packet: Packet, fds: list[int]) -> None:
         go, done, place = fds
-        super()._on_birth(packet, [_own(go, os.O_WRONLY), _own(done, os.O_RDONLY)])
+        ours = [_own(done, os.O_RDONLY)]
+        try:
+            ours.insert(0, _own(go, os.O_WRONLY))
+            super()._on_birth(packet, ours)
+        finally:
+            _close(ours)  # what was not taken
         self.text_path = f"/proc/self/fd/{self._text}"
         _close([self._place] if self._place >= 0 else [])
         self._place = os.dup(place)

@@ -22,7 +22,7 @@ from .far.messages import pack, pack_command, pack_state, unpack, unpack_ended
 from .far.wire import FRAME, Packet
 from .heartbeat import heart
 from .link import run_directly
-from .near import NearConnection
+from .near import NearConnection, has_room
 
 if TYPE_CHECKING:
     from ...types import CancelToken
@@ -80,11 +80,11 @@ class Session:
             hello = self._greet(
                 env=env, cwd=cwd, jobs_root=jobs_root, state=state.hex() if state else "", must_have_cwd=must_have_cwd
             )
+            self.cwd: str = hello["cwd"]
+            self._near = self._come_near()
         except BaseException:
             self.close()
             raise
-        self.cwd: str = hello["cwd"]
-        self._near = self._come_near()
         if self._channel.silence > 0:
             heart.add(self._confirm, every=self._channel.silence / _BEATS_A_SILENCE)
 
@@ -110,9 +110,12 @@ class Session:
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         if self._near is not None:
             details["progress"] = (self._near.last_number, self._near.is_running)
+        return self._answer({"op": op, **details}, data, ANSWER_SECONDS)
+
+    def _answer(self, question: Packet, data: bytes, seconds: float) -> tuple[Packet, bytes]:
         waiting = _Waiting()
-        number = self._ask(b"Q", pack({"op": op, **details}, data), waiting)
-        answer, content = unpack(self._await(number, waiting, ANSWER_SECONDS))
+        number = self._ask(b"Q", pack(question, data), waiting)
+        answer, content = unpack(self._await(number, waiting, seconds))
         if "errno" in answer:
             raise OSError(answer["errno"], answer["reason"])
         return answer, content
@@ -140,7 +143,7 @@ class Session:
 
     def _come_near(self) -> LiveShell | None:
         """The shell with its pipes in this process, where they can be had."""
-        if not isinstance(self._channel, SocketChannel):
+        if not (isinstance(self._channel, SocketChannel) and has_room()):
             return None
         try:
             shell = LiveShell(lambda _: self._near_line())
@@ -160,7 +163,7 @@ class Session:
             raise Lost(f"{self._where} hands over no shell: {error}") from None
 
     def _kill_keeper(self, keeper: int) -> None:
-        self.call("kill_keeper", keeper=keeper)
+        self._answer({"op": "kill_keeper", "keeper": keeper}, b"", OVERDUE_SECONDS)
 
     def _keep_state(self, state: bytes) -> None:
         self.state = pack_state(state) or self.state

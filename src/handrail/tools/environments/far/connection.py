@@ -43,6 +43,7 @@ class Birth(NamedTuple):
     number: int  # the command that was to be ended in the last two cases
     code: int
     state: str  # what the new one began with: kept, snapshot, clean
+    saved: int  # the last command that a snapshot knows of
     is_unread: bool  # the other had not yet read the word to run a command
 
 
@@ -243,7 +244,8 @@ class Connection:
         if ended is None:
             self.began_with = packet["state"]
         else:
-            self.births.append(Birth(**ended, state=packet["state"], is_unread=self.is_word_unread()))
+            is_unread = self.is_word_unread()
+            self.births.append(Birth(**ended, state=packet["state"], saved=packet["saved"], is_unread=is_unread))
         if self.go >= 0:
             for poll in (self.poll, self.news):
                 poll.unregister(self.done)

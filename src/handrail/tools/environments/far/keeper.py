@@ -130,6 +130,7 @@ class Keeper:
                 "stdin": self._stdin,
                 "cwd": cwd,
                 "state": state,
+                "saved": self._snapshot.command,
                 "ended": ended,
             },
             [shell.go, shell.done_read, *place],

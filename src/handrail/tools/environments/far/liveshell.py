@@ -41,7 +41,7 @@ class Ended(NamedTuple):
     why: str  # timeout, cancelled, or nothing
     cwd: str
     restarted: str  # why the shell is another one than before: ended, timeout, cancelled, keeper; or nothing
-    state: str  # and what the new one began with: kept, snapshot, clean
+    state: str  # and what the new one began with: kept, snapshot, older, clean
     left: list[Packet]  # processes that the command left running
 
 
@@ -59,6 +59,7 @@ class LiveShell:
         self._killed_why = ""
         self._last_codes: tuple[int, ...] = (0,)
         self._restart = ("", "")
+        self._known = 0  # the command whose state, or what was saved of it, the bash that is there began with
         self._connect(state)
 
     def run(
@@ -98,7 +99,7 @@ class LiveShell:
         except Lost:
             self.reconnect()
         for birth in self.line.births:
-            self._restart = (birth.why, birth.state)
+            self._restarted(birth.why, birth.state, birth.saved, last=self._number)
             self._last_codes = (0,)
         self.line.births.clear()
 
@@ -230,7 +231,7 @@ class LiveShell:
         births, self.line.births = self.line.births, []
         must_give = False
         for birth in births:
-            self._restart = (birth.why, birth.state)
+            self._restarted(birth.why, birth.state, birth.saved, last=attempt.number - 1)
             was_meant = birth.why != "ended" and birth.number == attempt.number
             if attempt.is_over or must_give:
                 continue
@@ -327,7 +328,15 @@ class LiveShell:
         """The keeper is gone: have another."""
         self.line.bury()
         self._connect(None)
-        self._restart, self._last_codes = ("keeper", self.line.began_with), (0,)
+        last = self._number - 1 if self._running else self._number
+        self._restarted("keeper", self.line.began_with, self.line.birth["saved"], last=last)
+        self._last_codes = (0,)
+
+    def _restarted(self, why: str, state: str, saved: int, *, last: int) -> None:
+        """`last` is the command whose state should be there."""
+        is_older = state == "snapshot" and max(saved, self._known) < last
+        self._restart = (why, "older" if is_older else state)
+        self._known = self._number
 
 
 def _without_mark(path: str) -> str:

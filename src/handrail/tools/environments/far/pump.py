@@ -31,6 +31,7 @@ from .connection import Fatal, Lost, connect
 from .liveshell import LiveShell
 from .messages import pack, pack_ended, pack_state, unpack, unpack_command, unpack_state
 from .ops import Ops
+from .state import of_another
 from .wire import FRAME, Packet
 
 CHUNK_BYTES = 1 << 16
@@ -280,7 +281,7 @@ def run_pump(guard: socket.socket, arguments: Packet) -> None:
     # Without a directory given it is the one that this was started in.
     cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
     spec = {"env": arguments["env"], "cwd": cwd, "is_far": True}
-    state = unpack_state(arguments["state"]) if arguments["state"] else None
+    state = of_another(unpack_state(arguments["state"])) if arguments["state"] else None
 
     def ask_guard(packet: Packet, fds: list[int]) -> None:
         wire.send(guard, packet, fds)

@@ -19,7 +19,7 @@ _OF_BASH = re.compile(
 )
 _ARGUMENTS = re.compile(rb"(?m)^set --.*\n")
 _KINDS = (b"R", b"S", b"D", b"E")
-_END = re.compile(rb"\n#end ([0-9a-f]*)\n\Z")
+_END = re.compile(rb"\n#end (-?\d+) ([0-9a-f]*)\n\Z")
 
 
 class Report(NamedTuple):
@@ -55,9 +55,9 @@ class Snapshot:
         self.fd = fd
         found = _END.search(wire.read_whole(fd))
         self.known = found is not None
-        self.cwd = bytes.fromhex(found.group(1).decode()).decode("utf-8", "surrogateescape") if found else ""
+        self.cwd = bytes.fromhex(found.group(2).decode()).decode("utf-8", "surrogateescape") if found else ""
         self._arguments = b""
-        self.command = -1  # the last one that it knows of
+        self.command = int(found.group(1)) if found else -1  # the last one that it knows of
         self._usual_options: frozenset[bytes] = frozenset()
 
     def begin(self, report: Report) -> None:
@@ -74,16 +74,21 @@ class Snapshot:
         options = [line for line in report.options.splitlines() if line not in self._usual_options | _UNLIVABLE]
         body = variables + b"\n".join(options) + b"\n" + report.functions
         number, _, cwd = report.head.partition(b" ")
-        content = body + b"\n#end " + cwd.hex().encode() + b"\n"
+        self.command = int(number) if number.isdigit() else 0
+        content = body + b"\n#end %d %s\n" % (self.command, cwd.hex().encode())
         os.ftruncate(self.fd, 0)
         os.pwrite(self.fd, content, 0)
         self.known = True
-        self.command = int(number) if number.isdigit() else 0
         self.cwd = cwd.decode("utf-8", "surrogateescape")
 
     def forget(self) -> None:
         os.ftruncate(self.fd, 0)
         self.known = False
+
+
+def of_another(state: bytes) -> bytes:
+    """The state of a shell whose commands had other numbers."""
+    return _END.sub(rb"\n#end -1 \2\n", state)
 
 
 def nearest(directory: str) -> str:
