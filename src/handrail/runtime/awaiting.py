@@ -31,7 +31,8 @@ async def adrive(flow: Flow[T]) -> T:
 
 
 async def _aperform(step: Step) -> Any:
-    value = guarded(step.function, contained=step.contained) if step.in_caller else await _on_worker(step)
+    is_here = step.in_caller and not step.may_block
+    value = guarded(step.function, contained=step.contained) if is_here else await _on_worker(step)
     if not hasattr(value, "__await__"):
         return value
     if step.timeout is None and step.cancel is None:

@@ -278,6 +278,7 @@ class Runtime:
                 entry.timeout,
                 stop if watched else None,
                 in_caller=here,
+                may_block=not (plan.plain or entry.is_async),
                 contained=in_batch,
                 grace=CANCEL_GRACE_SECONDS if plan.wants_context else 0,
             )

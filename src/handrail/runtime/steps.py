@@ -32,6 +32,8 @@ class Step(NamedTuple):
     cancel: CancelToken | None = None
     # In the caller's own thread at no extra cost; else on a worker, so that it can be left behind.
     in_caller: bool = True
+    # It may block for long: a sync caller asked for that, an event loop's thread has others to serve.
+    may_block: bool = False
     # Leaving the program is not this step's to decide: sys.exit becomes an error. Always so on a worker.
     contained: bool = False
     # Seconds that a worker which hears of the cancel may take to end by itself, with what it has so far.

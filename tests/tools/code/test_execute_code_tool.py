@@ -17,6 +17,7 @@ from handrail.runtime.definitions import Definitions
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
 from handrail.tools.code import bundle
+from handrail.tools.discovery import builtin_tools
 from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.registry import registry as builtin
 from handrail.toolsets import Toolsets
@@ -374,6 +375,7 @@ def test_an_empty_script_is_refused(script: Script) -> None:
 
 
 def test_its_description_names_exactly_the_tools_that_code_can_call() -> None:
+    builtin_tools()
     definitions = Definitions(builtin, Toolsets(builtin))
 
     def described(*toolsets: str) -> str:

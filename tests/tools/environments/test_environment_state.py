@@ -221,6 +221,13 @@ def test_a_path_through_a_link_is_kept_as_it_was_typed(run: Run, work: Path) -> 
     assert text(run("pwd; pwd -P")) == f"{work}/link\n{work}/real\n"
 
 
+@pytest.mark.parametrize("most", [3, 4, 5])
+def test_too_few_descriptors_cost_the_shell_and_no_output(run: Run, most: int) -> None:
+    run(f"ulimit -n {most}")
+    assert text(run("echo printed")) == "printed\n"
+    assert int(text(run("ulimit -n"))) > most
+
+
 def test_a_working_directory_that_is_removed_does_no_harm(run: Run, shell: LiveEnvironment, work: Path) -> None:
     (work / "gone").mkdir()
     run("cd gone")

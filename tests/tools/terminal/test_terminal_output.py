@@ -20,6 +20,7 @@ from handrail.tools.environments.tasks import TaskEnvironments
 from handrail.tools.terminal.capture import Capture
 from handrail.types import Progress, ToolContext
 
+from ...support import costs_less_than
 from .conftest import Terminal
 
 SECRET = "s3cret-of-the-test"
@@ -63,6 +64,12 @@ class TestWhatTheModelGets:
         assert answer["output"].startswith("[binary output of 300,000 bytes, beginning with 7f 45 4c 46")
         assert "/lib64/ld-linux" in answer["output"]
         assert len(answer["output"]) < 4000
+
+    def test_binary_output_of_any_size_costs_little(self, terminal: Terminal) -> None:
+        with costs_less_than(2):
+            answer = terminal("head -c 20000000 /dev/zero", timeout=60)
+        assert answer["output"].startswith("[binary output of 20,000,000 bytes, beginning with 00 00")
+        assert "stored" not in answer
 
     @pytest.mark.parametrize("command", ["find /etc -maxdepth 1 -print0", "printf 'caf\\xe9\\n'", "printf 'a\\0b\\0'"])
     def test_odd_bytes_in_text_do_not_make_it_binary(self, terminal: Terminal, command: str) -> None:

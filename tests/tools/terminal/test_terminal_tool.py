@@ -25,6 +25,7 @@ from handrail.tools.registry import registry as builtin
 from handrail.types import CancelToken
 
 from ...support import call, error_in, wait_until
+from ..environments.conftest import naps
 from .conftest import Terminal
 
 
@@ -135,6 +136,12 @@ class TestLeftRunning:
         assert tracked.record.pid == left["pid"]
         tracked.use(lambda process: process.kill())
         assert terminal("echo more") == {"output": "more\n", "exit_code": 0}
+
+    def test_many_are_all_looked_after_though_not_all_are_shown(self, terminal: Terminal, table: ProcessTable) -> None:
+        answer = terminal("for i in {1..25}; do sleep 4752 & done")
+        assert len(answer["left_running"]) == 20
+        assert "it left 25 processes running" in answer["note"]
+        assert len(table.list("t1")) == 25
 
 
 class TestBackground:
@@ -282,6 +289,32 @@ class TestOrder:
                 assert json.loads(answer[0]["content"])["exit_code"] == 0
 
         asyncio.run(both())
+
+
+class TestAsync:
+    def test_a_command_does_not_hold_up_the_callers_loop(self, here: Runtime, work: Path) -> None:
+        async def both() -> str:
+            wait = "touch begun; until [ -e go ]; do sleep 0.01; done; echo gone"
+            running = asyncio.ensure_future(here.ahandle("terminal", {"command": wait, "timeout": 60}, "t1"))
+            await asyncio.to_thread(wait_until, (work / "begun").exists)
+            (work / "go").touch()
+            return str(await running)
+
+        assert json.loads(asyncio.run(both())) == {"output": "gone\n", "exit_code": 0}
+
+    def test_a_caller_that_is_cancelled_takes_the_command_along(
+        self, here: Runtime, terminal: Terminal, work: Path
+    ) -> None:
+        async def begun_and_cancelled() -> None:
+            running = asyncio.ensure_future(here.ahandle("terminal", {"command": "touch begun; sleep 4751"}, "t1"))
+            await asyncio.to_thread(wait_until, (work / "begun").exists)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+
+        asyncio.run(begun_and_cancelled())
+        wait_until(lambda: "sleep 4751" not in naps())
+        assert terminal("echo next")["output"] == "next\n"
 
 
 class TestFiles:

@@ -79,7 +79,7 @@ def _parse(name: str) -> _Modified:
         rest = _OTHER_NAMES.get(upper, upper)
         if rest not in NAMES:
             raise InvalidArguments(
-                f"there is no key {name!r}; {did_you_mean(upper, NAMES)} A key may have C- (Control), M- (Alt) or "
+                f"there is no key {name!r}; {did_you_mean(upper, NAMES)}; a key may have C- (Control), M- (Alt) or "
                 "S- (Shift) before it, such as C-c; text goes into data"
             )
     return _Modified(rest, "s" in found, "m" in found, "c" in found)

@@ -29,14 +29,15 @@ def last_lines(tracked: TrackedProcess, max_bytes: int) -> JsonDict:
 
 def page(tracked: TrackedProcess, *, offset: int | None, limit: int, pattern: str | None) -> JsonDict:
     """`limit` lines from line `offset` on, or the last ones; with a pattern, of those that match."""
+    expression = _compiled(pattern) if pattern else None
     piece = tracked.read(0, _MOST_BYTES)
     lines = tracked.presented(clean(piece.data)).removesuffix("\n").split("\n") if piece.data else []
     numbered = list(enumerate(lines, 1))
     shown: JsonDict = {"total_lines": len(numbered)}
     if piece.offset:
         shown["dropped_bytes"] = piece.offset  # the log keeps the latest part of a long output
-    if pattern:
-        numbered = _matching(numbered, pattern)
+    if expression is not None:
+        numbered = _matching(numbered, expression)
         shown["total_matches"] = len(numbered)
     first = max(0, len(numbered) - limit) if offset is None else offset - 1
     chosen = numbered[first : first + limit]
@@ -64,15 +65,19 @@ def _fitting(lines: list[tuple[int, str]], *, from_end: bool) -> list[tuple[int,
     return fitting[::-1] if from_end else fitting
 
 
-def _matching(lines: list[tuple[int, str]], pattern: str) -> list[tuple[int, str]]:
+def _compiled(pattern: str) -> Any:
     # The standard engine cannot be stopped once it backtracks without end; this one takes a limit.
     import regex
 
     try:
-        expression: Any = regex.compile(pattern)
-        return [one for one in lines if expression.search(one[1], timeout=_MATCH_SECONDS)]
+        return regex.compile(pattern)
     except regex.error as error:
         raise InvalidArguments(f"pattern is not a regular expression: {error}", argument="pattern") from None
+
+
+def _matching(lines: list[tuple[int, str]], expression: Any) -> list[tuple[int, str]]:
+    try:
+        return [one for one in lines if expression.search(one[1], timeout=_MATCH_SECONDS)]
     except TimeoutError:
         raise InvalidArguments(
             f"pattern takes longer than {_MATCH_SECONDS:g} s on one line; write it more simply", argument="pattern"

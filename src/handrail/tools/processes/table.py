@@ -35,6 +35,7 @@ _COMMAND_KEPT = 4000
 _NOTICE_BYTES = 2000
 _NOTICE_LINES = 20
 _MOST_NOTICES = 200
+_MOST_NAMED = 10
 
 
 class TooManyProcesses(ToolError):
@@ -176,8 +177,8 @@ class ProcessTable:
             return known
         record = self._records.get(id)
         if record is None:
-            ids = [record.id for record in self._records.all()]
-            raise NoSuchProcess(f"there is no background process {id!r}; {did_you_mean(id, ids)}")
+            latest = [record.id for record in self._records.all()][-_MOST_NAMED:]
+            raise NoSuchProcess(f"there is no background process {id!r}; {did_you_mean(id, latest)}")
         return self._track(record)
 
     def list(self, task_id: str | None = None) -> builtins.list[TrackedProcess]:

@@ -108,6 +108,8 @@ class Capture:
 
     def _begin(self, before: bytes) -> Callable[[bytes], None]:
         assert self._context.results is not None
+        if is_binary(before):  # it will be described: nobody reads pages of escapes
+            return self._take
         self._cleaner, self._stream = TextCleaner(), MaskedStream(self._masker)
         try:
             self._writer = self._context.results.writer(self._context.tool)

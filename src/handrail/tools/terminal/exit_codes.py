@@ -56,7 +56,7 @@ _TABLE: dict[str, dict[int, Meaning]] = {
 }
 BY_PROGRAM = {program: codes for programs, codes in _TABLE.items() for program in programs.split()}
 BY_CODE: dict[int, Meaning] = {
-    126: Meaning("it was found but cannot be run: it is not executable, or made for another machine"),
+    126: Meaning("it was found but cannot be run: not executable, for another machine, or its arguments are too long"),
     127: Meaning("a command was not found; check its spelling, or install it"),
 }
 _SIGNALS: dict[int, str] = {

@@ -21,11 +21,11 @@ _TOKEN = re.compile(
     r"|\x1b\[(?P<numbers>[0-?]*)[ -/]*(?P<command>[@-~])"
     rf"|\x1b[\]PX^_][^\x07\x1b]{{0,{_LONGEST_STRING}}}(?:\x07|\x1b\\)"
     r"|\x1b[ -/]*[0-~]"
-    r"|(?P<stray>[\x00-\x1f\x7f-\x9f])"
+    r"|(?P<stray>[\x00-\x06\x0b\x0c\x10-\x1a\x1c-\x1f\x80-\x9f]+)"
+    r"|[\x07\x0e\x0f\x1b\x7f]"  # bell, other character sets, a lone escape, delete: nothing to see
 )
 # The beginning of an escape sequence, of which the rest has not come yet.
 _BEGUN = re.compile(rf"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]{{0,{_LONGEST_STRING}}}\x1b?|[ -/]*)")
-_SILENT = "\x07\x0e\x0f\x1b\x7f"  # bell, other character sets, a lone escape, delete
 # A line is drawn in parts of this length: a carriage return goes back to the beginning of a part.
 _PART_CHARS = 8192
 
@@ -92,8 +92,8 @@ class TextCleaner:
             return self._control(match.group())
         if kind == "command":
             return self._command(match.group("command"), match.group("numbers"))
-        if kind == "stray" and match.group() not in _SILENT:
-            return self._write("\\0" if match.group() == "\0" else f"\\x{ord(match.group()):02x}")
+        if kind == "stray":
+            return self._write("".join("\\0" if char == "\0" else f"\\x{ord(char):02x}" for char in match.group()))
         return ""
 
     def _write(self, text: str) -> str:
@@ -101,7 +101,10 @@ class TextCleaner:
         while text:
             part, text = text[: _PART_CHARS - self._column], text[_PART_CHARS - self._column :]
             after = self._column + len(part)
-            self._line = self._line[: self._column].ljust(self._column) + part + self._line[after:]
+            if self._column == len(self._line):
+                self._line += part
+            else:
+                self._line = self._line[: self._column].ljust(self._column) + part + self._line[after:]
             self._column = after
             if after == _PART_CHARS:
                 ended += self._line

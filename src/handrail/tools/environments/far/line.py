@@ -74,7 +74,9 @@ _TAKE = (
     "command mapfile -d '' -t -n 6 __hr <@TEXT || command exit; "
     # A background job that died meanwhile is reported by bash at its next chance: here, and not in the command's output.
     "[[ ${!-} ]] && command jobs; "
-    '__hr_number=${__hr-} __hr_code=-0 __hr_pipe=(); command exec <"${__hr[2]-}" >@OUT; '
+    "__hr_number=${__hr-} __hr_code=-0 __hr_pipe=(); "
+    # After `ulimit -n 5` there are too few descriptors to go on with: the next shell, which has more, runs the command.
+    'command exec <"${__hr[2]-}" >@OUT || { command printf C >@GO; command exit; }; '
 )
 # The loop's own stderr is /dev/null, so that `set -x` shows the command alone.
 _EVAL = 'command eval "${__hr[4]-}" 2>&1; __hr_code=${__hr_pipe:-$?}'
