@@ -13,7 +13,7 @@ from handrail.agent.models import local, wire
 from handrail.agent.models.anthropic import AnthropicMessages
 from handrail.agent.models.base import CallPiece, Finished, Piece, Prices, TextPiece, says_too_long
 from handrail.agent.models.openai_chat import OpenAIChat
-from handrail.agent.models.resolve import build, choose, find, provider_of
+from handrail.agent.models.resolve import build, build_helper, choose, find, provider_of
 from handrail.config.keys import key_of, without_key
 from handrail.config.services import ModelConfig
 from handrail.errors import ModelError
@@ -108,6 +108,19 @@ def test_a_key_that_is_refused_says_which_variable_to_set(monkeypatch: pytest.Mo
 def test_fallbacks_are_asked_after_the_chosen_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert [model.name for model in build(ModelConfig(name="a", fallbacks=("b", "a")))] == ["a", "b"]
+
+
+def test_a_fallback_may_be_at_another_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    config = ModelConfig(name="a", fallbacks=("llama:8b", "anthropic:c"), helper="anthropic:d")
+    with pytest.raises(ModelError, match="set ANTHROPIC_API_KEY"):
+        build(config)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    found = [(model.name, getattr(model, "provider", "")) for model in build(config)]
+    assert found == [("a", "openai"), ("llama:8b", "openai"), ("c", "anthropic")]
+    helper = build_helper(config)
+    assert helper is not None
+    assert (helper.name, helper.provider) == ("d", "anthropic")
 
 
 def test_a_server_on_a_usual_port_is_found_and_gets_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail.agent.budgets import Budgets
 from handrail.agent.opening import LAST, open_agent, open_store
 from handrail.errors import ModelError, SessionNotFound
 from handrail.model_tools import default, reset
@@ -82,6 +83,16 @@ def test_another_model_takes_over(tmp_path: Path) -> None:
         agent.use([other])
         assert agent.run("still there?").answer == "two"
     assert [each["content"] for each in other.sent[0].messages[1:]] == ["hi", "one", "still there?"]
+
+
+def test_a_turn_may_take_what_is_configured(home: Path) -> None:
+    model = ScriptedModel([ModelReply("one")] * 2)
+    with open_agent(models=[model]) as agent:
+        assert agent.loop.budgets == Budgets(model_calls=90)
+    (home / "config.yaml").write_text("model: {max_model_calls: 3, max_tokens: 500, max_seconds: 60, max_cost: 0.5}\n")
+    reset()
+    with open_agent(models=[model]) as agent:
+        assert agent.loop.budgets == Budgets(model_calls=3, tokens=500, seconds=60, cost=0.5)
 
 
 def test_the_helper_summarises_and_the_model_does_when_it_cannot(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:

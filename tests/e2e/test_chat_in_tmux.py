@@ -300,6 +300,14 @@ def test_what_is_typed_while_the_agent_works_is_shown_and_said_next(desk: Desk) 
     assert "not now" not in desk.told()
 
 
+def test_what_is_typed_before_there_is_a_prompt_is_said(desk: Desk) -> None:
+    desk.server.say(ModelReply("You were quick."))
+    desk.tmux.type(f"clear; {CHAT}", "Enter", "Are you there?", "Enter", "And then")
+    screen = desk.tmux.wait_for("You were quick.", "› And then", READY)
+    assert screen.count("› Are you there?") == 1
+    assert desk.server.requests[0]["messages"][-1]["content"] == "Are you there?"
+
+
 def test_what_was_typed_ahead_answers_no_question(desk: Desk) -> None:
     asking = _waiting(desk, ModelReply("", [call("clarify", question="Which colour?", choices=["red", "blue"])]))
     desk.server.say(ModelReply("Red it is."), ModelReply("Two of them."))

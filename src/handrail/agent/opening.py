@@ -20,6 +20,7 @@ from .sampling import sampler_of
 from .telemetry import Telemetry, start_exporting
 
 if TYPE_CHECKING:
+    from ..config.services import ModelConfig
     from ..model_tools import Handrail
     from ..protocols import Model
     from .models.base import StreamingModel
@@ -70,7 +71,7 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
             session=session,
             toolsets=config.tools.enabled_toolsets if toolsets is None else toolsets,
             without=config.tools.disabled_toolsets if without is None else without,
-            budgets=budgets or Budgets(model_calls=config.model.max_model_calls),
+            budgets=budgets or budgets_of(config.model),
             platform=platform,
             cwd=cwd or _folder_of(session),
             telemetry=Telemetry(content=config.telemetry.content),
@@ -85,6 +86,12 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
     if config.telemetry.enabled:
         agent.closing.callback(start_exporting())
     return agent
+
+
+def budgets_of(config: ModelConfig) -> Budgets:
+    """What a turn may take, as configured."""
+    limits = (config.max_tokens or None, config.max_seconds or None, config.max_cost or None)
+    return Budgets(config.max_model_calls, *limits)
 
 
 def _session(store: SessionStore, wanted: str, cwd: str) -> SessionInfo:

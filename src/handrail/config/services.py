@@ -65,7 +65,9 @@ class ModelConfig(Section):
     base_url: str = option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
     key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
     context_tokens: int = option(128_000, "How many tokens fit into one request.", minimum=1_000, maximum=LARGEST_SIZE)
-    fallbacks: tuple[str, ...] = option((), "Models to ask when the first does not answer, at the same provider.")
+    fallbacks: tuple[str, ...] = option(
+        (), "Models to ask when the first does not answer: where that is, or `anthropic:NAME`, `openai:NAME`."
+    )
     helper: str = option(
         "", "Model that summarises long conversations, at the same provider; if empty the one that is asked."
     )
@@ -74,6 +76,21 @@ class ModelConfig(Section):
     )
     max_model_calls: int = option(
         90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=LARGEST_COUNT
+    )
+    max_tokens: int = option(
+        0,
+        "Tokens, sent and answered, after which a turn ends by itself. 0 is no limit.",
+        minimum=0,
+        maximum=LARGEST_SIZE,
+    )
+    max_seconds: float = option(
+        0.0, "Seconds after which a turn ends by itself. 0 is no limit.", minimum=0, maximum=LONGEST_SECONDS
+    )
+    max_cost: float = option(
+        0.0,
+        "US dollars after which a turn ends by itself, where a cost is known. 0 is no limit.",
+        minimum=0,
+        maximum=LARGEST_COUNT,
     )
     input_price: float = option(
         0.0,

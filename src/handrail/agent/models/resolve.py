@@ -59,15 +59,20 @@ def build(config: ModelConfig, *, name: str | None = None) -> list[StreamingMode
     choice = find(config, name=name)
     if choice is None:
         raise ModelError(f"no model is configured; {HOW_TO}")
-    names = [choice.name, *(each for each in config.fallbacks if each != choice.name)]
-    reach = connect if choice.provider in PROVIDERS else _brought
-    return [reach(choice._replace(name=each), config) for each in names]
+    others = [_beside(choice, each, config) for each in config.fallbacks if each != choice.name]
+    return [(connect if each.provider in PROVIDERS else _brought)(each, config) for each in (choice, *others)]
 
 
 def build_helper(config: ModelConfig, *, name: str | None = None) -> OpenAIChat | AnthropicMessages | None:
     """The model for small work. None when the one that is asked does it."""
     choice = find(config, name=name) if config.helper else None
-    return connect(choice._replace(name=config.helper), config) if choice is not None else None
+    return connect(_beside(choice, config.helper, config), config) if choice is not None else None
+
+
+def _beside(choice: Choice, name: str, config: ModelConfig) -> Choice:
+    """Another model: where the chosen one is, unless its provider is said before its name."""
+    said = choose(config, name=name) if name.partition(":")[0] in PROVIDERS else None
+    return said or choice._replace(name=name)
 
 
 def connect(choice: Choice, config: ModelConfig) -> OpenAIChat | AnthropicMessages:

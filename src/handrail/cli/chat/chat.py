@@ -76,6 +76,7 @@ class Chat:
         if first:
             self.screen.write(f"› {visible(first)}\n")
             self._do(first)
+        self._hear_what_came_early()
         interrupts = 0
         while True:
             try:
@@ -157,6 +158,15 @@ class Chat:
         ran = run_own(self.here, self.screen, command, task_id=self.agent.session_id)
         if not is_private:
             self.notes.append(self.here.environments.masker(ran.for_agent(command)))
+
+    def _hear_what_came_early(self) -> None:
+        """Before there was a prompt the terminal took Enter for a line's end; it was meant to send."""
+        typed = TypedAhead(self.draft)
+        with self.screen.hearing_keys() as hears:
+            if hears:
+                typed.feed(self.screen.keys(0))
+        self._ahead += typed.lines
+        self.draft = typed.text
 
     def _read(self) -> str:
         prompt = "yolo › " if self.yolo else "› "

@@ -59,14 +59,14 @@ def ask(
     Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
     time is over, 130 interrupted.
     """
-    from ...agent.budgets import Budgets
-    from ...agent.opening import LAST, open_agent
+    from ...agent.opening import LAST, budgets_of, open_agent
     from ..ask_report import Reporter
     from ..output import result_stream
     from ..session import open_runtime
 
     text = _text(question)
     here = open_runtime(yolo=yolo, asks=False)
+    budgets = budgets_of(here.config.model)
     with (
         result_stream() as stdout,
         open_agent(
@@ -75,7 +75,7 @@ def ask(
             resume=LAST if goes_on else resume,
             toolsets=toolset,
             without=disable,
-            budgets=Budgets(model_calls=max_calls or here.config.model.max_model_calls),
+            budgets=budgets._replace(model_calls=max_calls or budgets.model_calls),
             platform="ask",
         ) as agent,
     ):
