@@ -38,7 +38,8 @@ _NOUN_LIST = (
     "iface|interface|link|repo|repository|pkg|package|packages|image|images|vm|container|containers|job|jobs|task|tasks|topic|"
     "index|table|bucket|file|files|dir|folder|tree|all|member|members|mailbox|principal|princ|part|partition|namespace|"
     "project|app|service|services|tunnel|license|session|os|kernel|entry|dev|device|devices|backup|backups|slot|object|"
-    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|schema|store|keyspace|collection|tables|databases"
+    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|"
+    "schema|store|keyspace|collection|tables|databases"
 )
 _NOUNS = frozenset(_NOUN_LIST.split("|"))
 _GLUED = re.compile(
@@ -73,7 +74,7 @@ _OF_TEXT = frozenset(
 _ACTIONS = frozenset("--action --op --operation --command --cmd --mode --do --state --service --task --control".split())
 # What follows these is a name or a text, whatever it says.
 _NAMING_OPTIONS = frozenset(
-    "--name --message --title --branch --description --desc --label --tag --output --file --filter --grep --test --topic "
+    "--name --message --title --branch --description --desc --label --tag --output --file --filter --grep --topic "
     "--subject --text --comment --exclude --include --search --match --pattern --query --target --env --namespace --group".split()
 )
 _NAMING_LETTERS = frozenset("-n -m -t -b -d -l -o -f -k -g -s -e -p -T -N".split())
