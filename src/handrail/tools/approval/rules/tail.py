@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from ..shell.wrapper_table import WRAPPERS
 from .command import Command
 from .data_programs import DATA_PROGRAMS
 
@@ -37,7 +38,8 @@ _NOUN_LIST = (
     "iface|interface|link|repo|repository|pkg|package|packages|image|images|vm|container|containers|job|jobs|task|tasks|topic|"
     "index|table|bucket|file|files|dir|folder|tree|all|member|members|mailbox|principal|princ|part|partition|namespace|"
     "project|app|service|services|tunnel|license|session|os|kernel|entry|dev|device|devices|backup|backups|slot|object|"
-    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|schema|store|keyspace|collection|tables|databases"
+    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|"
+    "schema|store|keyspace|collection|tables|databases"
 )
 _NOUNS = frozenset(_NOUN_LIST.split("|"))
 _GLUED = re.compile(
@@ -72,7 +74,7 @@ _OF_TEXT = frozenset(
 _ACTIONS = frozenset("--action --op --operation --command --cmd --mode --do --state --service --task --control".split())
 # What follows these is a name or a text, whatever it says.
 _NAMING_OPTIONS = frozenset(
-    "--name --message --title --branch --description --desc --label --tag --output --file --filter --grep --test --topic "
+    "--name --message --title --branch --description --desc --label --tag --output --file --filter --grep --topic "
     "--subject --text --comment --exclude --include --search --match --pattern --query --target --env --namespace --group".split()
 )
 _NAMING_LETTERS = frozenset("-n -m -t -b -d -l -o -f -k -g -s -e -p -T -N".split())
@@ -92,6 +94,10 @@ _NAME = re.compile(
 _CMDLET = re.compile(
     r"(?:Remove|Stop|Clear|Disable|Uninstall|Reset|Restart|Format|Revoke|Suspend|Unregister|Unpublish)-[A-Z]\w+"
 )
+_TELLING_CMDLET = re.compile(
+    r"(?:Get|Test|Select|Where|Format|Out|Write|Find|Measure|Compare|Show|Sort|ConvertTo|ConvertFrom)-[A-Z]"
+)
+_REFUSALS = frozenset("never no false off none 0".split())
 # After one of these words comes what it is about, not what is to be done.
 _HARMLESS = frozenset(
     "info show list ls search find help view get describe status install add inspect explain display print query read create "
@@ -107,7 +113,11 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     name = command.name
     if name in DATA_PROGRAMS or name.startswith("-"):
         return False
-    if any(_destructive_option(word) for word in command.words):
+    if name in WRAPPERS and len(command.operands) > len(command.maybe):
+        return False  # the words are those of another command line, which is judged by itself
+    if _TELLING_CMDLET.match(name):
+        return False
+    if any(_destructive_option(word) for word in command.words - _refused(command)):
         return True
     if command.operands and _by_words(command):
         return True
@@ -117,6 +127,11 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
         return False
     named = name not in _NEVER_BY_NAME and len(name) > 4 and _NAME.fullmatch(name) is not None
     return named or _CMDLET.fullmatch(name) is not None
+
+
+def _refused(command: Command) -> set[str]:
+    """The options that are said not to apply: `--destroy=never`."""
+    return {option for option, value in command.values if value.lower() in _REFUSALS}
 
 
 def _destructive_option(word: str) -> bool:
