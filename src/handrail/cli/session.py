@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from ..model_tools import Handrail
     from ..tools.approval.approvers.terminal import Hold
     from ..types import Progress
+
+_PR_SET_DUMPABLE = 4
 
 
 def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
@@ -22,6 +25,7 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     from .person import TerminalPerson
 
     log_as_notes()
+    hide_from_others()
     here = default()
     if not asks:
         here.runtime.person = None
@@ -32,6 +36,14 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     elif asks:
         _ask_at_terminal(here, hold)
     return here
+
+
+def hide_from_others() -> None:
+    """Other processes of this user, such as what an agent runs, cannot read this one's memory or environment. Root's can."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def close_runtime() -> None:
