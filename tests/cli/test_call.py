@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -215,3 +219,17 @@ def test_what_a_command_printed_is_shown_also_when_it_failed() -> None:
     ran = run_here("call", "terminal", "command=echo out; exit 3", "--raw")
     assert (ran.code, ran.out) == (1, "out\n")
     assert "failed with exit code 3" in ran.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
+def test_what_a_call_runs_cannot_read_the_keys_of_the_process_that_made_it(home: Path) -> None:
+    look = "command=grep -ls sk-of-the-tests-0123456789 /proc/[0-9]*/environ; echo looked"
+    # Root may read everything, unless it gave that up.
+    as_others = ["setpriv", "--bounding-set=-all"] if os.geteuid() == 0 else []
+    run = subprocess.run(
+        [*as_others, sys.executable, "-m", "handrail", "call", "terminal", look, "--yolo", "--raw"],
+        env={**os.environ, "OPENAI_API_KEY": "sk-of-the-tests-0123456789"},
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stdout) == (0, "looked\n"), run.stderr

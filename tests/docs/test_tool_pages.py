@@ -28,6 +28,7 @@ from handrail.owners import is_gone
 from handrail.protocols import Decision, ModelReply
 from handrail.testing import RecordingApprover, ScriptedModel, ScriptedPerson, call
 from handrail.testing.model_server import ModelServer
+from handrail.tools.browser import actions, session
 from handrail.tools.discovery import builtin_tools
 from handrail.tools.outcome import error_of
 from handrail.tools.registry import registry
@@ -153,9 +154,11 @@ def site(work: Path) -> Iterator[pages.Site]:
 
 
 @pytest.fixture
-def stage_of_browser(site: pages.Site) -> dict[str, str]:
+def stage_of_browser(site: pages.Site, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     require("chromium", packages="chromium", modules=("playwright",))
     _configure("browser", {"timeout": PATIENCE_SECONDS})
+    monkeypatch.setattr(session, "_ALIVE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(actions, "_PART_LOADED_SECONDS", PATIENCE_SECONDS)
     return {SITE: site.url}
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ..tools.approval.approvers.terminal import Hold
     from ..types import Progress
 
+_PR_SET_DUMPABLE = 4
+
 
 def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
     """`yolo` asks nobody, and allows; without `asks` nobody is asked either, and what would need it is denied.
@@ -23,6 +25,7 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     from .person import TerminalPerson
 
     log_as_notes()
+    hide_from_others()
     with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints while it is loaded is not the command's result
         here = default()
     if not asks:
@@ -34,6 +37,14 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     elif asks:
         _ask_at_terminal(here, hold)
     return here
+
+
+def hide_from_others() -> None:
+    """Other processes of this user, such as what an agent runs, cannot read this one's memory or environment. Root's can."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def close_runtime() -> None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "HANDRAIL_SERVE_TOKEN"
 _LOCK, _WHO = "serve.lock", "serve.who"
-_PR_SET_DUMPABLE = 4
 _GRACE_SECONDS = 5
 
 
@@ -107,12 +106,6 @@ def check_bind(address: Address, *, has_token: bool) -> None:
         f"{address.host} can be reached from other machines, and there is no token yet; make one with "
         "`handrail serve token new NAME --role operate`, or set HANDRAIL_SERVE_TOKEN"
     )
-
-
-def hide_from_others() -> None:
-    """Other processes of this user, such as what an agent runs, cannot read this one's memory or environment."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def first_link(served: Served, address: Address) -> str:

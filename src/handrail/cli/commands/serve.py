@@ -55,13 +55,13 @@ def run(context: typer.Context, http: Http = DEFAULT, host: Hosts = None, no_cro
     from ...serve.served import Served
     from ..approval_answers import refuse_inside
     from ..output import emit
-    from ..session import log_as_notes
+    from ..session import hide_from_others, log_as_notes
 
     refuse_inside("serve")
     _check_installed()
     log_as_notes()
     address = running.Address(*parse_address(http))
-    running.hide_from_others()
+    hide_from_others()
     token = running.token_from_environment()
     served = Served(default(), token=token)
     accounts(served.here.config.gateway.accounts)  # what is wrong with them is told before anything starts

@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 # Domains whose services only switch, set, show or say something.
 _DOMAINS = frozenset(
     (
-        "light switch fan climate humidifier water_heater media_player vacuum lawn_mower remote siren scene notify tts "
+        "light switch fan climate humidifier water_heater media_player vacuum lawn_mower remote siren notify tts "
         "input_boolean input_number input_select input_text input_datetime input_button number select text date time datetime "
         "timer counter todo shopping_list calendar weather logbook persistent_notification"
     ).split()
 )
-# What makes a state of anything, a lock's among them, and keeps it for later.
-_EXCEPT = frozenset({"scene.apply", "scene.create"})
 _SERVICES = frozenset(
     (
         "lock.lock cover.close_cover cover.stop_cover cover.open_cover_tilt cover.close_cover_tilt cover.stop_cover_tilt "
@@ -41,6 +39,7 @@ _WHY = {
     "cover": "it can open a door, a gate or a window",
     "valve": "it can open a valve",
     "alarm_control_panel": "it can disarm or set off an alarm",
+    "scene": "it sets all that the scene holds, which may be an open lock",
     "button": "it can do anything that a device does",
     "script": "it runs a script, which can do anything",
     "automation": "it changes or runs an automation, which can do anything",
@@ -81,4 +80,4 @@ def _is_harmless(service: str, entities: list[str], data: Mapping[str, object]) 
     if service in _FOR_ANY_DOMAIN:
         known = all(entity.partition(".")[0] in _DOMAINS for entity in entities)
         return bool(entities) and known and data.keys() == {"entity_id"}
-    return service in _SERVICES or (service.partition(".")[0] in _DOMAINS and service not in _EXCEPT)
+    return service in _SERVICES or service.partition(".")[0] in _DOMAINS
