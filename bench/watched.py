@@ -54,11 +54,12 @@ print("whole", flush=True)
 def main() -> None:
     from handrail.model_tools import default
     from handrail.serve import running
+    from handrail.serve.address import Address
     from handrail.serve.served import Served
 
     here = default()
     served = Served(here, token=_TOKEN)
-    server = running.server(served, running.Address("127.0.0.1", _PORT))
+    server = running.server(served, Address("127.0.0.1", _PORT))
     serving = threading.Thread(target=server.run)
     serving.start()
     while not server.started:

@@ -89,6 +89,7 @@ def test_a_program_that_is_not_there_is_told(cli: Any) -> None:
     assert called["error_type"] == "unavailable"
     assert "MCP server gone: no-such-program-anywhere cannot be started" in called["error"]
     assert "cannot be started" in cli("tools", "--toolset", "gone").err
+    assert "MCP server gone: no-such-program-anywhere cannot be started" in cli("tools").err
 
 
 @pytest.mark.parametrize(

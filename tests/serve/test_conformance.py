@@ -12,7 +12,8 @@ import pytest
 
 from handrail.model_tools import default
 from handrail.protocols import Action, ActionKind
-from handrail.serve.mcp.http import Address, http_app
+from handrail.serve.address import Address
+from handrail.serve.mcp.http import http_app
 from handrail.serve.mcp.server import HandrailServer
 from handrail.tools.registry import ToolRegistry
 from handrail.types import JsonDict, ToolContext

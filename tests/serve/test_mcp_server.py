@@ -180,6 +180,7 @@ def test_anything_else_at_the_client_is_a_no(victim: Path, mode: str, answer: An
 def test_a_client_that_cannot_ask_is_denied(victim: Path, mode: str) -> None:
     result = talk(remove(victim), mode=mode)
     assert result.structured_content["error_type"] == "denied"
+    assert "nobody is there to ask" in result.structured_content["error"]
     assert victim.exists()
 
 

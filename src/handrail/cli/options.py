@@ -55,6 +55,10 @@ Disabled = Annotated[
         autocompletion=_toolset_names,
     ),
 ]
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option("--host", metavar="NAME", help="A name that the server is called by, such as agent.example.org."),
+]
 ToolsetName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A toolset.", autocompletion=_toolset_names)]
 Task = Annotated[str | None, typer.Option("--task", metavar="ID", help="The task that the calls belong to.")]
 Session = Annotated[str | None, typer.Option("--session", metavar="ID", help="The session that the calls belong to.")]

@@ -11,11 +11,12 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..config.paths import state_dir
 from ..errors import ConfigError, HandrailError
 from ..owners import is_gone, pid_of, this_runtime
+from .address import Address, listening
 from .guard import LOOPBACK, Guard, allowed_hosts
 from .roles import Role, Who
 
@@ -31,16 +32,6 @@ _GRACE_SECONDS = 5
 
 class ServerRuns(HandrailError):
     """Another server uses the same store."""
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
-
-    @property
-    def url(self) -> str:
-        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
 @contextlib.contextmanager
@@ -64,7 +55,7 @@ def as_the_server(wanted: Address) -> Iterator[tuple[socket.socket, Address]]:
             f"a server runs already{where}; stop that one first, or set HANDRAIL_HOME for another"
         ) from None
     try:
-        with _listening(wanted) as (door, address):
+        with listening(wanted) as (door, address):
             (folder / _WHO).write_text(json.dumps({"owner": this_runtime(), "url": address.url}))
             yield door, address
     finally:
@@ -79,23 +70,6 @@ def running_server() -> dict[str, Any] | None:
         return None if is_gone(known["owner"]) else {"url": known["url"], "pid": pid_of(known["owner"])}
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
-
-
-@contextlib.contextmanager
-def _listening(address: Address) -> Iterator[tuple[socket.socket, Address]]:
-    """Open before anybody is told of it. Port 0 means any."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        made = socket.create_server((address.host, address.port), family=family)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen at {address.host}:{address.port}: {error.strerror or error}; choose another with --http"
-        ) from None
-    with made:
-        # Connections have it from here. asyncio sets it only on sockets that name their protocol, and without it every answer
-        # would wait 40 ms for the other side's receipt.
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        yield made, address._replace(port=made.getsockname()[1])
 
 
 def check_bind(address: Address, *, has_token: bool) -> None:
@@ -160,14 +134,14 @@ def keep_serving(running: uvicorn.Server, served: Served, door: socket.socket, *
         os.execv(sys.executable, [sys.executable, "-m", "handrail", *sys.argv[1:]])
 
 
-def token_from_environment() -> str:
+def token_from_environment(variable: str = TOKEN_VARIABLE) -> str:
     """Taken out of the environment, so that nothing that is started from here has it, nor finds it in `/proc`."""
-    _wipe_variable(TOKEN_VARIABLE)
-    token = os.environ.pop(TOKEN_VARIABLE, "")
+    _wipe_variable(variable)
+    token = os.environ.pop(variable, "")
     if token and len(token) < 16:
         raise ConfigError(
             "is too short; give at least 16 characters, such as " + secrets.token_urlsafe(24),
-            key=TOKEN_VARIABLE,
+            key=variable,
         )
     return token
 

@@ -91,14 +91,23 @@ class McpTools:
     def reach(self, name: str) -> str:
         """Connect to one server, and wait for it as long as it may take. Why it cannot be used; empty if it can."""
         server = self.connections.servers[name]
-        if server.problem or not server.settings.enabled:
+        if not server.problem and server.settings.enabled:
+            self.connections.start([name])
+            self.connections.wait(server.settings.connect_timeout, [name])
+        return self._why_not_here(server)
+
+    def absent(self) -> dict[str, str]:
+        """The servers whose tools are not here, though they should be, and why."""
+        wanted = [server for server in self.connections.servers.values() if server.settings.enabled]
+        return {server.name: why for server in wanted if (why := self._why_not_here(server))}
+
+    def _why_not_here(self, server: Server) -> str:
+        status = self.connections.status().get(server.name)
+        if server.problem or status is None:
             return server.problem or "it is not enabled"
-        self.connections.start([name])
-        self.connections.wait(server.settings.connect_timeout, [name])
-        status = self.connections.status()[name]
         if status.state in (State.READY, State.PARKED):
             return ""
-        return status.error or "it did not connect in time"
+        return status.error or f"it has not connected yet; `handrail tools --toolset {server.name}` waits for it"
 
     def close(self) -> None:
         self.connections.close()

@@ -246,6 +246,7 @@ def serve(
     ] = None,
     toolset: options.Toolsets = None,
     env: Annotated[str, typer.Option("--env", metavar="BACKEND", help="Where commands run, such as docker.")] = "",
+    host: options.Hosts = None,
 ) -> None:
     """Give these tools to an MCP client, with the same approval and limits.
 
@@ -253,29 +254,32 @@ def serve(
     and shown if it is not set), and the address is this machine's alone unless you say another.
     """
     import asyncio
-    import os
     import secrets
 
     from ...mcp_client.manager import check_installed
-    from ...serve.mcp.http import parse_address, serve_http
+    from ...serve import running
+    from ...serve.address import listening, parse_address
+    from ...serve.mcp.http import TOKEN_VARIABLE, http_app, serve_http
     from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
     from ..output import say
     from ..session import open_runtime
 
     check_installed()
     address = parse_address(http) if http else None
+    if address is not None:  # what the tools run must not find the token, and answer its own questions with it
+        token = running.token_from_environment(TOKEN_VARIABLE)
     here = open_runtime()
     check_toolsets(here, toolset or DEFAULT_TOOLSETS)
     server = HandrailServer(here, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()
     if address is None:
         asyncio.run(serve_stdio(server))
         return
-    token = os.environ.get("HANDRAIL_MCP_TOKEN", "")
-    if not token:
-        token = secrets.token_urlsafe(32)
-        say(f"HANDRAIL_MCP_TOKEN is not set; for this run it is {token}")
-    say(f"serving on http://{address.host}:{address.port}/mcp")
-    asyncio.run(serve_http(server, address, token))
+    with listening(address) as (door, address):
+        if not token:
+            token = secrets.token_urlsafe(32)
+            say(f"{TOKEN_VARIABLE} is not set; for this run it is {token}")
+        say(f"serving on {address.url}/mcp")
+        asyncio.run(serve_http(http_app(server, address, token, names=tuple(host or ())), door))
 
 
 def _servers() -> list[Server]:

@@ -24,10 +24,6 @@ Examples:
 """
 
 Http = Annotated[str, typer.Option("--http", metavar="[HOST:]PORT", help="Where to listen.")]
-Hosts = Annotated[
-    list[str] | None,
-    typer.Option("--host", metavar="NAME", help="A name that browsers call it by, such as agent.example.org."),
-]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -44,14 +40,14 @@ def add_to(app: typer.Typer) -> None:
 NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jobs.")]
 
 
-def run(context: typer.Context, http: Http = DEFAULT, host: Hosts = None, no_cron: NoCron = False) -> None:
+def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None, no_cron: NoCron = False) -> None:
     """Serve the tools, agents and approvals of this machine over HTTP, with a web console."""
     if context.invoked_subcommand is not None:
         return
     from ...model_tools import default
     from ...serve import running
+    from ...serve.address import parse_address
     from ...serve.gateway.adapters import accounts
-    from ...serve.mcp.http import parse_address
     from ...serve.served import Served
     from ..approval_answers import refuse_inside
     from ..output import emit
@@ -60,7 +56,7 @@ def run(context: typer.Context, http: Http = DEFAULT, host: Hosts = None, no_cro
     refuse_inside("serve")
     _check_installed()
     log_as_notes()
-    address = running.Address(*parse_address(http))
+    address = parse_address(http)
     hide_from_others()
     token = running.token_from_environment()
     served = Served(default(), token=token)

@@ -29,12 +29,15 @@ def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> No
       handrail tools --toolset file --toolset web
       handrail tools --json | jq -r '.[] | select(.available) | .name'
     """
-    from ..output import emit_json, emit_table
+    from ..output import emit_json, emit_table, note
     from ..session import open_runtime
 
     here = open_runtime()
     here.await_toolsets(toolset)
     listed = _listed(here, toolset)
+    if not toolset and here.mcp is not None:
+        for server, why in here.mcp.absent().items():
+            note(f"handrail: MCP server {server}: {why}")
     if as_json:
         emit_json(listed)
         return

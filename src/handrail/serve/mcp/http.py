@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import hmac
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ...errors import ConfigError
+from ..guard import allowed_hosts
 
 if TYPE_CHECKING:
+    import socket
+
     from mcp.server import Server
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+    from ..address import Address
 
-
-class Address(NamedTuple):
-    host: str
-    port: int
-
-
-def parse_address(text: str) -> Address:
-    """`8765`, `127.0.0.1:8765` or `[::1]:8765`. A port alone means this machine only."""
-    host, _, port = text.rpartition(":")
-    if not port.isdigit() or int(port) > 65535:
-        raise ConfigError(f"{text!r} is no HOST:PORT, such as 127.0.0.1:8765")
-    return Address(host.strip("[]") or "127.0.0.1", int(port))
+TOKEN_VARIABLE = "HANDRAIL_MCP_TOKEN"
 
 
 class BearerOnly:
@@ -46,22 +37,21 @@ class BearerOnly:
         return len(given) == 1 and hmac.compare_digest(given[0], self._wanted)
 
 
-def http_app(server: Server[Any], address: Address, token: str) -> Any:
+def http_app(server: Server[Any], address: Address, token: str, *, names: tuple[str, ...] = ()) -> Any:
+    """`names` are others that it is called by, as from behind a proxy."""
     from mcp.server.transport_security import TransportSecuritySettings
 
-    hosts = _LOOPBACK if address.host in _LOOPBACK else (address.host,)
-    written = [f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}" for host in hosts]
+    hosts = sorted(allowed_hosts(address.host, address.port, names))
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
-        allowed_hosts=written,
-        allowed_origins=[f"http://{each}" for each in written],
+        allowed_hosts=hosts,
+        allowed_origins=[f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")],
     )
     return BearerOnly(server.streamable_http_app(host=address.host, transport_security=security), token)
 
 
-async def serve_http(server: Server[Any], address: Address, token: str) -> None:
+async def serve_http(app: Any, door: socket.socket) -> None:
     import uvicorn
 
-    app = http_app(server, address, token)
-    config = uvicorn.Config(app, host=address.host, port=address.port, log_level="warning", timeout_graceful_shutdown=2)
-    await uvicorn.Server(config).serve()
+    config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=2)
+    await uvicorn.Server(config).serve([door])

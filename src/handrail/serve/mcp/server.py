@@ -40,10 +40,10 @@ class HandrailServer:
             here.environments.override(ONLY_CLIENT, {"backend": backend})
 
     def _ask_at_client(self) -> None:
-        from ...tools.approval.approvers import ChainApprover
+        from ...tools.approval.approvers import ChainApprover, PolicyApprover
 
-        otherwise, at_client = self._here.runtime.approver, ClientApprover()
-        self._here.runtime.approver = at_client if otherwise is None else ChainApprover(at_client, otherwise)
+        runtime = self._here.runtime
+        runtime.approver = ChainApprover(ClientApprover(), runtime.approver or PolicyApprover())
 
     def build(self) -> Server[Any]:
         from mcp.server import Server
