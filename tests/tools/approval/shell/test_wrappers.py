@@ -197,14 +197,15 @@ def test_every_wrapper_of_the_table_is_followed(name: str) -> None:
 def test_every_container_of_the_table_is_followed(name: str) -> None:
     container = CONTAINERS[name]
     for subcommand in container.subcommands.split() or [""]:
-        words = subcommand.replace("/", " ")
+        path, _, count = subcommand.partition("=")
+        words, operands = path.replace("/", " "), int(count or container.operands)
         if container.operands > 9:
             option = container.text.split()[0] if container.text else ""
             if not option:
                 continue
             text = f"{name} {words} {option} 'rm -rf /'"
         else:
-            text = f"{name} {words} {' '.join(['x'] * container.operands)} -- rm -rf /"
+            text = f"{name} {words} {' '.join(['x'] * operands)} -- rm -rf /"
         assert assess(text).dangerous, text
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from ..shell.languages import SHELLS
+from ..shell.wrapper_table import WRAPPERS
 from .command import Command
 from .data_programs import DATA_PROGRAMS
 
@@ -94,6 +96,7 @@ _HARMLESS = frozenset(
     "new run exec test build start edit cat log logs version check validate why what watch open import export upgrade update "
     "fetch generate g gen make scaffold invoke call load render compile eval lint subscribe sub".split()
 )
+_DECLINES = frozenset("never no none false off 0".split())
 _NEVER_BY_NAME = frozenset("rm rmdir stop kill unmount umount remove drop reset systemd-umount".split())
 
 
@@ -101,9 +104,9 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     """Whether its words say that something will be destroyed, removed or stopped: the first operands, an option, a command
     given as text, or the very name of a program that has no rules."""
     name = command.name
-    if name in DATA_PROGRAMS or name.startswith("-"):
+    if name in DATA_PROGRAMS or name in WRAPPERS or name in SHELLS or name.startswith("-"):
         return False
-    if any(_destructive_option(word) for word in command.words):
+    if any(_destructive_option(word) and not _declined(command, word) for word in command.words):
         return True
     if command.operands and _by_words(command):
         return True
@@ -131,6 +134,11 @@ def _destructive_option(word: str) -> bool:
     if word[:2] != "--" or _ALWAYS_LOST.isdisjoint(parts):
         return False
     return sad or "and" in parts or parts[-1] in _LOST_FOR_GOOD
+
+
+def _declined(command: Command, option: str) -> bool:
+    """`--destroy=never`."""
+    return any(name == option and value.lower() in _DECLINES for name, value in command.values)
 
 
 def _by_words(command: Command) -> bool:

@@ -106,7 +106,10 @@ RULES = (
             "stonith_admin|crm_node --reboot|--fence|-B|-F|-R|--remove",
             "ansible {ansible-changes}",
             "salt|salt-call|salt-ssh|salt-run {any:system.reboot|system.shutdown|system.halt|system.poweroff|"
-            "cmd.run|file.remove|service.stop|service.restart|pkg.remove|user.delete|state.apply|cmd.script|"
+            "file.append|file.prepend|file.write|file.replace|file.line|file.comment|file.copy|file.symlink|file.managed|"
+            "file.rename|file.sed|file.chown|file.set_mode|cp.get_file|cp.get_url|cp.get_dir|cp.get_template|"
+            "ps.pkill|ps.kill_pid|ssh.set_auth_key|cron.set_job|cron.rm_job|mount.*|iptables.*|user.*|group.*|lvm.*remove|"
+            "disk.format*|disk.wipe|file.remove|service.stop|service.restart|pkg.remove|user.delete|state.apply|cmd.script|"
             "pkg.purge|service.disable|user.add} !{any:test=true}",
             "pdsh|clush|mussh|pssh|parallel-ssh|dsh|fab|knife|bolt|mco {any:reboot|shutdown|poweroff|halt|delete|bulk}",
             "adb reboot|root|remount|disable-verity|uninstall|sideload|unroot",
