@@ -83,6 +83,7 @@ class Handrail:
         )
         self._definitions = Definitions(registry, self._toolsets)
         self._definitions.uses = _uses_before()
+        self.runtime.toolsets = self._toolsets
         self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
         self._mcp_started = False
         self.mcp = self._find_mcp_servers()

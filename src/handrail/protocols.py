@@ -216,7 +216,10 @@ class AgentState(Protocol):
 
     def search_sessions(self, query: str, limit: int) -> Sequence[Mapping[str, Any]]: ...
 
-    def recent_sessions(self, limit: int) -> Sequence[Mapping[str, Any]]: ...
+    def recent_sessions(self, limit: int, offset: int) -> Sequence[Mapping[str, Any]]: ...
+
+    def messages_of(self, session: str, limit: int, offset: int) -> Sequence[Mapping[str, Any]]:
+        """Some messages of one session, from its beginning on."""
 
     def messages_around(self, message_id: int, span: int) -> Sequence[Mapping[str, Any]]: ...
 
@@ -230,6 +233,9 @@ class Toolbox(Protocol):
     """The tools that the model was given, for a tool that calls others: the same dispatch, gate and budgets hold."""
 
     def names(self) -> frozenset[str]: ...
+
+    def names_of(self, toolsets: Sequence[str]) -> frozenset[str]:
+        """The tools of these sets, whether the model was given them or not. Raises UnknownToolset."""
 
     def entries(self) -> Sequence[ToolEntry]:
         """Those that can be used now, with all that is known of them, sorted by name."""

@@ -96,6 +96,15 @@ def test_no_key_says_which_variable_to_set() -> None:
         build(ModelConfig(name="anthropic:m"))
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_a_key_that_is_refused_says_which_variable_to_set(monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+    monkeypatch.setenv("EXAMPLE_API_KEY", "wrong")
+    with ModelServer(key="right") as server:
+        config = ModelConfig(name="m", provider=provider, base_url=server.base_url, key_variable="EXAMPLE_API_KEY")
+        with pytest.raises(ModelError, match="set EXAMPLE_API_KEY to one"):
+            pieces(build(config)[0])
+
+
 def test_fallbacks_are_asked_after_the_chosen_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert [model.name for model in build(ModelConfig(name="a", fallbacks=("b", "a")))] == ["a", "b"]

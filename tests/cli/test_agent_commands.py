@@ -104,9 +104,11 @@ def test_sessions_are_listed_shown_and_searched(session: str) -> None:
     assert session in run_here("sessions", "list", "--here").out
     shown = run_here("sessions", "show").out
     assert shown.index("what is in a.txt?") < shown.index("→ read_file") < shown.index("It says marmalade.")
-    found = run_here("sessions", "search", "marmalade", "--json")
+    found = run_here("sessions", "search", "marmalade", "says", "--json")
     assert {hit["session"] for hit in found.json} == {session}
-    assert run_here("sessions", "search", "no such words").code == 1
+    nothing = run_here("sessions", "search", "no such words")
+    assert (nothing.code, nothing.out) == (1, "")
+    assert "nothing was found" in nothing.err
 
 
 def test_a_session_that_does_not_exist_is_said(session: str) -> None:
@@ -153,7 +155,7 @@ def test_a_recording_is_had_again_with_a_model(session: str, server: ModelServer
     calls = [call("read_file", path=str(tmp_path / "a.txt"))], [call("delegate_task", goal="count the words")]
     server.say(ModelReply("", calls[0]), ModelReply("", calls[1]), ModelReply("as it was"))
     ran = run_here("replay", tape)
-    assert (ran.code, ran.out.strip()) == (0, "2 calls were recorded; nothing differs.")
+    assert (ran.code, ran.out.strip()) == (0, "2 calls recorded; nothing differs.")
     assert "marmalade" in server.requests[1]["messages"][-1]["content"]
     server.say(ModelReply("", [call("read_file", path="b.txt")]), ModelReply("no"))
     ran = run_here("replay", tape, "--json")

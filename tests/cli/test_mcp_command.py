@@ -129,7 +129,10 @@ def test_a_projects_servers_have_to_be_trusted(cli: Any) -> None:
     assert cli("mcp", "trust").code == 0
     assert cli("call", "mcp__plain__add", "a=1", "b=1").code == 0
     file.write_text(json.dumps({"mcpServers": {**servers, "more": {"command": "true"}}}))
-    assert "`handrail mcp trust`" in cli("call", "mcp__plain__add", "a=1", "b=1").json["error"]
+    assert (
+        "it has changed since it was trusted; read .mcp.json"
+        in cli("call", "mcp__plain__add", "a=1", "b=1").json["error"]
+    )
     file.write_text("{")
     refused = cli("mcp", "trust")
     assert refused.code == 1

@@ -40,12 +40,17 @@ def test_one_can_be_switched_off_and_on(cli: Any) -> None:
 def test_a_projects_plugin_has_to_be_trusted(cli: Any) -> None:
     folder = cli.cwd / ".handrail" / "plugins"
     cli("plugins", "new", "parrot", "--in", str(folder))
-    assert cli("plugins", "list", "--json").json[0]["state"] == "untrusted"
+    with (Path(folder) / "parrot" / "plugin.yaml").open("a") as manifest:
+        manifest.write("provides: [a greeting]\n")
+    (found,) = cli("plugins", "list", "--json").json
+    assert (found["state"], found["promises"]) == ("untrusted", ["a greeting"])
     assert cli("call", "parrot_hello").code != 0
     assert cli("plugins", "trust", "parrot").code == 0
     assert cli("call", "parrot_hello").code == 0
     (Path(folder) / "parrot" / "__init__.py").write_text("raise RuntimeError\n")
-    assert cli("plugins", "list", "--json").json[0]["state"] == "untrusted"
+    (found,) = cli("plugins", "list", "--json").json
+    assert found["state"] == "untrusted"
+    assert "it has changed since it was trusted" in found["reason"]
     assert cli("plugins", "trust", "--revoke", "parrot").code == 0
 
 
@@ -53,6 +58,7 @@ def test_a_plugin_can_bring_a_command(cli: Any) -> None:
     folder = cli.home / "plugins"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "greeter.py").write_text(
+        "print('what is printed while it is loaded is no result')\n"
         "def register(api):\n    api.command('greet', add)\n"
         "def add(app):\n    @app.command('greet')\n    def greet(name: str):\n        print('hi', name)\n"
     )

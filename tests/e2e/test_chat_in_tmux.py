@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from handrail.protocols import ModelReply
+from handrail.store.sessions import SessionStore
 from handrail.testing import call
-from handrail.testing.model_server import ModelServer
+from handrail.testing.model_server import ModelServer, Raw
 
 from ..support import wait_until
 from ..tmux import PATIENCE_SECONDS, Tmux, need_tmux
@@ -335,3 +336,21 @@ def test_a_terminal_that_is_closed_in_mid_call_leaves_nothing_behind(desk: Desk)
     desk.say("What happened?")
     desk.answered("It was cut off")
     assert LONG in desk.told()
+
+
+def test_a_terminal_that_is_closed_in_mid_stream_keeps_what_was_written(desk: Desk) -> None:
+    closed = threading.Event()
+
+    def deltas() -> Iterator[dict[str, str]]:
+        yield {"content": "Once upon a time"}
+        closed.wait(PATIENCE_SECONDS)
+
+    desk.server.say(lambda messages, tools: Raw(deltas()))  # type: ignore[arg-type, return-value]
+    desk.chat()
+    desk.say("Tell me a story")
+    desk.tmux.wait_for("Once upon a time")
+    desk.tmux.end()
+    store = SessionStore(desk.home / "state" / "sessions.db")
+    wait_until(lambda: "Once upon" in str(store.messages(store.recent()[0].id)[-1]), timeout=PATIENCE_SECONDS)
+    closed.set()
+    store.close()

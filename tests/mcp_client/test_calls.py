@@ -17,8 +17,9 @@ from handrail.testing import OpenGate
 from handrail.tools.registry import ToolRegistry
 from handrail.types import CancelToken, Progress
 
+from ..serve.gateway.line import Line
 from ..support import error_in, wait_until
-from .conftest import Connect
+from .conftest import Connect, script
 
 
 def content(outcome: Any) -> Any:
@@ -106,10 +107,35 @@ def test_a_tool_that_comes_later_appears(
     wait_until(lambda: registry.get_entry(f"mcp__plain__{name}") is not None)
 
 
+def test_a_tool_that_comes_while_the_line_is_cut_appears_too(
+    connect: Connect, registry: ToolRegistry, runtime: Runtime, address: str
+) -> None:
+    line, name = Line(address.removesuffix("/mcp")), f"late{uuid.uuid4().hex}"
+    try:
+        connect(far=McpServerConfig(url=f"{line.url}/mcp"), near=McpServerConfig(url=address))
+        assert registry.get_entry("mcp__far__add") is not None
+        line.cut()
+        runtime.handle("mcp__near__grow", {"name": name})
+        line.mend()
+        wait_until(lambda: registry.get_entry(f"mcp__far__{name}") is not None)
+    finally:
+        line.close()
+
+
+def test_only_what_a_server_has_becomes_a_tool(connect: Connect, registry: ToolRegistry, address: str) -> None:
+    """Many say that they could have resources and prompts, and have none."""
+    connect(bare=script("bare"), full=McpServerConfig(url=address))
+    names = {name: set(registry.get_tool_names_for_toolset(f"mcp-{name}")) for name in ("bare", "full")}
+    assert names["bare"] == {"mcp__bare__go"}
+    assert {"mcp__full__list_resources", "mcp__full__get_prompt"} <= names["full"]
+
+
 def test_resources_and_prompts_are_tools_too(connect: Connect, runtime: Runtime, plain: McpServerConfig) -> None:
     connect(plain=plain)
     listed = json.loads(runtime.handle("mcp__plain__list_resources", {}))  # type: ignore[arg-type]
     assert listed["resources"][0]["uri"] == "notes://one"
+    assert listed["resource_templates"][0]["uri_template"] == "notes://by/{who}"
+    assert content(runtime.handle("mcp__plain__read_resource", {"uri": "notes://by/Ann"})) == "the note of Ann"
     assert content(runtime.handle("mcp__plain__read_resource", {"uri": "notes://one"})) == "the note"
     prompt = json.loads(runtime.handle("mcp__plain__get_prompt", {"name": "greet", "arguments": {"who": "Ann"}}))  # type: ignore[arg-type]
     assert prompt["messages"][0]["content"]["text"] == "Say hello to Ann."

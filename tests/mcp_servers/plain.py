@@ -153,6 +153,11 @@ def note() -> str:
     return "the note"
 
 
+@server.resource("notes://by/{who}", name="by", description="A note of somebody.")
+def note_of(who: str) -> str:
+    return f"the note of {who}"
+
+
 @server.prompt()
 def greet(who: str) -> str:
     """Greet someone."""

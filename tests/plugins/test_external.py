@@ -12,6 +12,7 @@ import pytest
 from handrail.config import HookCommandConfig
 from handrail.errors import ConfigError
 from handrail.plugins.external import register_external
+from handrail.plugins.manager import HookManager
 from handrail.protocols import Decision
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import RecordingApprover
@@ -114,6 +115,10 @@ def test_a_matcher_chooses_the_tools(told: Any) -> None:
     assert error_in(told("exit 2", matcher="terminal|tou.h"))
 
 
+def test_a_star_means_every_tool_as_in_other_agents(told: Any) -> None:
+    assert error_in(told("exit 2", matcher="*"))
+
+
 def test_our_own_names_of_events_work_too(told: Any) -> None:
     assert error_in(told("exit 2", event="pre_tool_call"))
 
@@ -122,6 +127,37 @@ def test_it_is_told_what_came_of_a_call(told: Any, tmp_path: Path) -> None:
     told(f"cat > {tmp_path}/event", event="PostToolUse")
     event = json.loads((tmp_path / "event").read_text())
     assert (event["status"], json.loads(event["tool_response"])) == ("ok", {"got": {"path": "a"}})
+
+
+def test_after_a_call_exit_code_2_tells_the_model_beside_the_result(told: Any) -> None:
+    outcome = told("echo 'line 3 is too long' >&2; exit 2", event="PostToolUse")
+    assert json.loads(outcome) == {"got": {"path": "a"}, "remark": "line 3 is too long"}
+
+
+def test_a_command_can_replace_a_result(told: Any) -> None:
+    assert told('echo \'{"updatedOutput": "less"}\'', event="transform_tool_result") == "less"
+
+
+@pytest.mark.parametrize(
+    ("printed", "added"),
+    [
+        ("it rains", ["it rains"]),
+        ('{"additionalContext": "it rains"}', ["it rains"]),
+        ('{"hookSpecificOutput": {"additionalContext": "it rains"}}', ["it rains"]),
+        ("{}", []),
+        ("", []),
+    ],
+)
+def test_a_command_can_add_to_a_turn(hook_manager: HookManager, printed: str, added: list[str]) -> None:
+    configured = {"UserPromptSubmit": [HookCommandConfig(command=f"echo '{printed}'")]}
+    register_external(hook_manager, configured, plugin="config")
+    assert hook_manager.invoke("pre_llm_call", session_id="s", user_message="hi") == added
+
+
+def test_what_fails_is_named_by_its_command(told: Any, caplog: pytest.LogCaptureFixture) -> None:
+    told("no-such-command-anywhere")
+    assert "RuntimeError: 'no-such-command-anywhere' ended with 127" in caplog.text
+    assert "Foreign" not in caplog.text
 
 
 def test_secrets_of_this_process_do_not_reach_it(told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,6 +197,22 @@ def test_an_environment_that_cannot_be_used_says_why(home: Path, text: str | Non
     assert what in error_in(handle_function_call("rl_configure", {"environment": "numbers"}))["error"]
 
 
+@pytest.mark.parametrize(
+    ("plan", "what"),
+    [
+        ({"toolsets": ["terminl"]}, "did you mean 'terminal'"),
+        ({"backend": "dokcer"}, "unknown backend 'dokcer'; did you mean 'docker'"),
+        ({"parallel": 999}, "rollouts.max_parallel"),
+    ],
+)
+def test_a_plan_that_cannot_be_run_is_not_made(home: Path, plan: dict[str, Any], what: str) -> None:
+    _environment(home)
+    failed = error_in(handle_function_call("rl_configure", {"environment": "numbers", **plan}))
+    assert failed["error_type"] == "invalid_arguments"
+    assert what in failed["error"]
+    assert _call("rl_status")["runs"] == []
+
+
 def test_one_without_tasks_does_not_begin(home: Path, server: ModelServer) -> None:
     _environment(home, "TASKS = []\ndef reward(task, rollout): return 0\n")
     default().runtime.approver = RecordingApprover([Decision.ONCE])

@@ -391,6 +391,21 @@ class TestAfter:
         hook_manager.register_hook("transform_tool_result", lambda result: result.upper())
         assert handle("tool", {}) == '{"HAD": {}}'
 
+    @pytest.mark.parametrize(
+        ("result", "told"),
+        [
+            ('{"a": 1}', '{"a": 1, "remark": "too long"}'),
+            ("words", "words\n\ntoo long"),
+            ('["a"]', '["a"]\n\ntoo long'),
+        ],
+    )
+    def test_it_can_tell_the_model_something_beside_the_result(
+        self, hook_manager: HookManager, registry: ToolRegistry, handle: Any, result: str, told: str
+    ) -> None:
+        add(registry, "says", lambda args, **kw: result)
+        hook_manager.register_hook("post_tool_call", lambda: Block("too long"))
+        assert handle("says", {}) == told
+
     @pytest.mark.parametrize("nonsense", [5, b"x", ["x"], {"x": 1}, True])
     def test_only_text_replaces_text(
         self, hook_manager: HookManager, handle: Any, ran: list[Any], nonsense: Any

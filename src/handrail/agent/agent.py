@@ -10,13 +10,14 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArguments
 from ..protocols import Model
 from ..store.search import search, window
-from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore
+from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessage
 from ..types import CancelToken, JsonDict
 from .asking import Asking
 from .budgets import DEFAULT_BUDGETS, Budgets
@@ -214,15 +215,20 @@ class Agent:
         return (self._memory.entries(which), *self._memory.used(which))
 
     def search_sessions(self, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
-        return [hit._asdict() for hit in search(self.store, query, limit=limit)]
+        return [{**hit._asdict(), "at": _when(hit.at)} for hit in search(self.store, query, limit=limit)]
 
-    def recent_sessions(self, limit: int) -> Sequence[Mapping[str, Any]]:
-        found = self.store.recent(limit=limit)
-        return [{"session": each.id, "title": each.title, "updated": each.updated, "cwd": each.cwd} for each in found]
+    def recent_sessions(self, limit: int, offset: int) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"session": each.id, "title": each.title, "used": _when(each.updated), "cwd": each.cwd}
+            for each in self.store.recent(limit=limit, offset=offset)
+        ]
+
+    def messages_of(self, session: str, limit: int, offset: int) -> Sequence[Mapping[str, Any]]:
+        found = self.store.messages(self.store.get(session).id, hidden=True)
+        return [_told(each) for each in found[offset : offset + limit]]
 
     def messages_around(self, message_id: int, span: int) -> Sequence[Mapping[str, Any]]:
-        found = window(self.store, message_id, before=span, after=span)
-        return [{"message_id": each.id, "session": each.session, "at": each.at, **each.message} for each in found]
+        return [_told(each) for each in window(self.store, message_id, before=span, after=span)]
 
     async def delegate(
         self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
@@ -267,6 +273,15 @@ def _skills(handrail: Handrail, toolsets: Sequence[str] | None, without: Sequenc
     from ..tools.skills.prompt import skills_prompt
 
     return skills_prompt(Library(handrail.config.skills))
+
+
+def _told(stored: StoredMessage) -> JsonDict:
+    return {"message_id": stored.id, "session": stored.session, "at": _when(stored.at), **stored.message}
+
+
+def _when(at: float) -> str:
+    """As a model reads it."""
+    return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
 
 
 def _nobody(event: Event) -> None:

@@ -11,7 +11,7 @@ STOP_AFTER = 8
 
 
 class LoopGuard:
-    """Counts how often each call failed since something else worked with the same tool and arguments."""
+    """Counts how often each call has failed since it last worked. Other arguments are another call."""
 
     def __init__(self) -> None:
         self._failures: dict[tuple[str, str], int] = {}

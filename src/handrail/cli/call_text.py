@@ -43,6 +43,10 @@ def age(seconds: float) -> str:
     return f"{whole}s"
 
 
+def counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def shortened(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
@@ -56,6 +60,6 @@ def _main_name(registry: ToolRegistry, tool: str, arguments: JsonDict) -> str | 
 
 def _one_line(value: Any) -> str:
     if isinstance(value, list):
-        return f"{len(value)} item{'s' * (len(value) != 1)}"
+        return counted(len(value), "item")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return visible(" ".join(text.split()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_he
     from .person import TerminalPerson
 
     log_as_notes()
-    here = default()
+    with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints while it is loaded is not the command's result
+        here = default()
     if not asks:
         here.runtime.person = None
     elif sys.stdin.isatty() and sys.stderr.isatty():  # someone is there who sees the question and can answer it

@@ -39,6 +39,13 @@ class Trust:
         except ConfigError:
             return False
 
+    def has_changed(self, kind: str, path: str | Path, digest: str) -> bool:
+        """Whether something else was trusted there than what lies there now."""
+        try:
+            return any(each[:2] == (kind, str(path)) and each.digest != digest for each in self.entries())
+        except ConfigError:
+            return False
+
     def entries(self) -> list[Trusted]:
         """Everything that is trusted. Raises ConfigError for a file that is no list of that."""
         text = read_text(self.path)

@@ -77,10 +77,13 @@ def read_project(path: Path, trust: Trust) -> list[Server]:
     """What a project's file asks for. Nothing of it is used before a person has trusted exactly this content."""
     try:
         servers = _servers_in(path)
-        trusted = trust.is_trusted(TRUST_KIND, path, project_digest(path))
+        found = (TRUST_KIND, path, project_digest(path))
     except (ConfigError, OSError) as error:
         return [Server(MCP_FILE, McpServerConfig(), str(path), str(error))]
-    problem = "" if trusted else "it comes with the project; read it, then `handrail mcp trust`"
+    problem = ""
+    if not trust.is_trusted(*found):
+        why = "it has changed since it was trusted" if trust.has_changed(*found) else "it comes with the project"
+        problem = f"{why}; read {MCP_FILE}, then `handrail mcp trust`"
     return [_checked(_from_json(name, raw, path, problem)) for name, raw in servers.items()]
 
 

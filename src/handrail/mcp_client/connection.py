@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
 from ..safe_text import safe_error
 from .config import Server, expanded
+from .listening import changes
 from .listing import Offer, list_offer
 from .oauth import LOGIN_SECONDS, Browse, Logins
 from .wire import Lost, Refused, Request
@@ -221,19 +222,13 @@ class Connection:
             log.warning("MCP server %s changed its list, which cannot be read: %s", self.server.name, _text(error))
 
     async def _listen(self, client: Client) -> None:
-        """The newer revisions tell of changes only to those who listen."""
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            return
         with contextlib.suppress(Exception):  # a server need not offer it
-            async with client.listen(tools_list_changed=True) as events:
-                async for _ in events:
-                    self._relist.set()
+            async for _ in changes(client):
+                self._relist.set()
 
     async def _hear(self, message: Any) -> None:
         """Whatever the server says unasked, and lines that are no messages."""
-        if getattr(message, "method", "") == "notifications/tools/list_changed":
+        if getattr(message, "method", "").endswith("/list_changed"):
             self._relist.set()
 
     def _until_idle(self) -> float | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 _MOST_PAGES = 1000
 _MOST_SCHEMA_BYTES = 256 * 1024
 _DEEPEST_SCHEMA = 64
+_LOOK_SECONDS = 2.0
 
 
 class Listed(NamedTuple):
@@ -55,7 +59,32 @@ async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
         if not cursor or cursor in seen:
             break
         seen.add(cursor)
-    return Offer(tuple(tools), capabilities.resources is not None, capabilities.prompts is not None, left_out)
+    has_resources, has_prompts = await asyncio.gather(
+        _has_any(capabilities.resources, client.list_resources, client.list_resource_templates),
+        _has_any(capabilities.prompts, client.list_prompts),
+    )
+    return Offer(tuple(tools), has_resources, has_prompts, left_out)
+
+
+async def _has_any(capability: Any, *lists: Callable[[], Awaitable[Any]]) -> bool:
+    """Whether there is anything in one of the lists: many servers say that they could have some, and have none.
+
+    One that does not answer in time may have some.
+    """
+    from mcp.shared.exceptions import MCPError
+
+    if capability is None:
+        return False
+    try:
+        async with asyncio.timeout(_LOOK_SECONDS):
+            for listed in lists:
+                with contextlib.suppress(MCPError):
+                    page = (await listed()).model_dump(include={"resources", "resource_templates", "prompts"})
+                    if any(page.values()):
+                        return True
+    except TimeoutError:
+        return True
+    return False
 
 
 def is_wanted(name: str, settings: McpServerConfig) -> bool:

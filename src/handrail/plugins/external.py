@@ -1,9 +1,11 @@
 """Hooks that are commands: they get the event as JSON on stdin, and answer with their exit code and JSON on stdout.
 
-Exit code 0 lets pass, unless what it printed decides otherwise; 2 blocks, and what it wrote to stderr is told to the model; any
-other is a failure, which blocks only if the hook is a policy. JSON on stdout may hold:
+Exit code 0 lets pass, unless what it printed decides otherwise; 2 blocks, and what it wrote to stderr is told to the model (after
+a call, beside the result); any other is a failure, which blocks only if the hook is a policy. JSON on stdout may hold:
 
-    {"decision": "allow" | "deny" | "ask", "reason": "...", "updatedInput": {...}}
+    {"decision": "allow" | "deny" | "ask", "reason": "...", "updatedInput": {...}}   before a call
+    {"updatedOutput": "..."}                                                         where a text may be replaced
+    {"additionalContext": "..."}, or just text                                       before a turn of the model
 
 The shape that other agents use (`hookSpecificOutput.permissionDecision`, `decision: block|approve`) is understood too. "allow"
 means no objection: it lifts nothing that someone else forbids.
@@ -13,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import re
 import signal
@@ -29,8 +30,6 @@ from .hooks import HOOK_NAMES, Ask, Block, Change, Verdict
 
 if TYPE_CHECKING:
     from .manager import HookManager
-
-log = logging.getLogger(__name__)
 
 BLOCKS = 2
 _MAX_ANSWER_BYTES = 1_000_000
@@ -63,6 +62,7 @@ class HookCommand(Protocol):
 
 
 class Answer(NamedTuple):
+    command: str
     exit_code: int
     stdout: bytes
     stderr: str
@@ -80,7 +80,7 @@ def register_external(hooks: HookManager, configured: Mapping[str, Sequence[Hook
             if not each.command.strip():
                 raise ConfigError("must have a command", key=key)
             try:
-                matches = re.compile(each.matcher or ".*").fullmatch
+                matches = re.compile(each.matcher if each.matcher not in ("", "*") else ".*").fullmatch
             except re.error as error:
                 raise ConfigError(f"is no regular expression: {error}", key=f"{key}.matcher") from None
             hooks.register_hook(
@@ -94,16 +94,17 @@ def register_external(hooks: HookManager, configured: Mapping[str, Sequence[Hook
 
 def _implementation(
     event: str, hook: str, command: HookCommand, matches: Callable[[str], object]
-) -> Callable[..., Verdict]:
-    def call(**payload: Any) -> Verdict:
+) -> Callable[..., Any]:
+    def call(**payload: Any) -> Any:
         if not matches(str(payload.get("tool_name", ""))):
             return None
         answer = run_command(command.command, _event(event, payload), timeout=command.timeout)
         if hook == "pre_tool_call":
             return verdict(answer, payload["args"])
-        if answer.exit_code:
-            log.warning("the hook %r ended with %d: %s", command.command, answer.exit_code, answer.stderr)
-        return None
+        if hook == "post_tool_call":
+            said = verdict(answer, payload["args"])
+            return said if isinstance(said, Block) else None
+        return _text(hook, answer)
 
     return call
 
@@ -136,30 +137,53 @@ def run_command(command: str, event: bytes, *, timeout: float) -> Answer:
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-    return Answer(process.returncode, stdout[:_MAX_ANSWER_BYTES], safe_error(stderr.decode("utf-8", "replace").strip()))
+    told = safe_error(stderr.decode("utf-8", "replace").strip())
+    return Answer(command, process.returncode, stdout[:_MAX_ANSWER_BYTES], told)
 
 
 def verdict(answer: Answer, args: JsonDict) -> Verdict:
     """What an answer means for the call. Raises for one that means nothing."""
     if answer.exit_code == BLOCKS:
         return Block(answer.stderr or "a hook forbids it")
-    if answer.exit_code:
-        raise RuntimeError(f"it ended with {answer.exit_code}: {answer.stderr}")
-    text = answer.stdout.strip()
-    if not text.startswith(b"{"):
-        return None  # what it printed is for people
-    said: Any = json.loads(text)
-    inner = said.get("hookSpecificOutput") or {}
+    said, inner = _said(answer)
     decision = inner.get("permissionDecision") or said.get("decision") or "allow"
-    reason = inner.get("permissionDecisionReason") or said.get("reason") or ""
+    reason = safe_error(str(inner.get("permissionDecisionReason") or said.get("reason") or ""))
     changed = inner.get("updatedInput", said.get("updatedInput"))
     if decision in ("deny", "block"):
-        return Block(safe_error(str(reason)) or "a hook forbids it")
+        return Block(reason or "a hook forbids it")
     if decision not in ("allow", "approve", "ask"):
-        raise ValueError(f"its decision is {decision!r}; it can be allow, deny or ask")
+        raise ValueError(f"the decision of {answer.command!r} is {decision!r}; it can be allow, deny or ask")
     if changed is not None and not isinstance(changed, dict):
-        raise TypeError(f"its updatedInput is no object but {type(changed).__name__}")
+        raise TypeError(f"the updatedInput of {answer.command!r} is no object but {type(changed).__name__}")
     wanted = {**args, **changed} if changed is not None else None
     if decision == "ask":
-        return Ask(safe_error(str(reason)) or "a hook asks", args=wanted)
+        return Ask(reason or "a hook asks", args=wanted)
     return Change(wanted) if wanted is not None else None
+
+
+def _text(hook: str, answer: Answer) -> str | None:
+    """What an answer says where a hook can only give a text. Raises for a failure."""
+    said, inner = _said(answer)
+    if hook == "pre_llm_call":
+        plain = "" if _is_object(answer) else answer.stdout.decode("utf-8", "replace").strip()
+        return str(inner.get("additionalContext") or said.get("additionalContext") or plain) or None
+    changed = inner.get("updatedOutput", said.get("updatedOutput"))
+    return None if changed is None else str(changed)
+
+
+def _said(answer: Answer) -> tuple[JsonDict, JsonDict]:
+    """The object that it printed, and the part of it in which other agents expect the answer. Raises for a failure."""
+    if answer.exit_code:
+        raise RuntimeError(f"{answer.command!r} ended with {answer.exit_code}: {answer.stderr}")
+    if not _is_object(answer):
+        return {}, {}
+    try:
+        said: JsonDict = json.loads(answer.stdout)
+    except ValueError as error:
+        raise ValueError(f"{answer.command!r} printed no JSON: {error}") from None
+    return said, said.get("hookSpecificOutput") or {}
+
+
+def _is_object(answer: Answer) -> bool:
+    """Anything else that it prints is for people."""
+    return answer.stdout.lstrip().startswith(b"{")

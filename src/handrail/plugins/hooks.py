@@ -84,7 +84,10 @@ class HookSpecs:
         session_id: str | None,
         tool_call_id: str,
     ) -> None:
-        """After a call, whatever came of it. `status` is "ok", "error" or "blocked". What it returns is ignored."""
+        """After a call, whatever came of it. `status` is "ok", "error" or "blocked".
+
+        Return Block to tell the model what is wrong with it: the result stays, and the message stands beside it.
+        """
 
     @hookspec
     def transform_tool_result(

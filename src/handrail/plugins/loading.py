@@ -145,8 +145,10 @@ class Plugins:
             return State.DISABLED, f"switched off; `handrail plugins enable {plugin.name}`"
         if plugin.source is Source.PROJECT:
             assert files is not None
-            if not self._trust.is_trusted(TRUST_KIND, plugin.place, files.digest):
-                return State.UNTRUSTED, f"look at it, then `handrail plugins trust {plugin.name}`"
+            found = (TRUST_KIND, plugin.place, files.digest)
+            if not self._trust.is_trusted(*found):
+                changed = "it has changed since it was trusted; " if self._trust.has_changed(*found) else ""
+                return State.UNTRUSTED, f"{changed}look at it, then `handrail plugins trust {plugin.name}`"
         missing = [name for name in plugin.manifest.requires_env if not os.environ.get(name)]
         if missing:
             return State.UNAVAILABLE, f"set {', '.join(missing)} in the environment"

@@ -141,7 +141,7 @@ class HookManager:
 
     def failed(self, hook: str, implementation: Implementation, error: BaseException) -> None:
         self.failures[implementation.plugin] = self.failures.get(implementation.plugin, 0) + 1
-        log.warning("hook %s of plugin %s failed: %s: %s", hook, implementation.plugin, type(error).__name__, error)
+        log.warning("hook %s of %s failed: %s: %s", hook, implementation.plugin, type(error).__name__, error)
 
     def _manager(self) -> pluggy.PluginManager:
         if self._pluggy is None:

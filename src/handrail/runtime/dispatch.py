@@ -16,6 +16,7 @@ from ..plugins.manager import HookManager
 from ..safe_text import safe_error
 from ..tools.outcome import Outcome, error_outcome, failure_outcome, to_outcome, tool_error
 from ..tools.registry import ToolEntry, ToolRegistry, unknown_tool
+from ..toolsets import Toolsets
 from ..types import CancelToken, ProgressListener, ToolContext
 from .arguments import prepare
 from .results import fit
@@ -110,6 +111,7 @@ class Runtime:
         self.processes = processes
         # What a model is given when nobody says what: by default everything.
         self.given_by_default: Callable[[], frozenset[str]] = lambda: frozenset(registry.get_all_tool_names())
+        self.toolsets = Toolsets(registry, self.config.toolsets)
         self.uses: dict[str, int] = {}  # how often each tool was called, but for those of the short way
         self._max_argument_chars = self.config.calls.max_argument_chars
         self._plans: dict[str, Plan] = {}

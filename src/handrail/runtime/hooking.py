@@ -69,7 +69,7 @@ class HooksAroundCall:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as raised:  # noqa: BLE001  a handler's bug becomes the model's result
-            cause = raised.error if isinstance(raised, Foreign) else raised
+            cause = _cause(raised)
             outcome = failure_outcome(cause)
             blocked = blocked and isinstance(cause, Denied)
         if not any(map(self._hooks.implementations, ("post_tool_call", "transform_tool_result"))):
@@ -78,9 +78,11 @@ class HooksAroundCall:
         return self._runtime.finished(plan, told)
 
     def _failed(self, call: Call, implementation: Implementation, error: Exception) -> None:
-        self._hooks.failed("pre_tool_call", implementation, error)
+        self._hooks.failed("pre_tool_call", implementation, _cause(error))
         if implementation.options.policy:
-            raise Denied(f"{call.name} was blocked: the policy of plugin {implementation.plugin} failed") from None
+            raise Denied(
+                f"{call.name} was blocked: a hook of {implementation.plugin} that has to let it pass failed; tell the user"
+            ) from None
 
     def after(
         self, call: Call, arguments: JsonDict, outcome: Outcome, *, blocked: bool, started: float
@@ -95,16 +97,19 @@ class HooksAroundCall:
         }
         for implementation in self._hooks.implementations("post_tool_call"):
             try:
-                yield self._step(implementation, {**_about(call, arguments), **told})
+                said = yield self._step(implementation, {**_about(call, arguments), **told})
             except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
-                self._hooks.failed("post_tool_call", implementation, error)
+                self._hooks.failed("post_tool_call", implementation, _cause(error))
+                continue
+            if isinstance(said, Block):
+                outcome = _with_remark(outcome, said.message)
         for implementation in self._hooks.implementations("transform_tool_result"):
             if not isinstance(outcome, str):
                 break
             try:
                 changed = yield self._step(implementation, {**_about(call, arguments), "result": outcome})
             except Exception as error:  # noqa: BLE001  a plugin's bug becomes a log line
-                self._hooks.failed("transform_tool_result", implementation, error)
+                self._hooks.failed("transform_tool_result", implementation, _cause(error))
                 continue
             if isinstance(changed, str):
                 outcome = changed
@@ -150,6 +155,23 @@ def _about(call: Call, arguments: JsonDict) -> JsonDict:
         "session_id": call.session_id,
         "tool_call_id": call.tool_call_id,
     }
+
+
+def _with_remark(outcome: Outcome, remark: str) -> Outcome:
+    """What came of a call, and what a hook has to say about it. The result itself stays as it is."""
+    if isinstance(outcome, dict):
+        return {**outcome, "content": [*outcome["content"], {"type": "text", "text": remark}]}
+    try:
+        result = json.loads(outcome)
+    except (ValueError, RecursionError):
+        result = None
+    if isinstance(result, dict):
+        return json.dumps({**result, "remark": remark}, ensure_ascii=False)
+    return f"{outcome}\n\n{remark}"
+
+
+def _cause(error: BaseException) -> BaseException:
+    return error.error if isinstance(error, Foreign) else error
 
 
 def _verdict(value: Any) -> Block | Ask | Change | None:

@@ -26,6 +26,9 @@ class CallersTools:
             self._names = self._runtime.given_by_default()
         return self._names
 
+    def names_of(self, toolsets: Sequence[str]) -> frozenset[str]:
+        return frozenset(self._runtime.toolsets.select(toolsets))
+
     def entries(self) -> Sequence[ToolEntry]:
         registry = self._runtime.registry
         entries = registry.get_entries(sorted(self.names()))

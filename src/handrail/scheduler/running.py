@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import HandrailError, ToolFailed
 from ..store.jobs import Job, RunState
+from ..tools.cron.requests import USUAL_TOOLSETS
 from ..tools.outcome import error_of
 from ..types import CancelToken
 
 if TYPE_CHECKING:
     from ..model_tools import Handrail
 
-USUAL_TOOLSETS = ("handrail-cron",)
 SCHEDULING = "cronjob"
 _SEND = "send_message"
 _MAX_DELIVERED_CHARS = 4_000

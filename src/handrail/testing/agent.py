@@ -39,8 +39,12 @@ class FakeAgent:
     def search_sessions(self, query: str, limit: int) -> Sequence[Mapping[str, Any]]:
         return [self._message(place) for place, text in enumerate(self.said) if query.lower() in text.lower()][:limit]
 
-    def recent_sessions(self, limit: int) -> Sequence[Mapping[str, Any]]:
-        return [{"session": "fake", "title": self.said[0]}][:limit] if self.said else []
+    def recent_sessions(self, limit: int, offset: int) -> Sequence[Mapping[str, Any]]:
+        return [{"session": "fake", "title": self.said[0]}][offset : offset + limit] if self.said else []
+
+    def messages_of(self, session: str, limit: int, offset: int) -> Sequence[Mapping[str, Any]]:
+        places = range(len(self.said))[offset : offset + limit] if session == "fake" else range(0)
+        return [self._message(place) for place in places]
 
     def messages_around(self, message_id: int, span: int) -> Sequence[Mapping[str, Any]]:
         places = range(max(0, message_id - span), min(len(self.said), message_id + span + 1))

@@ -60,10 +60,10 @@ def _meant(args: JsonDict, context: ToolContext | None) -> Job:
     from contextlib import closing
 
     from ..errors import InvalidArguments, JobNotFound
-    from .cron.requests import open_jobs, planned
+    from .cron.requests import open_jobs
 
     if args["action"] == "create":
-        return planned(args, context, registry, None)
+        return _planned(args, context, None)
     if not args.get("job_id"):
         raise InvalidArguments(f"{args['action']} needs job_id; the action list shows them", argument="job_id")
     try:
@@ -71,7 +71,16 @@ def _meant(args: JsonDict, context: ToolContext | None) -> Job:
             job = jobs.get(args["job_id"])
     except JobNotFound as error:
         raise InvalidArguments(str(error)) from None
-    return planned(args, context, registry, job) if args["action"] == "update" else job
+    return _planned(args, context, job) if args["action"] == "update" else job
+
+
+def _planned(args: JsonDict, context: ToolContext | None, before: Job | None) -> Job:
+    from ..errors import ToolFailed
+    from .cron.requests import cwd_of, planned
+
+    if context is None or context.tools is None:
+        raise ToolFailed("this runtime knows no toolsets; use the runtime's own dispatch")
+    return planned(args, registry, before, cwd=cwd_of(context), tools_of=context.tools.names_of)
 
 
 def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:

@@ -209,8 +209,22 @@ def _short(args: JsonDict) -> str:
 async def _list_resources(client: Client, args: JsonDict, _: ToolContext) -> Any:
     page = await client.list_resources(cursor=args.get("cursor"))
     fields = {"uri", "name", "description", "mime_type"}
-    listed = [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resources]
-    return {"resources": listed, **({"next_cursor": page.next_cursor} if page.next_cursor else {})}
+    found = {"resources": [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resources]}
+    if not args.get("cursor") and (templates := await _resource_templates(client)):
+        found["resource_templates"] = templates
+    return {**found, **({"next_cursor": page.next_cursor} if page.next_cursor else {})}
+
+
+async def _resource_templates(client: Client) -> list[JsonDict]:
+    """Addresses with gaps to fill in, for what cannot be listed. Older servers do not know of them."""
+    from mcp.shared.exceptions import MCPError
+
+    fields = {"uri_template", "name", "description", "mime_type"}
+    try:
+        page = await client.list_resource_templates()
+    except MCPError:
+        return []
+    return [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resource_templates]
 
 
 async def _read_resource(client: Client, args: JsonDict, _: ToolContext) -> Any:
@@ -228,7 +242,9 @@ async def _get_prompt(client: Client, args: JsonDict, _: ToolContext) -> Any:
 
 
 _CURSOR: JsonDict = {"cursor": {"type": "string", "description": "next_cursor of the page before."}}
-_URI: JsonDict = {"uri": {"type": "string", "description": "The resource's uri."}}
+_URI: JsonDict = {
+    "uri": {"type": "string", "description": "The resource's uri; of a template, with its gaps filled in."}
+}
 _PROMPT: JsonDict = {
     "name": {"type": "string", "description": "The prompt's name."},
     "arguments": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Its arguments."},

@@ -33,21 +33,23 @@ def rl_configure(args: JsonDict, *, context: ToolContext | None = None, **_: obj
     from .rl.runs import described, found, open_runs, planned
     from .settings import config_of
 
-    config = config_of(context)
+    config, tools = config_of(context), context.tools if context is not None else None
     with closing(open_runs()) as store:
         if not args.get("run_id"):
-            return tool_result(described(store.plan(planned(args, config, None)), []))
+            return tool_result(described(store.plan(planned(args, config, None, tools)), []))
         run = found(store, args["run_id"])
-        store.change(run.id, planned(args, config, run.plan))
+        store.change(run.id, planned(args, config, run.plan, tools))
         return tool_result(described(store.get(run.id), []))
 
 
-def rl_start(args: JsonDict, **_: object) -> str:
+def rl_start(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from contextlib import closing
 
     from .rl.runs import described, open_runs, start
 
     run = _planned(args)
+    if context is not None:
+        context.progress(f"starting the run {run.id}")
     start(run.id)
     with closing(open_runs()) as store:
         return tool_result(described(store.get(run.id), store.rollouts(run.id)))

@@ -10,13 +10,18 @@ MAX_HITS = 30
 
 
 def session_search(args: JsonDict, *, agent: AgentState, **_: object) -> str:
-    limit = min(int(args.get("limit", 8)), MAX_HITS)
+    limit, offset = min(int(args.get("limit", 8)), MAX_HITS), int(args.get("offset", 0))
+    query, session = str(args.get("query") or "").strip(), str(args.get("session") or "").strip()
     if args.get("around") is not None:
         return tool_result(messages=list(agent.messages_around(int(args["around"]), int(args.get("span", 4)))))
-    query = str(args.get("query") or "").strip()
-    if not query:
-        return tool_result(sessions=list(agent.recent_sessions(limit)))
-    return tool_result(query=query, hits=list(agent.search_sessions(query, limit)))
+    if query:
+        return tool_result(query=query, hits=list(agent.search_sessions(query, limit)))
+    if session:
+        found = {"messages": list(agent.messages_of(session, limit, offset))}
+    else:
+        found = {"sessions": list(agent.recent_sessions(limit, offset))}
+    is_more = any(len(page) == limit for page in found.values())
+    return tool_result(**found, **({"next_offset": offset + limit} if is_more else {}))
 
 
 registry.register(
@@ -26,13 +31,24 @@ registry.register(
         "description": (
             "Search everything that was said and done in earlier sessions. query: words in any order, or 'exact text' in double "
             "quotes; each hit has a message_id, which around shows with its neighbours. Without a query it lists the latest "
-            "sessions."
+            "sessions, and with session the messages of that one from its beginning on."
         ),
         "parameters": {
             "type": "object",
             "properties": {
                 "query": {"type": "string", "description": "What to look for."},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "description": "Hits. Default 8."},
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MAX_HITS,
+                    "description": "Hits, sessions or messages. Default 8.",
+                },
+                "session": {"type": "string", "description": "A session's id, to read it."},
+                "offset": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "Sessions or messages to pass over: next_offset of the last answer.",
+                },
                 "around": {"type": "integer", "description": "A message_id, to read the messages around it."},
                 "span": {
                     "type": "integer",

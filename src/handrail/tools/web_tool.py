@@ -21,17 +21,20 @@ _PAGE_CHARS = 20_000
 
 async def web_search(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     from .settings import config_of
-    from .web.search import search
+    from .web.search import choose, search
     from .web.untrusted import NOTE, clean
 
     query = args["query"].strip()
     if not query:
         raise InvalidArguments("the query is empty", argument="query")
     limit = args.get("limit", _HITS)
-    found = await search(query, limit, config_of(context).web)
-    if isinstance(found, Unavailable):
-        raise ToolUnavailable(f"web_search is unavailable: {found}", reason=found.reason, fix=found.fix)
-    backend, hits = found
+    config = config_of(context).web
+    backend = choose(config)
+    if isinstance(backend, Unavailable):
+        raise ToolUnavailable(f"web_search is unavailable: {backend}", reason=backend.reason, fix=backend.fix)
+    if context is not None:
+        context.progress(f"asking {backend}")
+    hits = await search(backend, query, limit, config)
     shown = [
         {name: clean(value)[:_FIELD_CHARS] for name, value in hit._asdict().items() if value} for hit in hits[:limit]
     ]

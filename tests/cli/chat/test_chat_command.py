@@ -96,16 +96,19 @@ class TestWaiting:
         over.set()
         assert left.value.code == 130
 
-    def test_the_end_of_the_terminal_is_the_end(self) -> None:
-        over = threading.Event()
+    def test_the_end_of_the_terminal_is_the_end_when_what_was_done_is_written_down(self) -> None:
+        over, written = threading.Event(), threading.Event()
 
         def work() -> None:
             os.kill(os.getpid(), signal.SIGHUP)
             over.wait(30)
+            threading.Event().wait(0.2)
+            written.set()
 
         with pytest.raises(Leave) as left:
             run(work, stop=over.set, draw=lambda: None)
         assert left.value.code == 129
+        assert written.is_set()
 
     def test_a_failure_of_the_work_is_the_callers(self) -> None:
         def work() -> None:

@@ -37,7 +37,8 @@ def _jobs() -> list[str]:
         return [job.name for job in jobs.all()]
 
 
-def test_a_job_is_made_after_a_person_saw_all_of_it(yes: RecordingApprover) -> None:
+def test_a_job_is_made_after_a_person_saw_all_of_it(yes: RecordingApprover, home: Path) -> None:
+    (home / "config.yaml").write_text("messages: {targets: {me: {kind: webhook, url: 'http://127.0.0.1:9/'}}}\n")
     made = _call("create", schedule="0 9 * * MON", timezone="Europe/Berlin", prompt="Water the plants.", deliver="me")
     job = made["job"]
     assert job["next_run"].endswith(("+01:00", "+02:00"))
@@ -89,6 +90,9 @@ def test_a_job_is_updated_paused_resumed_run_and_removed(yes: RecordingApprover)
         ({"schedule": "30m", "prompt": "x" * 9000}, "8,000"),
         ({"schedule": "30m", "prompt": "x", "name": "a\nb"}, "name"),
         ({"schedule": "30m", "prompt": "x", "repeat": 0}, "repeat"),
+        ({"schedule": "30m", "prompt": "x", "toolsets": ["webb"]}, "did you mean 'web'"),
+        ({"schedule": "30m", "tool": "browser_back", "toolsets": ["web"]}, "not among the tools of the job: web"),
+        ({"schedule": "30m", "prompt": "x", "deliver": "boss"}, "no target 'boss'"),
         ({"schedule": "30m", "prompt": "x", "missed": "never"}, "missed"),
     ],
 )

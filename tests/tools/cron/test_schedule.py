@@ -71,9 +71,21 @@ def test_an_interval_keeps_its_rhythm_however_late_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("30m", 1800), ("every 2h", 7200), ("90s", 90), ("1 day", 86_400), ("2W", 1_209_600)]
+    ("text", "seconds"),
+    [
+        ("30m", 1800),
+        ("every 2h", 7200),
+        ("90s", 90),
+        ("1 day", 86_400),
+        ("2W", 1_209_600),
+        ("1h30m", 5400),
+        ("every 1 hour 30 minutes", 5400),
+        ("every minute", 60),
+        ("Every Hour", 3600),
+        ("every day", 86_400),
+    ],
 )
-def test_an_interval_has_an_amount_and_a_unit(text: str, seconds: int) -> None:
+def test_an_interval_has_amounts_and_units(text: str, seconds: int) -> None:
     assert read_schedule(text, "UTC", now=NOW).seconds == seconds
 
 
@@ -84,6 +96,7 @@ def test_one_time_is_read_again_as_the_same() -> None:
         assert read_schedule(schedule.text, BERLIN, now=NOW + 99) == schedule
         assert schedule.next_after(schedule.at, since=NOW) is None
     assert read_schedule("in 2h", "UTC", now=NOW).at == NOW + 7200
+    assert read_schedule("in 1h 5m", "UTC", now=NOW).at == NOW + 3900
     assert read_schedule("2026-12-24T18:00", BERLIN, now=NOW).text == "2026-12-24T18:00:00+01:00"
 
 
@@ -116,6 +129,9 @@ def test_what_never_comes_is_refused(text: str) -> None:
         ("* * * * * *", "6 fields"),
         ("30s", "one minute"),
         ("0m", "one minute"),
+        ("every second", "one minute"),
+        ("every month", "no schedule"),
+        ("every day at 9am", "no schedule"),
         ("999999w", "one year"),
         ("2026-13-01", "no time"),
         ("2026-12-24T25:00", "no time"),

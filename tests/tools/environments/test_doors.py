@@ -70,7 +70,7 @@ def test_a_shell_that_came_by_a_door_and_was_killed_is_started_again_by_another(
     with There(tmp_path, tmp_path) as shell:
         shell.execute("cd /usr; X=kept", timeout=PATIENCE_SECONDS)
         with pytest.raises(EnvironmentLost):
-            shell.execute("kill -9 $(ps -o ppid= $(ps -o ppid= $PPID))", timeout=PATIENCE_SECONDS)
+            shell.execute("kill -9 $(ps -o ppid= $(ps -o ppid= $PPID)); sleep 1000", timeout=PATIENCE_SECONDS)
         assert text(shell.execute("pwd", timeout=PATIENCE_SECONDS)) == "/usr\n"
         assert isinstance(channel_of(shell), DoorChannel)
 

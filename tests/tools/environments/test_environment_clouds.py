@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -245,6 +246,20 @@ def test_without_credentials_it_says_how_to_get_some(
 def _close_client(sdk: Any) -> None:
     if sdk.__name__ == "modal":  # which keeps one that was let in
         sdk.Client.from_env().__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_without_credentials_nobody_waits_for_the_sdk_to_load(name: str, tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from handrail.tools.environments.backends import backends\n"
+        f"kind = backends.get({name!r})\n"
+        "assert kind.check({}).fix == kind.credentials\n"
+        "assert kind.prune(dry_run=True) == []\n"
+        f"assert {name!r} not in sys.modules\n"
+    )
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("MODAL_", "DAYTONA_"))}
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, env={**variables, "HOME": str(tmp_path)})
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -6,6 +6,7 @@ import io
 import json
 import socket
 import threading
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from handrail.model_tools import handle_function_call
+from handrail.tools.web import documents
 from handrail.types import CancelToken
 
 from ...support import PATIENCE_SECONDS, error_in, in_thread, takes_less_than, wait_until
@@ -204,9 +206,15 @@ def test_an_endless_page_is_read_to_its_limit(open_site: Site) -> None:
 
 def test_a_bomb_of_gzip_does_not_go_off(open_site: Site) -> None:
     open_site.pages["/"] = pages.gzip_bomb
-    with takes_less_than(30):
-        [page] = extract(open_site.url + "/")
+    tracemalloc.start()
+    try:
+        with takes_less_than(30):
+            [page] = extract(open_site.url + "/")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
     assert "more" in page
+    assert most < 30_000_000
 
 
 @pytest.mark.parametrize(
@@ -314,6 +322,13 @@ def test_a_broken_document_is_told(open_site: Site) -> None:
     open_site.pages["/a.docx"] = lambda handler: handler.answer(b"PK\x03\x04 broken", "application/octet-stream")
     [page] = extract(open_site.url + "/a.docx")
     assert "cannot be read" in page["error"]
+
+
+def test_a_document_that_takes_too_long_is_given_up(open_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "_SECONDS", 0.001)
+    open_site.pages["/a.pdf"] = lambda handler: handler.answer(_pdf("late"), "application/pdf")
+    [page] = extract(open_site.url + "/a.pdf")
+    assert page["error_type"] == "timeout"
 
 
 def test_a_cancelled_call_ends_at_once(open_site: Site) -> None:

@@ -26,12 +26,19 @@ class AnthropicMessages:
     provider = "anthropic"
 
     def __init__(
-        self, name: str, *, base_url: str | None = None, api_key: str = "", context_tokens: int = 200_000,
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str = "",
+        key_variable: str = "ANTHROPIC_API_KEY",
+        context_tokens: int = 200_000,
         request_timeout: float = 600.0,
         prices: Prices = NO_PRICES,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name, self.context_tokens, self._prices = name, context_tokens, prices
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
+        self._key_variable = key_variable
 
     def load(self) -> None:
         """Load the client, which takes a second: better while the person still types than when they wait."""
@@ -91,7 +98,7 @@ class AnthropicMessages:
         try:
             yield
         except anthropic.APIError as error:
-            raise _problem(error, self.name, self._api_key) from None
+            raise self._problem(error) from None
         except (
             anthropic.AnthropicError,
             httpx2.HTTPError,
@@ -99,6 +106,27 @@ class AnthropicMessages:
         ) as error:  # in mid-stream it passes on what it meets
             said = without_key(str(error), self._api_key)
             raise ModelError(f"{self.name}: the answer broke off: {said}", retryable=True) from None
+
+    def _problem(self, error: Any) -> ModelError:
+        import anthropic
+
+        message = without_key(reason(error), self._api_key)
+        if isinstance(error, anthropic.AuthenticationError | anthropic.PermissionDeniedError):
+            return ModelError(
+                f"the provider refuses the key; set {self._key_variable} to one that is valid ({message})"
+            )
+        if isinstance(error, anthropic.NotFoundError):
+            return ModelError(f"the provider has no model {self.name!r} ({message})")
+        if isinstance(error, anthropic.APIStatusError):
+            retryable = error.status_code in (408, 409, 429) or error.status_code >= 500
+            after = error.response.headers.get("retry-after", "")
+            return ModelError(
+                f"the provider answers {error.status_code}: {message}",
+                retryable=retryable,
+                retry_after=float(after) if after.isdigit() else None,
+                too_long=says_too_long(message),
+            )
+        return ModelError(f"the provider cannot be reached: {error.__cause__ or message}", retryable=True)
 
 
 def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:
@@ -185,23 +213,3 @@ def _piece(event: Any) -> Piece | None:
 def _started(usage: Any) -> Usage:
     cached = usage.cache_read_input_tokens or 0
     return Usage(usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0), 0, cached)
-
-
-def _problem(error: Any, model: str, key: str) -> ModelError:
-    import anthropic
-
-    message = without_key(reason(error), key)
-    if isinstance(error, anthropic.AuthenticationError | anthropic.PermissionDeniedError):
-        return ModelError(f"the provider refuses the key; set ANTHROPIC_API_KEY to one that is valid ({message})")
-    if isinstance(error, anthropic.NotFoundError):
-        return ModelError(f"the provider has no model {model!r} ({message})")
-    if isinstance(error, anthropic.APIStatusError):
-        retryable = error.status_code in (408, 409, 429) or error.status_code >= 500
-        after = error.response.headers.get("retry-after", "")
-        return ModelError(
-            f"the provider answers {error.status_code}: {message}",
-            retryable=retryable,
-            retry_after=float(after) if after.isdigit() else None,
-            too_long=says_too_long(message),
-        )
-    return ModelError(f"the provider cannot be reached: {error.__cause__ or message}", retryable=True)

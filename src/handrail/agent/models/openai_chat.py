@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class OpenAIChat:
-    """One model behind one base URL. The key is held here and nowhere else: it goes into no message and no store."""
+    """One model behind one base URL. The key is held here and nowhere else: it goes into no message and no store.
+    `key_variable` is where a person would set another one."""
 
     provider = "openai"
 
@@ -29,6 +30,7 @@ class OpenAIChat:
         *,
         base_url: str | None = None,
         api_key: str = "",
+        key_variable: str = "OPENAI_API_KEY",
         context_tokens: int = 128_000,
         request_timeout: float = 600.0,
         prices: Prices = NO_PRICES,
@@ -36,6 +38,7 @@ class OpenAIChat:
     ) -> None:
         self.name, self.context_tokens, self._prices = name, context_tokens, prices
         self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
+        self._key_variable = key_variable
         self._options = dict(options or {})
 
     def load(self) -> None:
@@ -95,10 +98,38 @@ class OpenAIChat:
         try:
             yield
         except openai.APIError as error:
-            raise _problem(error, self.name, self._base_url, self._api_key) from None
+            raise self._problem(error) from None
         except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:  # what it meets in mid-stream it passes on
             said = without_key(str(error), self._api_key)
             raise ModelError(f"{self.name}: the answer broke off: {said}", retryable=True) from None
+
+    def _problem(self, error: Any) -> ModelError:
+        import openai
+
+        where = self._base_url or "https://api.openai.com/v1"
+        message = without_key(reason(error), self._api_key)
+        if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
+            return ModelError(
+                f"{where} refuses the key; set {self._key_variable} to one that is valid there ({message})"
+            )
+        if isinstance(error, openai.NotFoundError):
+            return ModelError(
+                f"{where} has no model {self.name!r}; `handrail model list` shows what it has ({message})"
+            )
+        if isinstance(error, openai.APITimeoutError):
+            return ModelError(f"{where} did not answer in time", retryable=True)
+        if isinstance(error, openai.APIConnectionError):
+            return ModelError(f"{where} cannot be reached: {error.__cause__ or message}", retryable=True)
+        if isinstance(error, openai.APIStatusError):
+            retryable = error.status_code in (408, 409, 425, 429) or error.status_code >= 500
+            after = error.response.headers.get("retry-after", "")
+            return ModelError(
+                f"{where} answers {error.status_code}: {message}",
+                retryable=retryable,
+                retry_after=float(after) if after.replace(".", "", 1).isdigit() else None,
+                too_long=says_too_long(message),
+            )
+        return ModelError(f"{where}: {message}", retryable=True)
 
 
 def _pieces(delta: Any) -> list[Piece]:
@@ -142,28 +173,3 @@ def _usage(chunk: Any) -> Usage | None:
         cached,
         float(cost) if isinstance(cost, int | float) else None,
     )
-
-
-def _problem(error: Any, model: str, base_url: str | None, key: str) -> ModelError:
-    import openai
-
-    where = base_url or "https://api.openai.com/v1"
-    message = without_key(reason(error), key)
-    if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
-        return ModelError(f"{where} refuses the key; set OPENAI_API_KEY to one that is valid there ({message})")
-    if isinstance(error, openai.NotFoundError):
-        return ModelError(f"{where} has no model {model!r}; `handrail model list` shows what it has ({message})")
-    if isinstance(error, openai.APITimeoutError):
-        return ModelError(f"{where} did not answer in time", retryable=True)
-    if isinstance(error, openai.APIConnectionError):
-        return ModelError(f"{where} cannot be reached: {error.__cause__ or message}", retryable=True)
-    if isinstance(error, openai.APIStatusError):
-        retryable = error.status_code in (408, 409, 425, 429) or error.status_code >= 500
-        after = error.response.headers.get("retry-after", "")
-        return ModelError(
-            f"{where} answers {error.status_code}: {message}",
-            retryable=retryable,
-            retry_after=float(after) if after.replace(".", "", 1).isdigit() else None,
-            too_long=says_too_long(message),
-        )
-    return ModelError(f"{where}: {message}", retryable=True)

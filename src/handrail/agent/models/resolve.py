@@ -80,6 +80,7 @@ def connect(choice: Choice, config: ModelConfig) -> OpenAIChat | AnthropicMessag
     settings: dict[str, Any] = {
         "base_url": choice.base_url,
         "api_key": key,
+        "key_variable": choice.key_variable or "OPENAI_API_KEY",
         "context_tokens": config.context_tokens,
         "prices": Prices(config.input_price, config.output_price),
     }

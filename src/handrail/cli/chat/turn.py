@@ -1,7 +1,7 @@
 """Run something in another thread while this one keeps the screen alive and hears the person's Ctrl-C.
 
 The first stops what runs, so that the person can speak; the second does not wait for it and leaves. The end of the terminal
-(SIGHUP, SIGTERM) is both at once.
+(SIGHUP, SIGTERM) stops it and leaves when what was done is written down.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from types import FrameType
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from .screen import keyboard
 T = TypeVar("T")
 
 FRAME_SECONDS = 0.1
+_LAST_SECONDS = 10.0  # nobody waits at a terminal that is gone
 
 
 class Leave(Exception):  # ends the chat, is no error
@@ -53,12 +55,15 @@ def run(
                 changed.clear()
             else:
                 hear()
-            if heard.interrupts > pressed or heard.end:
-                if pressed or heard.end:
-                    stop()
-                    raise Leave(128 + (heard.end or signal.SIGINT))
-                pressed = 1
+            if heard.end:
                 stop()
+                wait([future], _LAST_SECONDS)
+                raise Leave(128 + heard.end)
+            if heard.interrupts > pressed:
+                stop()
+                if pressed:
+                    raise Leave(128 + signal.SIGINT)
+                pressed = 1
         return future.result()
 
 

@@ -18,7 +18,7 @@ from ...agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from ..call_text import shortened
+from ..call_text import counted, shortened
 from ..output import visible
 from .answer import Answer
 from .calls import Call, seconds, spin
@@ -156,7 +156,7 @@ class View:
             case _:
                 self._say(f"Stopped: {event.reason}. Say so if it is to go on.", "yellow")
         usage = event.usage
-        parts = [f"{self._count} call{'s' * (self._count != 1)}"] if self._count else []
+        parts = [counted(self._count, "call")] if self._count else []
         if usage.input_tokens or usage.output_tokens:  # not every server tells
             parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
         if usage.cost is not None:

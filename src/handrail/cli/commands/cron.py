@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -104,8 +105,6 @@ def add(
         raise InvalidArguments(f"--missed is once or skip, not {missed!r}")
     here = open_runtime()
     registry = here.runtime.registry
-    for each in toolset or ():
-        here.toolsets.canonical(each)
     given: JsonDict = {
         "schedule": schedule,
         "prompt": prompt or None,
@@ -119,7 +118,8 @@ def add(
         "repeat": repeat,
         "timeout": timeout,
     }
-    _print(save(planned(given, None, registry, None)), as_json=as_json)
+    job = planned(given, registry, None, cwd=os.getcwd(), tools_of=here.toolsets.select)
+    _print(save(job), as_json=as_json)
 
 
 @group.command("list")

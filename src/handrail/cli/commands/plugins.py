@@ -152,6 +152,7 @@ def _as_json(plugin: Plugin) -> JsonDict:
         "state": plugin.state.value,
         "reason": plugin.reason,
         "requires_env": list(plugin.manifest.requires_env),
+        "promises": list(plugin.manifest.provides),  # by its own words, before it is loaded
         "provides": plugin.provides,
         "failed_hooks": hooks.failures.get(plugin.name, 0),
     }

@@ -29,6 +29,7 @@ def record(
     """
     from ...agent.cassette import Cassette
     from ...agent.opening import open_store
+    from ..call_text import counted
     from ..output import emit, say
     from ..session_views import chosen
 
@@ -37,5 +38,5 @@ def record(
     cassette = Cassette.of_session(store, info.id)
     path = output or Path(f"{info.id}.cassette.jsonl")
     cassette.save(path)
-    say(f"{len(cassette.calls)} calls of {len(cassette.said)} turns")
+    say(f"{counted(len(cassette.calls), 'call')} of {counted(len(cassette.said), 'turn')}")
     emit(str(path))

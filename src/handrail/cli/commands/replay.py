@@ -42,6 +42,7 @@ def replay(
     Exit codes: 0 as it was, 1 it differs.
     """
     from ...agent.cassette import Cassette
+    from ..call_text import counted
     from ..exits import ExitCode
     from ..output import emit, emit_json, result_stream
 
@@ -54,7 +55,7 @@ def replay(
             for each in found:
                 emit(_described(each), stdout)
             emit(
-                f"{len(recorded.calls)} calls were recorded; "
+                f"{counted(len(recorded.calls), 'call')} recorded; "
                 + (f"{len(found)} differ." if found else "nothing differs."),
                 stdout,
             )

@@ -90,7 +90,9 @@ def show(
 
 
 def search(
-    query: Annotated[str, typer.Argument(metavar="TEXT", help='Words in any order; "in quotes" as it stands.')],
+    words: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it stands.")
+    ],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 10,
     as_json: options.Json = False,
 ) -> None:
@@ -106,16 +108,18 @@ def search(
     from ...agent.opening import open_store
     from ...store.search import search as find
     from ..exits import ExitCode
-    from ..output import emit, emit_json, visible
+    from ..output import emit, emit_json, say, visible
     from ..session_views import when
 
-    hits = find(open_store(), query, limit=limit)
+    hits = find(open_store(), " ".join(words), limit=limit)
     if as_json:
         emit_json([hit._asdict() for hit in hits])
     else:
         for hit in hits:
             emit(f"{hit.session} · {when(hit.at)} · {hit.role} · {visible(hit.title)}")
             emit(f"    {visible(' '.join(hit.excerpt.split()))}")
+    if not hits:
+        say("nothing was found")
     raise typer.Exit(ExitCode.OK if hits else ExitCode.FAILED)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from ...config import Config, load_config, state_dir
-from ...errors import Denied, InvalidArguments
+from ...errors import Denied, InvalidArguments, UnknownToolset
 from ...inside import is_inside
 from ...protocols import Action, ActionKind
 from ...store.jobs import Job, JobState, JobStore, Run, Work
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
 
 STORE_NAME = "jobs.db"
 MAX_PROMPT_CHARS = 8_000
+USUAL_TOOLSETS = ("handrail-cron",)
 _MAX_NAME_CHARS = 80
 _EXCERPT_CHARS = 2_000
+
+ToolsOf = Callable[[Sequence[str]], Collection[str]]
+"""The names of the tools of toolsets. Raises UnknownToolset."""
 
 
 def open_jobs(config: Config | None = None) -> JobStore:
@@ -33,11 +38,12 @@ def open_jobs(config: Config | None = None) -> JobStore:
     return JobStore(state_dir() / STORE_NAME, max_jobs=settings.max_jobs, keep_runs=settings.keep_runs)
 
 
-def planned(args: JsonDict, context: ToolContext | None, registry: ToolRegistry, before: Job | None) -> Job:
+def planned(args: JsonDict, registry: ToolRegistry, before: Job | None, *, cwd: str, tools_of: ToolsOf) -> Job:
     """The job as a call would make it, or as it would change it. Raises InvalidArguments. Nothing is written."""
     given = {name: value for name, value in args.items() if value is not None}
     now = time.time()
-    work = _work(given, before.work if before else Work(cwd=_cwd(context)), registry)
+    work = _work(given, before.work if before else Work(cwd=cwd), registry)
+    _check_can_run(work, tools_of)
     zone = str(given.get("timezone") or (before.timezone if before else usual_zone()))
     text = given.get("schedule") or (before.schedule if before else "")
     if not text:
@@ -168,6 +174,24 @@ def _work(given: JsonDict, before: Work, registry: ToolRegistry) -> Work:
     return work
 
 
+def _check_can_run(work: Work, tools_of: ToolsOf) -> None:
+    """What would fail at every run is said now, while somebody is there."""
+    sets = USUAL_TOOLSETS if work.toolsets is None else work.toolsets
+    try:
+        tools = tools_of(sets)
+    except UnknownToolset as error:
+        raise InvalidArguments(str(error), argument="toolsets") from None
+    if work.tool and work.tool not in tools:
+        raise InvalidArguments(
+            f"{work.tool} is not among the tools of the job: {', '.join(sets)}; name its toolset in toolsets",
+            argument="toolsets",
+        )
+    targets = load_config().messages.targets
+    if work.deliver and work.deliver not in targets:
+        known = did_you_mean(work.deliver, targets) if targets else "none is configured: messages.targets"
+        raise InvalidArguments(f"there is no target {work.deliver!r}; {known}", argument="deliver")
+
+
 def _check_tool(work: Work, registry: ToolRegistry) -> None:
     entry = registry.get_entry(work.tool)
     if entry is None:
@@ -179,7 +203,8 @@ def _check_tool(work: Work, registry: ToolRegistry) -> None:
         raise InvalidArguments(f"arguments for {work.tool}: {problem.message}")
 
 
-def _cwd(context: ToolContext | None) -> str:
+def cwd_of(context: ToolContext | None) -> str:
+    """Where the jobs run that a call makes."""
     environments = context.environments if context is not None else None
     if context is None or environments is None or not environments.has_host_paths(context.task_id):
         return os.getcwd()

@@ -18,7 +18,8 @@ EXAMPLES = "'0 9 * * MON-FRI', '30m', 'in 2h', '2026-12-24T18:00'"
 SHORTEST_SECONDS = 60
 _LONGEST_SECONDS = 366 * 86_400
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_AMOUNT = r"(\d{1,6})\s*(s|m|h|d|w)(?:ec|ecs|econds?|in|ins|inutes?|rs?|ours?|ays?|eeks?)?"
+_UNIT = r"(?:s|m|h|d|w)(?:ec|ecs|econds?|in|ins|inutes?|rs?|ours?|ays?|eeks?)?"
+_AMOUNT = rf"\d{{1,6}}\s*{_UNIT}(?:\s*\d{{1,6}}\s*{_UNIT})*"
 _NICKNAMES = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -59,15 +60,13 @@ class Schedule(NamedTuple):
 def read_schedule(text: str, zone: str, *, now: float) -> Schedule:
     """Raises InvalidArguments for what is no schedule; `now` is what `in 2h` counts from."""
     wanted, place = " ".join(text.split()), zone_of(zone)
-    interval = re.fullmatch(rf"(?:every )?{_AMOUNT}", wanted, re.IGNORECASE)
-    if interval:
-        seconds = _seconds(interval)
+    if re.fullmatch(rf"(?:every )?{_AMOUNT}|every {_UNIT}", wanted, re.IGNORECASE):
+        seconds = _seconds(wanted)
         if not SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
             raise InvalidArguments(f"{text!r}: an interval is from one minute to one year")
         return Schedule(wanted, zone, seconds=seconds)
-    later = re.fullmatch(rf"in {_AMOUNT}", wanted, re.IGNORECASE)
-    if later:
-        return _once(math.ceil(now + min(_seconds(later), _LONGEST_SECONDS)), zone, place)
+    if re.fullmatch(rf"in {_AMOUNT}", wanted, re.IGNORECASE):
+        return _once(math.ceil(now + min(_seconds(wanted), _LONGEST_SECONDS)), zone, place)
     if re.match(r"\d{4}-\d\d-\d\d", wanted):
         return _at(wanted, zone, place)
     return _cron(wanted, zone, now)
@@ -116,8 +115,10 @@ def shown(at: float | None, zone: str) -> str:
     return "" if at is None else datetime.fromtimestamp(at, zone_of(zone)).isoformat(timespec="seconds")
 
 
-def _seconds(amount: re.Match[str]) -> float:
-    return int(amount[1]) * _UNITS[amount[2].lower()]
+def _seconds(text: str) -> int:
+    """Of amounts with their units, one after the other. A unit alone is one of it."""
+    found = re.findall(r"(\d+)\s*([smhdw])", text.lower()) or [("1", text.split()[-1][0].lower())]
+    return sum(int(amount) * _UNITS[unit] for amount, unit in found)
 
 
 def _at(text: str, zone: str, place: tzinfo) -> Schedule:
@@ -139,7 +140,8 @@ def _cron(text: str, zone: str, now: float) -> Schedule:
     expression = _NICKNAMES.get(text.lower(), text)
     fields = len(expression.split())
     if fields != 5:
-        raise InvalidArguments(f"{text[:100]!r} is no schedule; it has {fields} fields. Schedules look like {EXAMPLES}")
+        counted = f"; it has {fields} fields, not 5" if "*" in text else ""
+        raise InvalidArguments(f"{text[:100]!r} is no schedule{counted}. Schedules look like {EXAMPLES}")
     try:
         CronSim(expression.upper(), datetime.fromtimestamp(now, zone_of(zone)))
     except CronSimError as error:

@@ -190,6 +190,7 @@ class ApptainerEnvironment(LiveEnvironment):
             argv=lambda words: [*_inside(program, self._instance), "sh", "-c", _ENTER, settings.cwd or "", *words],
             where=f"the instance {self._instance}",
             python=settings.python,
+            is_near=True,
         )
         try:
             self._stand_by(program)

@@ -6,8 +6,10 @@ its pipes. What comes by the stream of an SDK is in stream.py, and by a socket o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
+import socket
 import subprocess
 import threading
 import time
@@ -70,9 +72,10 @@ class Transport(NamedTuple):
     env: dict[str, str] | None = None  # of the program that is run here; None is this process's own
     silence: float = 0.0
     explain: Callable[[int, str], None] | None = None  # raises when it knows what an exit code and a complaint mean
+    is_near: bool = False  # what is run here becomes what runs there: there is nobody in between
 
     def open(self) -> Channel:
-        return PipeChannel(self)
+        return PairChannel(self) if self.is_near else PipeChannel(self)
 
 
 class DescriptorChannel:
@@ -118,25 +121,56 @@ class DescriptorChannel:
             if not self._incoming.poll(None if end is None else max(0.0, end - time.monotonic()) * 1000):
                 raise Lost(f"{self.where} does not answer")
             try:
-                data = os.read(self._in, READ_BYTES)
+                data = self._read()
             except ConnectionError:
                 data = b""
         if not data:
             raise Lost(f"the connection to {self.where} ended")
         return data
 
+    def _read(self) -> bytes:
+        return os.read(self._in, READ_BYTES)
 
-class PipeChannel(DescriptorChannel):
-    """The stdin and stdout of a program."""
 
-    def __init__(self, transport: Transport) -> None:
+class SocketChannel(DescriptorChannel):
+    """A socket of this machine: descriptors can come by it, too."""
+
+    def __init__(self, where: str, silence: float, way: socket.socket) -> None:
+        way.setblocking(False)
+        super().__init__(where, silence, way.fileno(), way.fileno())
+        self._way = way
+        self._descriptors: list[int] = []
+
+    def take_descriptors(self) -> list[int]:
+        """Those that came with what was received last, for the caller to close."""
+        found, self._descriptors = self._descriptors, []
+        return found
+
+    def _read(self) -> bytes:
+        data, found = wire.receive_with(self._way, READ_BYTES)
+        if found:
+            self._drop_descriptors()
+            self._descriptors = found
+        return data
+
+    def _drop_descriptors(self) -> None:
+        for fd in self.take_descriptors():
+            os.close(fd)
+
+
+class _Program(DescriptorChannel):
+    """A program that runs here, and speaks for the far side."""
+
+    _process: subprocess.Popen[bytes]
+
+    def _start(self, transport: Transport, stdin: int, stdout: int) -> None:
         self._explain = transport.explain
         self._errors = os.memfd_create("errors")
         try:
             self._process = subprocess.Popen(
                 [*transport.argv([transport.python, *bundle.PYTHON_ARGUMENTS])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdin=stdin,
+                stdout=stdout,
                 stderr=self._errors,
                 env=transport.env,
                 bufsize=0,
@@ -145,10 +179,6 @@ class PipeChannel(DescriptorChannel):
         except OSError as error:
             os.close(self._errors)
             raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        super().__init__(transport.where, transport.silence, stdin.fileno(), stdout.fileno())
 
     def failure(self, noise: bytes) -> Exception:
         try:
@@ -185,6 +215,23 @@ class PipeChannel(DescriptorChannel):
             self._errors = -1
 
     def _close_stdin(self) -> None:
+        raise NotImplementedError
+
+    def _close_stdout(self) -> None:
+        raise NotImplementedError
+
+
+class PipeChannel(_Program):
+    """The stdin and stdout of a program."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._start(transport, subprocess.PIPE, subprocess.PIPE)
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        super().__init__(transport.where, transport.silence, stdin.fileno(), stdout.fileno())
+
+    def _close_stdin(self) -> None:
         self._out = -1
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -193,6 +240,30 @@ class PipeChannel(DescriptorChannel):
         self._in = -1
         if self._process.stdout is not None:
             self._process.stdout.close()
+
+
+class PairChannel(_Program, SocketChannel):
+    """A socket that is stdin and stdout of a program which becomes the far side."""
+
+    def __init__(self, transport: Transport) -> None:
+        mine, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._start(transport, theirs.fileno(), theirs.fileno())
+        except BaseException:
+            mine.close()
+            raise
+        super().__init__(transport.where, transport.silence, mine)
+
+    def _close_stdin(self) -> None:
+        self._out = -1
+        with contextlib.suppress(OSError):  # it is closed already, or the other end is
+            self._way.shutdown(socket.SHUT_WR)
+
+    def _close_stdout(self) -> None:
+        self._in = -1
+        self._drop_descriptors()
+        self._way.close()
 
 
 def _shown(said: bytes) -> str:

@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 from ...errors import ConfigError, ToolError
@@ -129,6 +130,11 @@ class CloudEnvironment(LiveEnvironment):
         raise NotImplementedError
 
     @classmethod
+    def _may_have_credentials(cls) -> bool:
+        """Whether the SDK would find some, as far as can be told without loading it, which takes seconds."""
+        raise NotImplementedError
+
+    @classmethod
     def _check_settings(cls, settings: Any) -> None:
         """Raise ConfigError for settings that do not go together."""
 
@@ -152,6 +158,8 @@ class CloudEnvironment(LiveEnvironment):
         """Ask the cloud whether it lets us in: None when it does."""
         try:
             environment = cls.from_settings(settings, task_id="")
+            if find_spec(cls.package) is not None and not cls._may_have_credentials():
+                return Unavailable(f"{cls.name} does not let us in: there are no credentials", cls.credentials)
             with environment._borrowed(CHECK_SECONDS) as ask:
                 ask(lambda cloud: cloud.hello())
         except LoginRefused as error:
@@ -164,6 +172,8 @@ class CloudEnvironment(LiveEnvironment):
     def prune(cls, dry_run: bool, settings: Mapping[str, Any] | None = None) -> list[str]:
         """End the sandboxes of this machine's processes that have ended. None are ours where no one lets us in."""
         environment = cls.from_settings(settings or {}, task_id="")
+        if not cls._may_have_credentials():
+            return []
         try:
             with environment._borrowed(ASK_SECONDS) as ask:
                 found: list[str] = ask(lambda cloud: _prune(cloud, dry_run=dry_run))

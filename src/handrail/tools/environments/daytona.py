@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _HOUR = 3600
 _MOST_BYTES = 1 << 16  # in one message
 _CREATE_SECONDS = 300
 _END_SECONDS = 5.0
+_SIGNS = ("DAYTONA_API_KEY", "DAYTONA_JWT_TOKEN")
 # Daytona counts idle time in minutes, and does not count what goes over a terminal.
 _ACTIVITY_SECONDS = 25.0
 
@@ -67,6 +69,11 @@ class DaytonaEnvironment(CloudEnvironment):
     @classmethod
     def _open_cloud(cls, settings: DaytonaSettings) -> Cloud:
         return DaytonaCloud(settings)
+
+    @classmethod
+    def _may_have_credentials(cls) -> bool:
+        # The SDK also looks into these files.
+        return any(os.environ.get(name) for name in _SIGNS) or any(map(os.path.exists, (".env", ".env.local")))
 
     @classmethod
     def _is_refusal(cls, error: Exception) -> bool:

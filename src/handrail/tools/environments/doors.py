@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 
 from . import own_folders
-from .channel import Channel, DescriptorChannel
+from .channel import Channel, SocketChannel
 from .far.connection import Lost
 from .far.wire import Packet
 
@@ -61,28 +61,31 @@ def open_door(folder: DoorFolder | None) -> Iterator[Door | None]:
             door.close()
 
 
-class DoorChannel(DescriptorChannel):
+class DoorChannel(SocketChannel):
     """What has come in by a door. `stream` is where the far side was started, and where its end is seen."""
 
     def __init__(self, caller: socket.socket, stream: Channel) -> None:
-        super().__init__(stream.where, stream.silence, caller.fileno(), caller.fileno())
-        self._caller, self._stream = caller, stream
+        super().__init__(stream.where, stream.silence, caller)
+        self._stream = stream
 
     def failure(self, noise: bytes) -> Exception:
         return self._stream.failure(noise)
 
     def let_go(self) -> None:
-        self._out = self._in = -1
-        self._caller.close()
+        self._shut()
         self._stream.let_go()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # it is gone already
-            self._caller.shutdown(socket.SHUT_RDWR)  # which ends the wait of whoever sends or receives
+            self._way.shutdown(socket.SHUT_RDWR)  # which ends the wait of whoever sends or receives
         self._stream.close()
         with self._sending, self._receiving:
-            self._out = self._in = -1
-            self._caller.close()
+            self._shut()
+
+    def _shut(self) -> None:
+        self._out = self._in = -1
+        self._drop_descriptors()
+        self._way.close()
 
 
 class Door:

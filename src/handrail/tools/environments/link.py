@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from .far.attempt import Command
-from .far.connection import Fatal, Lost
+from .far.connection import Fatal, Lost, connect
 from .far.liveshell import Ended, LiveShell
 from .far.ops import Ops
 from .zygote import Zygote, zygotes
@@ -46,13 +46,30 @@ class Link(Protocol):
         """In a forked child: close what was inherited, without ending what is the parent's."""
 
 
+def run_directly(shell: LiveShell, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
+    """In a shell whose pipes this process has."""
+    may_block = sink.listener is not None
+    if cancel is None:
+        return shell.run(command, sink.read_from, may_block=may_block)
+    forget: list[Callable[[], object]] = []
+
+    def begin(number: int) -> None:
+        forget.append(cancel.on_cancel(lambda: shell.kill(number, "cancelled")))
+
+    try:
+        return shell.run(command, sink.read_from, may_block=may_block, on_begin=begin)
+    finally:
+        for function in forget:
+            function()
+
+
 class DirectLink:
     """A shell of this machine, forked from this process's zygote."""
 
     state = None  # the guard has it
 
     def __init__(self, *, env: dict[str, str], cwd: str, jobs_root: str) -> None:
-        spec: Packet = {"env": env, "cwd": cwd, "tells_saves": False}
+        spec: Packet = {"env": env, "cwd": cwd, "is_far": False}
         try:
             self._zygote, self._shell = self._open(spec)
         except Lost:  # the guard was killed; another takes its place
@@ -67,7 +84,8 @@ class DirectLink:
         except OSError as error:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
-            return zygote, LiveShell(zygote.ask, os.urandom(8).hex(), spec)
+            name = os.urandom(8).hex()
+            return zygote, LiveShell(lambda state: connect(zygote.ask, name, spec, state))
         except BaseException as error:
             zygote.is_broken = zygote.is_broken or isinstance(error, Lost)
             zygotes.give_back(zygote)
@@ -78,19 +96,7 @@ class DirectLink:
         return self._shell.line.cwd
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
-        may_block = sink.listener is not None
-        if cancel is None:
-            return self._shell.run(command, sink.read_from, may_block=may_block)
-        forget: list[Callable[[], object]] = []
-
-        def begin(number: int) -> None:
-            forget.append(cancel.on_cancel(lambda: self._shell.kill(number, "cancelled")))
-
-        try:
-            return self._shell.run(command, sink.read_from, may_block=may_block, on_begin=begin)
-        finally:
-            for function in forget:
-                function()
+        return run_directly(self._shell, command, sink, cancel)
 
     def interrupt(self) -> None:
         self._shell.interrupt()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,12 @@ class ModalEnvironment(CloudEnvironment):
     @classmethod
     def _open_cloud(cls, settings: ModalSettings) -> Cloud:
         return ModalCloud(settings)
+
+    @classmethod
+    def _may_have_credentials(cls) -> bool:
+        signs = ("MODAL_TOKEN_ID", "MODAL_OAUTH_REFRESH_TOKEN", "MODAL_IS_REMOTE")
+        file = os.environ.get("MODAL_CONFIG_PATH") or os.path.expanduser("~/.modal.toml")
+        return any(os.environ.get(name) for name in signs) or os.path.exists(file)
 
     @classmethod
     def _is_refusal(cls, error: Exception) -> bool:

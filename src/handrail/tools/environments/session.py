@@ -13,14 +13,16 @@ import time
 from typing import TYPE_CHECKING
 
 from . import bundle
-from .channel import Transport, Way
+from .channel import SocketChannel, Transport, Way
 from .doors import Door
 from .far.attempt import Command
 from .far.connection import Fatal, Lost
-from .far.liveshell import Ended
-from .far.messages import pack, pack_command, unpack, unpack_ended
+from .far.liveshell import Ended, LiveShell
+from .far.messages import pack, pack_command, pack_state, unpack, unpack_ended
 from .far.wire import FRAME, Packet
 from .heartbeat import heart
+from .link import run_directly
+from .near import NearConnection
 
 if TYPE_CHECKING:
     from ...types import CancelToken
@@ -71,6 +73,7 @@ class Session:
         self._buffer = bytearray()
         self._received = self._confirmed = 0
         self._door = door
+        self._near: LiveShell | None = None
         self._channel = way.open()
         self._where = self._channel.where
         try:
@@ -81,10 +84,14 @@ class Session:
             self.close()
             raise
         self.cwd: str = hello["cwd"]
+        self._near = self._come_near()
         if self._channel.silence > 0:
             heart.add(self._confirm, every=self._channel.silence / _BEATS_A_SILENCE)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
+        if self._near is not None:
+            self._near.hear_while_idle()  # what has come since
+            return run_directly(self._near, command, sink, cancel)
         waiting = _Waiting(sink)
         number = self._running = self._ask(b"R", pack_command(command), waiting)
         forget = cancel.on_cancel(lambda: self._cancel(number)) if cancel is not None else None
@@ -101,6 +108,8 @@ class Session:
         return unpack_ended(answer)
 
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
+        if self._near is not None:
+            details["progress"] = (self._near.last_number, self._near.is_running)
         waiting = _Waiting()
         number = self._ask(b"Q", pack({"op": op, **details}, data), waiting)
         answer, content = unpack(self._await(number, waiting, ANSWER_SECONDS))
@@ -109,17 +118,52 @@ class Session:
         return answer, content
 
     def interrupt(self) -> None:
-        if self._running:
+        if self._near is not None:
+            self._near.interrupt()
+        elif self._running:
             self._cancel(self._running)
 
     def let_go(self) -> None:
+        if self._near is not None:
+            self._near.line.let_go()
         self._channel.let_go()
 
     def close(self) -> None:
         heart.remove(self._confirm)
         with contextlib.suppress(Lost):  # a stream may have no end that the far side would see
             self._channel.send(FRAME.pack(b"E", 0, 0), time.monotonic())
+        if self._near is not None:
+            self._near.close()
         self._channel.close()
+
+    # A shell in a container of this machine
+
+    def _come_near(self) -> LiveShell | None:
+        """The shell with its pipes in this process, where they can be had."""
+        if not isinstance(self._channel, SocketChannel):
+            return None
+        try:
+            shell = LiveShell(lambda _: self._near_line())
+        except Lost:  # what was handed over is of no use here
+            self.call("take_back")
+            return None
+        shell.on_saved = self._keep_state
+        return shell
+
+    def _near_line(self) -> NearConnection:
+        lost = 0 if self._near is None else self._near.line.keeper
+        try:
+            facts, _ = self.call("hand_over", lost=lost)
+            assert isinstance(self._channel, SocketChannel)
+            return NearConnection(facts, self._channel.take_descriptors(), self._kill_keeper)
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise Lost(f"{self._where} hands over no shell: {error}") from None
+
+    def _kill_keeper(self, keeper: int) -> None:
+        self.call("kill_keeper", keeper=keeper)
+
+    def _keep_state(self, state: bytes) -> None:
+        self.state = pack_state(state) or self.state
 
     # Frames
 

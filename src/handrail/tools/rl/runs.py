@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...config.paths import state_dir
-from ...errors import InvalidArguments, RunNotFound, ToolFailed
+from ...errors import InvalidArguments, RunNotFound, ToolFailed, UnknownToolset
 from ...store.export import as_sharegpt
 from ...store.rollouts import Plan, Rollout, RolloutState, RolloutStore, Run, RunState
 from ...store.sessions import SessionStore
+from ...suggest import did_you_mean
+from ..environments.backends import backends
+from ..environments.errors import UnknownEnvironment
 from .environments import named
 
 if TYPE_CHECKING:
     from ...config import Config
+    from ...protocols import Toolbox
     from ...types import JsonDict
 
 BEGUN = "begun"
@@ -45,13 +49,23 @@ def folder_of(run_id: str) -> Path:
     return state_dir() / "rollouts" / run_id
 
 
-def planned(args: JsonDict, config: Config, before: Plan | None) -> Plan:
+def planned(args: JsonDict, config: Config, before: Plan | None, tools: Toolbox | None) -> Plan:
     """The plan as a call would make or change it. Raises InvalidArguments."""
     given = {name: args[name] for name in Plan._fields if args.get(name) is not None}
     if before is None and "environment" not in given:
         raise InvalidArguments("say which environment", argument="environment")
     if "toolsets" in given:
         given["toolsets"] = tuple(given["toolsets"])
+    try:
+        if tools is not None:
+            tools.names_of(given.get("toolsets", ()))
+        backend = given.get("backend", "local").partition(":")[0]  # docker:python:3.12 says which image too
+        backends.get(backend)
+    except UnknownToolset as error:
+        raise InvalidArguments(str(error), argument="toolsets") from None
+    except UnknownEnvironment:
+        near = did_you_mean(backend, backends.names())
+        raise InvalidArguments(f"unknown backend {backend!r}; {near}", argument="backend") from None
     plan = before._replace(**given) if before else Plan(**given)
     named(plan.environment, config)
     most = config.rollouts.max_parallel

@@ -133,7 +133,6 @@ _PLANS = {
     "write_file": _write_file,
     "remove_file": _remove_file,
 }
-ACTIONS = tuple(_PLANS)
 
 
 def _own(name: str, library: Library) -> tuple[Skill, dict[str, bytes]]:

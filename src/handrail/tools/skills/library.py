@@ -83,6 +83,8 @@ class Library:
             except OSError as error:
                 raise SkillError(f"{name} cannot be read: {error.strerror}") from None
             skill = self._judged(skill.place, content.judge(files), {})  # it may have changed this very moment
+        if skill.state in (State.UNTRUSTED, State.SUSPICIOUS):  # the reason repeats the very words that are held back
+            raise SkillError(f"{name} is held back until the person has looked at it: `handrail skills list` says why")
         if skill.state is not State.READY:
             raise SkillError(f"{name} is {skill.state.value}: {skill.reason}")
         return skill, files

@@ -197,9 +197,9 @@ def test_every_wrapper_of_the_table_is_followed(name: str) -> None:
 def test_every_container_of_the_table_is_followed(name: str) -> None:
     container = CONTAINERS[name]
     for subcommand in container.subcommands.split() or [""]:
-        path, _, count = subcommand.partition("=")
-        words, operands = path.replace("/", " "), int(count or container.operands)
-        if container.operands > 9:
+        words, _, number = subcommand.replace("/", " ").partition("=")
+        operands = int(number) if number else container.operands
+        if operands > 9:
             option = container.text.split()[0] if container.text else ""
             if not option:
                 continue

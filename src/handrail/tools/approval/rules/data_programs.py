@@ -51,7 +51,7 @@ DATA_PROGRAMS = frozenset(
         "coverage lcov gcovr genhtml geninfo concurrently watchexec nodemon entr watchman dmypy sccache ccache in-toto-record "
         "inv invoke doit poe nox earthly ghci clj bb nu xonsh scheme gosh chibi-scheme "
         "newman hurl k6 locust artillery plop hygen jsonnet module ml conda mamba micromamba go-task ausearch aureport "
-        "neofetch fastfetch aichat mods fabric "
+        "hyprctl neofetch fastfetch aichat mods fabric "
         "git hg svn terraform pre-commit shellcheck shfmt hadolint yamllint markdownlint commitlint "
         "terraform-docs tflint checkov semgrep trivy grype syft "
         "bash sh zsh dash ksh fish source . eval exec command builtin sudo doas env nohup timeout time "

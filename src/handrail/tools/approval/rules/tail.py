@@ -23,6 +23,10 @@ _FIRST = _VERBS | frozenset(
     "unset unload undefine deactivate format zap eject rmv rem publish disconnect disconnect-all abandon dismount leave rmr "
     "quit".split()
 )
+# Verbs that are programs too: a text that begins with one may be for a shell, which is judged by itself.
+_PROGRAMS = frozenset(
+    "rm rmdir kill killall unset unlink reset clear shutdown reboot poweroff halt mkfs suspend eject trash shred truncate".split()
+)
 _LATER = _VERBS | {"publish"}
 _JOINED = _VERBS - {"forget"} | {"evict", "expire", "unload", "deactivate", "unlink"}
 _NO_VERB_BEFORE = frozenset(
@@ -230,4 +234,4 @@ def _by_text(command: Command) -> bool:
 
 def _begins_with_verb(text: str) -> bool:
     word = text.split(None, 1)[0].rstrip(";") if text.strip() else ""
-    return _is_verb(word, first=True) or _is_compound(word)
+    return word not in _PROGRAMS and (_is_verb(word, first=True) or _is_compound(word))

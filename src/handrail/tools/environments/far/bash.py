@@ -35,6 +35,8 @@ class Bash:
         self.done_read, self.done = os.pipe()
         self.state, self._state_write = os.pipe()
         os.set_blocking(self.state, False)
+        for end in (self.go, self.done):
+            os.fchmod(end, wire.PIPE_MODE)
         self._reports = Reports()
         self.is_ready = False
         self.asked = 0  # how many states were asked for and have not come

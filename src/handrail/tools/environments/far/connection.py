@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import time
 from typing import Any, Callable, List, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
@@ -20,7 +21,8 @@ from .wire import Packet
 START_SECONDS = 20.0
 END_SECONDS = 10.0
 ANSWER_SECONDS = 10.0
-_UNKNOWN = b"?"
+UNKNOWN = b"?"  # children of a keeper
+MOST_CHILDREN_BYTES = 1 << 14
 _LARGE_TEXT = 1 << 16
 
 AskGuard = Callable[[Packet, List[int]], None]  # noqa: UP006  the same
@@ -44,33 +46,40 @@ class Birth(NamedTuple):
     is_unread: bool  # the other had not yet read the word to run a command
 
 
-class Connection:
-    """`ask_guard` sends a packet with descriptors to the guard."""
+def connect(ask_guard: AskGuard, shell: str, spec: Packet, state: bytes | None) -> Connection:
+    """A new keeper with its bash. `ask_guard` sends a packet with descriptors to the guard."""
+    mine, theirs = wire.packet_pair()
+    line = Connection(mine, output_pipe())
+    try:
+        with theirs:
+            line.request(ask_guard, shell, theirs.fileno(), spec, state)
+        line.wait_until_ready()
+    except BaseException:
+        line.close()
+        raise
+    return line
 
-    def __init__(self, ask_guard: AskGuard, shell: str, spec: Packet, state: bytes | None) -> None:
+
+class Connection:
+    """`keeper` is the socket to it, `out` the reading end of the output's pipe. All of it is on this machine."""
+
+    def __init__(self, keeper: socket.socket, out: int) -> None:
         self.births: list[Birth] = []
         self.began_with = ""
         self.on_saved: Callable[[bytes], None] = lambda _: None
         self.go = self.done = -1
         self.bash = self.keeper = self._bash_start = 0
         self.text_path = self.stdin_path = self.cwd = ""
+        self.birth: Packet = {}  # what the keeper said of the bash that is there
         self._family: tuple[bytes, bytes] | None = None
         self._is_ready = self._has_large_text = False
         self.poll = select.poll()  # all that can happen while a command runs
         self.news = select.poll()  # the same without its output
-        self._socket, theirs = wire.packet_pair()
-        self.out = _output_pipe()
+        self._socket, self.out = keeper, out
         self._socket.setblocking(False)
         for poll in (self.poll, self.news):
             poll.register(self._socket.fileno(), select.POLLIN)
         self.poll.register(self.out, select.POLLIN)
-        try:
-            with theirs:
-                self._request(ask_guard, shell, theirs.fileno(), spec, state)
-            self._wait_until_ready()
-        except BaseException:
-            self.close()
-            raise
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -79,18 +88,22 @@ class Connection:
         """Take in what the keeper has said. Raises Lost or Fatal."""
         while True:
             try:
-                packet, fds = wire.receive(self._socket)
+                packet, fds = wire.receive(self._socket, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return
             except OSError:
                 packet, fds = None, []
             if packet is None:
                 raise Lost("its keeper was killed")
-            self._on_packet(packet, fds)
+            try:
+                self._on_packet(packet, fds)
+            finally:  # what was not taken
+                for fd in fds:
+                    os.close(fd)
 
     def tell(self, packet: Packet) -> None:
         with contextlib.suppress(OSError):  # it is gone; whoever listens next finds out
-            wire.send(self._socket, packet)
+            wire.send(self._socket, packet, (), socket.MSG_DONTWAIT)
 
     def ask(self, op: str, fds: list[int] | None = None, **details: Any) -> Packet:
         """The answer comes on a socket of its own, so that any thread may ask while another runs a command."""
@@ -98,7 +111,7 @@ class Connection:
         with mine:
             try:
                 with theirs:
-                    wire.send(self._socket, {"op": op, **details}, [theirs.fileno(), *(fds or [])])
+                    wire.send(self._socket, {"op": op, **details}, [theirs.fileno(), *(fds or [])], socket.MSG_DONTWAIT)
                 mine.settimeout(ANSWER_SECONDS)
                 answer, _ = wire.receive(mine)
             except OSError:
@@ -109,7 +122,7 @@ class Connection:
 
     def renew_out(self, number: int) -> Packet:
         """Leave the output's pipe to the processes that still hold it. The answer is as of `left`."""
-        new = _output_pipe()
+        new = output_pipe()
         answer = self.ask("left", [new], number=number)
         self.poll.unregister(self.out)
         os.close(self.out)
@@ -140,9 +153,20 @@ class Connection:
 
     def has_new_family(self, last_background: bytes) -> bool:
         """Whether bash has started another background process since the last look, or the keeper other children."""
-        family = (last_background, _children(self.keeper))
+        family = (last_background, self._children())
         is_new, self._family = family != self._family, family
-        return is_new or _UNKNOWN in family
+        return is_new or UNKNOWN in family
+
+    def give(self, words: bytes) -> None:
+        """Say what bash is to do. Raises BrokenPipeError when it is gone."""
+        os.write(self.go, words)
+
+    def cwd_of_bash(self) -> str:
+        return os.readlink(f"/proc/{self.bash}/cwd")
+
+    def kill_keeper(self) -> None:
+        """It hangs. The guard sweeps up after it."""
+        proc.signal_each([self.keeper], signal.SIGKILL)
 
     def bury(self) -> None:
         """End what the keeper left when it was killed. The guard does the same, unless it was killed as well."""
@@ -173,7 +197,7 @@ class Connection:
                 os.close(fd)
         self.go = self.done = self.out = -1
 
-    def _request(self, ask_guard: AskGuard, shell: str, theirs: int, spec: Packet, state: bytes | None) -> None:
+    def request(self, ask_guard: AskGuard, shell: str, theirs: int, spec: Packet, state: bytes | None) -> None:
         files = [wire.memory_file("spec", json.dumps(spec).encode())]
         if state is not None:
             files.append(wire.memory_file("state", state))
@@ -186,12 +210,12 @@ class Connection:
                 os.close(fd)
 
     def _drop_packet(self) -> bool:
-        packet, fds = wire.receive(self._socket)
+        packet, fds = wire.receive(self._socket, socket.MSG_DONTWAIT)
         for fd in fds:
             os.close(fd)
         return packet is not None
 
-    def _wait_until_ready(self) -> None:
+    def wait_until_ready(self) -> None:
         end = time.monotonic() + START_SECONDS
         while not self._is_ready:
             left = end - time.monotonic()
@@ -203,18 +227,18 @@ class Connection:
     def _on_packet(self, packet: Packet, fds: list[int]) -> None:
         op = packet["op"]
         if op == "born":
-            self._on_birth(packet, *fds)
-            return
-        if op == "saved":
+            self._on_birth(packet, fds)
+        elif op == "saved":
             self.on_saved(wire.read_whole(fds[0]))
-        for fd in fds:
-            os.close(fd)
-        if op == "ready":
+        elif op == "ready":
             self._is_ready = True
         elif op == "fatal":
             raise Fatal(packet["reason"])
 
-    def _on_birth(self, packet: Packet, go: int, done: int) -> None:
+    def _on_birth(self, packet: Packet, fds: list[int]) -> None:
+        """Takes the first two."""
+        go, done = fds[:2]
+        del fds[:2]
         ended = packet["ended"]
         if ended is None:
             self.began_with = packet["state"]
@@ -233,21 +257,26 @@ class Connection:
         self.cwd = packet["cwd"]
         self.text_path = f"/proc/{self.keeper}/fd/{packet['text']}"
         self.stdin_path = f"/proc/{self.keeper}/fd/{packet['stdin']}"
+        self.birth = packet
+
+    def open_children(self) -> int:
+        """The file that lists the keeper's children. Raises FileNotFoundError in a kernel that was built without it."""
+        return os.open(f"/proc/{self.keeper}/task/{self.keeper}/children", os.O_RDONLY | os.O_CLOEXEC)
+
+    def _children(self) -> bytes:
+        try:
+            fd = self.open_children()
+        except FileNotFoundError:  # or it has just ended
+            return UNKNOWN
+        try:
+            return os.read(fd, MOST_CHILDREN_BYTES)
+        finally:
+            os.close(fd)
 
 
-def _children(pid: int) -> bytes:
-    try:
-        fd = os.open(f"/proc/{pid}/task/{pid}/children", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:  # it has just ended, or the kernel was built without this file
-        return _UNKNOWN
-    try:
-        return os.read(fd, 1 << 14)
-    finally:
-        os.close(fd)
-
-
-def _output_pipe() -> int:
+def output_pipe() -> int:
     """The reading end, not blocking. The writing end is opened by path, by bash and while a command runs by us."""
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    os.fchmod(read, wire.PIPE_MODE)
     os.close(write)
     return read

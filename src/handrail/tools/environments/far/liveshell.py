@@ -9,15 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import threading
 import time
 from fcntl import fcntl
-from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+from typing import Callable, NamedTuple, Optional  # noqa: UP035  Python 3.8 knows no other place
 
-from . import proc, wire
+from . import wire
 from .attempt import CODE_KILLED, Attempt, Command, Reader
-from .connection import AskGuard, Connection, Fatal, Lost
+from .connection import Connection, Fatal, Lost
 from .wire import Packet
 
 NOTE_AFTER_SECONDS = 0.02
@@ -30,6 +29,8 @@ _MOST_TRIES = 8
 _BETWEEN_TRIES_SECONDS = 0.02
 _SHOWN_BYTES = 300
 _DELETED = " (deleted)"
+
+Connect = Callable[[Optional[bytes]], Connection]  # noqa: UP045  the same
 
 
 class Ended(NamedTuple):
@@ -45,10 +46,10 @@ class Ended(NamedTuple):
 
 
 class LiveShell:
-    """`spec` has `env`, `cwd` and `tells_saves`. `state` is what another shell had, to go on with."""
+    """`connect` gives a line to a new keeper. It gets `state`, what another shell had, the first time."""
 
-    def __init__(self, ask_guard: AskGuard, shell: str, spec: Packet, state: bytes | None = None) -> None:
-        self._ask_guard, self._shell, self._spec = ask_guard, shell, spec
+    def __init__(self, connect: Connect, state: bytes | None = None) -> None:
+        self._new_line = connect
         self.on_saved: Callable[[bytes], None] = lambda _: None
         self.others: dict[int, Callable[[], None]] = {}  # what else to serve while a command runs
         self._lock = threading.Lock()
@@ -95,7 +96,7 @@ class LiveShell:
         try:
             self.line.hear()
         except Lost:
-            self._reconnect()
+            self.reconnect()
         for birth in self.line.births:
             self._restart = (birth.why, birth.state)
             self._last_codes = (0,)
@@ -109,6 +110,10 @@ class LiveShell:
     def last_number(self) -> int:
         """Of the command that runs, or ran last."""
         return self._number
+
+    def is_at(self, number: int, is_running: bool) -> None:
+        """Commands are given from elsewhere: this is how far they are."""
+        self._number, self._running = number, number if is_running else 0
 
     def close(self) -> None:
         self.line.close()
@@ -132,7 +137,7 @@ class LiveShell:
             except Lost:
                 was_read = attempt.is_given and not self.line.is_word_unread()
                 self._drain(attempt)
-                self._reconnect()
+                self.reconnect()
                 attempt.is_given = False
                 if was_read:
                     attempt.end(CODE_KILLED, self._killed_why if self._killed_at is not None else "")
@@ -152,7 +157,7 @@ class LiveShell:
             line.ask("save")
         try:
             line.write_text(attempt.text_fields(line.stdin_path))
-            os.write(line.go, attempt.words)
+            line.give(attempt.words)
         except (FileNotFoundError, BrokenPipeError):
             self.hear_while_idle()
             return False
@@ -235,13 +240,13 @@ class LiveShell:
                 attempt.end(birth.code, birth.why if was_meant else "")
         if must_give:
             with contextlib.suppress(BrokenPipeError):  # that one is gone as well, and the next will be told of
-                os.write(self.line.go, attempt.words)
+                self.line.give(attempt.words)
 
     def _look_at_the_clock(self, attempt: Attempt) -> None:
         now = time.monotonic()
         if self._killed_at is not None:
-            if now > self._killed_at + KILL_SECONDS:  # the keeper itself hangs: the guard sweeps up after it
-                proc.signal_each([self.line.keeper], signal.SIGKILL)
+            if now > self._killed_at + KILL_SECONDS:
+                self.line.kill_keeper()
         elif attempt.deadline is not None and now >= attempt.deadline:
             self.kill(attempt.number, "timeout")
         elif not attempt.is_noted and now >= attempt.began + NOTE_AFTER_SECONDS:
@@ -294,7 +299,7 @@ class LiveShell:
             self._drain(attempt)
             self._report(attempt)
         except Lost:
-            self._reconnect()
+            self.reconnect()
 
     def _report(self, attempt: Attempt) -> Ended:
         line = self.line
@@ -304,7 +309,7 @@ class LiveShell:
         self._restart, self._last_codes = ("", ""), attempt.codes
         left: list[Packet] = []
         try:
-            cwd = _without_mark(os.readlink(f"/proc/{line.bash}/cwd"))
+            cwd = _without_mark(line.cwd_of_bash())
             if attempt.is_held or line.has_new_family(attempt.last_background):
                 answer = line.renew_out(attempt.number) if attempt.is_held else line.ask("left", number=attempt.number)
                 left = [one for one in answer["left"] if one["number"] == attempt.number]
@@ -315,10 +320,11 @@ class LiveShell:
         return Ended(attempt.number, attempt.code, attempt.why, cwd, restarted, state, left)
 
     def _connect(self, state: bytes | None) -> None:
-        self.line = Connection(self._ask_guard, self._shell, self._spec, state)
+        self.line = self._new_line(state)
         self.line.on_saved = lambda content: self.on_saved(content)
 
-    def _reconnect(self) -> None:
+    def reconnect(self) -> None:
+        """The keeper is gone: have another."""
         self.line.bury()
         self._connect(None)
         self._restart, self._last_codes = ("keeper", self.line.began_with), (0,)

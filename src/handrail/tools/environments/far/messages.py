@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zlib
 
 from .attempt import Command
 from .liveshell import Ended
@@ -19,6 +20,7 @@ _COMMAND = struct.Struct(
 _ENDED = struct.Struct(">Ih")  # number, exit code
 _NO_LIMIT = -1.0
 _NO_CODE = -1
+_MOST_STATE_BYTES = 48 << 10  # what fits into a pipe: a client that does not run anything need not read it
 
 
 def pack(details: Packet, data: bytes = b"") -> bytes:
@@ -62,3 +64,14 @@ def unpack_ended(body: bytes) -> Ended:
     return Ended(
         number, None if code == _NO_CODE else code, why, cwd, restarted, state, json.loads(left) if left else []
     )
+
+
+def pack_state(state: bytes) -> bytes | None:
+    """None when it is too large to be worth it."""
+    packed = zlib.compress(state, 1)
+    return packed if len(packed) <= _MOST_STATE_BYTES else None
+
+
+def unpack_state(packed: str) -> bytes:
+    """From what was packed, as hexadecimal digits."""
+    return zlib.decompress(bytes.fromhex(packed))

@@ -17,24 +17,24 @@ and where nothing holds up one who sends faster than the client reads, at most `
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import socket
 import struct
-import zlib
+import time
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import jobs, wire
-from .connection import Fatal, Lost
+from .connection import Fatal, Lost, connect
 from .liveshell import LiveShell
-from .messages import pack, pack_ended, unpack, unpack_command
+from .messages import pack, pack_ended, pack_state, unpack, unpack_command, unpack_state
 from .ops import Ops
 from .wire import FRAME, Packet
 
 CHUNK_BYTES = 1 << 16
 DOOR_SECONDS = 2.0
-MOST_STATE_BYTES = 48 << 10  # what fits into a pipe: a client that does not run anything need not read it
 
 
 class Gone(Exception):
@@ -51,6 +51,7 @@ class Pump:
         self._runs: list[tuple[int, bytes]] = []
         self._current = (0, 0)  # the client's number of the command that runs, and the shell's
         self._cancelled: set[int] = set()
+        self._is_handed_over = False
         os.set_blocking(1, False)
         # What poll() said of it may be old: a reader that was held up has read it meanwhile.
         os.set_blocking(0, False)
@@ -81,13 +82,16 @@ class Pump:
         if self._runs:
             self._run(*self._runs.pop(0))
             return
+        line = self._shell.line.fileno()
         poll = select.poll()
         poll.register(0, select.POLLIN)
-        poll.register(self._shell.line.fileno(), select.POLLIN)
+        poll.register(line, 0 if self._is_handed_over else select.POLLIN)  # its end is told in any case
         ready = [fd for fd, _ in poll.poll()]
         if 0 in ready:
             self._on_input()
-        if self._shell.line.fileno() in ready:
+        elif line in ready and self._is_handed_over:
+            self._shell.reconnect()
+        elif line in ready:
             self._shell.hear_while_idle()
 
     def _run(self, number: int, body: bytes) -> None:
@@ -156,25 +160,63 @@ class Pump:
             if self._current[0] == number:
                 self._shell.kill(self._current[1], "cancelled")
         elif kind == b"Q":
-            self._send(b"A", number, self._answer(body))
+            self._answer(number, *unpack(body))
         elif kind == b"B":
             self._received = max(self._received, *struct.unpack(">Q", body))
         elif kind == b"E":
             raise Gone
 
-    def _answer(self, body: bytes) -> bytes:
-        details, data = unpack(body)
+    def _answer(self, number: int, details: Packet, data: bytes) -> None:
+        op = details.pop("op")
+        progress = details.pop("progress", None)
+        if progress is not None:
+            self._shell.is_at(*progress)
+        content = b""
         try:
-            answer, content = self._ops.call(details.pop("op"), details, data)
-            return pack(answer, content)
+            if op == "hand_over":
+                self._hand_over(number, details["lost"])
+                return
+            answer: Packet = {}
+            if op == "take_back":
+                self._is_handed_over = False
+            elif op == "kill_keeper":
+                if details["keeper"] == self._shell.line.keeper:
+                    self._shell.line.kill_keeper()
+            else:
+                answer, content = self._ops.call(op, details, data)
         except OSError as error:
-            return pack({"errno": error.errno or 5, "reason": error.strerror or str(error)})
+            answer = {"errno": error.errno or 5, "reason": error.strerror or str(error)}
         except Lost as error:
-            return pack({"errno": 5, "reason": str(error)})
+            answer = {"errno": 5, "reason": str(error)}
+        self._send(b"A", number, pack(answer, content))
+
+    def _hand_over(self, number: int, lost: int) -> None:
+        """Let the client speak to the keeper and to bash itself (near.py). `lost` is a keeper that it found dead."""
+        if lost == self._shell.line.keeper:
+            self._shell.reconnect()
+        self._flush()
+        line = self._shell.line
+        facts = {**line.birth, "where": line.cwd_of_bash(), "now": time.monotonic()}
+        body = pack(facts)
+        with contextlib.ExitStack() as opened:
+
+            def there(fd: int) -> int:
+                opened.callback(os.close, fd)
+                return fd
+
+            way = opened.enter_context(socket.socket(fileno=os.dup(1)))
+            text = there(os.open(line.text_path, os.O_RDWR | os.O_CLOEXEC))
+            place = there(os.open(f"/proc/{line.bash}", os.O_PATH | os.O_CLOEXEC))
+            fds = [line.fileno(), line.out, text, line.go, line.done, place]
+            with contextlib.suppress(FileNotFoundError):
+                fds.append(there(line.open_children()))
+            # There is room: nothing else was asked that is not answered, and nothing runs.
+            wire.send_with(way, FRAME.pack(b"A", number, len(body)) + body, fds)
+        self._is_handed_over = True
 
     def _on_saved(self, state: bytes) -> None:
-        packed = zlib.compress(state, 1)
-        if len(packed) <= MOST_STATE_BYTES:
+        packed = pack_state(state)
+        if packed is not None:
             self._send(b"S", 0, packed)
 
     def _send(self, kind: bytes, number: int, body: bytes) -> None:
@@ -237,12 +279,15 @@ def run_pump(guard: socket.socket, arguments: Packet) -> None:
         go_to_door(arguments["door"])
     # Without a directory given it is the one that this was started in.
     cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
-    spec = {"env": arguments["env"], "cwd": cwd, "tells_saves": True}
-    state = zlib.decompress(bytes.fromhex(arguments["state"])) if arguments["state"] else None
+    spec = {"env": arguments["env"], "cwd": cwd, "is_far": True}
+    state = unpack_state(arguments["state"]) if arguments["state"] else None
+
+    def ask_guard(packet: Packet, fds: list[int]) -> None:
+        wire.send(guard, packet, fds)
 
     def shell() -> LiveShell:
         if arguments["must_have_cwd"] and state is None and not os.path.isdir(cwd):
             raise Fatal(f"the working directory {cwd} does not exist; make it, or give another")
-        return LiveShell(lambda packet, fds: wire.send(guard, packet, fds), "shell", spec, state)
+        return LiveShell(lambda begin: connect(ask_guard, "shell", spec, begin), state)
 
     Pump(shell, arguments["jobs_root"], silence=arguments["silence"], window=arguments["window"]).serve()

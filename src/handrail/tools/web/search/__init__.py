@@ -49,18 +49,15 @@ def choose(config: WebConfig) -> str | Unavailable:
     return lack  # of the last one, which is had most easily
 
 
-async def search(query: str, limit: int, config: WebConfig) -> tuple[str, list[Hit]] | Unavailable:
-    """Who searched, and what was found."""
+async def search(name: str, query: str, limit: int, config: WebConfig) -> list[Hit]:
+    """What the backend of that name finds."""
     from importlib import import_module
 
     from .service import Backend, Service
 
-    name = choose(config)
-    if isinstance(name, Unavailable):
-        return name
     backend: Backend = import_module(f".{name}", __name__)
     key = os.environ.get(BACKENDS[name].key, "")
-    return name, await backend.search(query, limit, Service(name, _url(name, config), key, config.timeout))
+    return await backend.search(query, limit, Service(name, _url(name, config), key, config.timeout))
 
 
 def _lack(name: str, config: WebConfig) -> Unavailable | None:

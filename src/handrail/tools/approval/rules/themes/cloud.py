@@ -26,6 +26,7 @@ RULES = (
         "deletes, stops or resets resources in the cloud",
         effect=_REMOTE,
         uses=(
+            "cli4 --delete|--post|--put|--patch",
             "dnscontrol push",
             "octodns-sync --doit|--force",
             "nsupdate {text:update?del*|zone?del*|prereq*del*|delete?*}",

@@ -23,7 +23,7 @@ RULES = (
             "docker compose down -v|--volumes|--rmi|-t|--timeout|--remove-orphans",
             "docker-compose|podman-compose rm|kill|stop|restart|pause",
             "docker-compose|podman-compose down -v|--volumes|--rmi|--remove-orphans",
-            "docker buildx|builder prune|rm|stop|du",
+            "docker buildx|builder prune|rm|stop",
             "docker-machine|docker-slim|boot2docker rm|kill|stop|restart|delete|regenerate-certs|destroy|down",
             "podman-remote|lazydocker rm|kill|rmi",
             "ctr ... delete|rm|remove|kill|del",

@@ -69,6 +69,7 @@ RULES = (
         "rewrites or deletes history on a remote",
         effect=Effect.REMOTE,
         uses=(
+            "git unpublish +",
             "git push -f|--force|--mirror|--delete|-d|--prune|--force-with-lease|--force-if-includes !-n|--dry-run",
             "git push {refspec} !-n|--dry-run",
             "git send-pack --force|--mirror|--all",
@@ -151,7 +152,7 @@ RULES = (
             "git rebase --root|--exec|-x|--force-rebase|--no-ff",
             "git submodule deinit|absorbgitdirs",
             "git lfs prune|migrate|uninstall !--dry-run|-d",
-            "git maintenance unregister|start|stop|register",
+            "git maintenance start|register",
             "git annex drop|dropunused|dead|uninit|drop-*",
             "git commit-graph|multi-pack-index expire",
             "git init --separate-git-dir",

@@ -44,7 +44,7 @@ RULES = (
             "auditctl -e|-D|-d|-a|-A|-w|-W|-R|-b|-f|-r|--reset-lost|-i",
             "aa-teardown|aa-disable|aa-complain|aa-enforce|aa-audit|aa-remove-unknown|aa-unconfined",
             "apparmor_parser -R|-r|-a|-C|--remove|--replace|--add|--Complain",
-            "apparmor_parser +",
+            "apparmor_parser !-N|-S|-p|-d|-Q|--names|--preprocess|--stdout|--skip-kernel-load +",
             "csrutil disable|enable|authenticated-root|clear|netboot",
             "spctl --master-disable|--global-disable|--disable|--add|--remove|--enable|--reset-default",
             "spctl disable|kext-consent|developer-mode",

@@ -10,6 +10,7 @@ RULES = (
         ASK,
         "stops, resets or destroys virtual machines or their storage",
         uses=(
+            "incus network|storage|cluster|project set|edit|unset|rename",
             "ovftool --overwrite|--powerOffTarget",
             "pct|qm unmount|unlink|nbdstop",
             "poudriere jail|ports -d",

@@ -49,6 +49,7 @@ RULES = (
         ASK,
         "starts, stops, restarts or disables a service",
         uses=(
+            "gpm|pulseaudio|nscd|postgrey|lircd|dhcpcd -k|-K|--kill|--shutdown",
             "stopServer.sh|stopManager.sh|stopNode.sh|stopWebLogic.sh|adstpall.sh",
             "wsadmin|wsadmin.sh {text:*uninstall*|*stop*|*remove*|*delete*}",
             "endmqm|dltmqm|rmmqinf|endmqlsr +",

@@ -27,6 +27,7 @@ RULES = (
         ASK,
         "changes settings of the system",
         uses=(
+            "hostess|hostctl|hostile|txeh off|disable|rm|del|remove|add|on|set|enable|apply|replace|fix|restore",
             "midclt call *.delete|*.destroy|*.wipe|*.reboot|*.shutdown|*.export|*.stop|*.restart",
             "sfltool resetbtm|reset",
             "powercfg {any:-h|/h|-hibernate|/hibernate|-restoredefaultschemes|-delete|/delete}",
