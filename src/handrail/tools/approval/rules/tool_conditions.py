@@ -154,6 +154,8 @@ def git_config(command: Command, _: str) -> bool:
     if operands[0] in ("set", "unset", "remove-section", "rename-section", "edit"):
         operands = operands[1:]
         return any(_RUNS_PROGRAMS.fullmatch(operand) for operand in operands[:1])
+    if operands[0].lower().startswith("alias.") and len(operands) > 1 and operands[1][:1] != "!":
+        return False
     removes = command.has(("--unset", "--unset-all", "--add", "--replace-all", "--remove-section"))
     return bool(_RUNS_PROGRAMS.fullmatch(operands[0])) and (len(operands) > 1 or removes)
 
