@@ -50,6 +50,7 @@ DATA_PROGRAMS = frozenset(
         "golangci-lint svgo swiftlint swiftformat ktlint detekt stylelint hlint rubocop sqlfluff vale codespell typos "
         "coverage lcov gcovr genhtml geninfo concurrently watchexec nodemon entr watchman dmypy sccache ccache in-toto-record "
         "inv invoke doit poe nox earthly ghci clj bb nu xonsh scheme gosh chibi-scheme "
+        "ctest prove bats busted gotestsum ginkgo robot pabot cucumber testcafe wdio "
         "newman hurl k6 locust artillery plop hygen jsonnet module ml conda mamba micromamba go-task ausearch aureport "
         "hyprctl neofetch fastfetch aichat mods fabric "
         "git hg svn terraform pre-commit shellcheck shfmt hadolint yamllint markdownlint commitlint "

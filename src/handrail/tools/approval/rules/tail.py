@@ -39,7 +39,8 @@ _NOUN_LIST = (
     "iface|interface|link|repo|repository|pkg|package|packages|image|images|vm|container|containers|job|jobs|task|tasks|topic|"
     "index|table|bucket|file|files|dir|folder|tree|all|member|members|mailbox|principal|princ|part|partition|namespace|"
     "project|app|service|services|tunnel|license|session|os|kernel|entry|dev|device|devices|backup|backups|slot|object|"
-    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|schema|store|keyspace|collection|tables|databases"
+    "policy|rule|rules|fid|brick|lun|target|home|orphan|orphans|data|media|menu|sms|message|messages|server|"
+    "schema|store|keyspace|collection|tables|databases"
 )
 _NOUNS = frozenset(_NOUN_LIST.split("|"))
 _GLUED = re.compile(
@@ -74,7 +75,7 @@ _OF_TEXT = frozenset(
 _ACTIONS = frozenset("--action --op --operation --command --cmd --mode --do --state --service --task --control".split())
 # What follows these is a name or a text, whatever it says.
 _NAMING_OPTIONS = frozenset(
-    "--name --message --title --branch --description --desc --label --tag --output --file --filter --grep --test --topic "
+    "--name --message --title --branch --description --desc --label --tag --output --file --filter --grep --topic "
     "--subject --text --comment --exclude --include --search --match --pattern --query --target --env --namespace --group".split()
 )
 _NAMING_LETTERS = frozenset("-n -m -t -b -d -l -o -f -k -g -s -e -p -T -N".split())
@@ -94,13 +95,16 @@ _NAME = re.compile(
 _CMDLET = re.compile(
     r"(?:Remove|Stop|Clear|Disable|Uninstall|Reset|Restart|Format|Revoke|Suspend|Unregister|Unpublish)-[A-Z]\w+"
 )
+_TELLING_CMDLET = re.compile(
+    r"(?:Get|Test|Select|Where|Format|Out|Write|Find|Measure|Compare|Show|Sort|ConvertTo|ConvertFrom)-[A-Z]"
+)
+_REFUSALS = frozenset("never no false off none 0".split())
 # After one of these words comes what it is about, not what is to be done.
 _HARMLESS = frozenset(
     "info show list ls search find help view get describe status install add inspect explain display print query read create "
     "new run exec test build start edit cat log logs version check validate why what watch open import export upgrade update "
     "fetch generate g gen make scaffold invoke call load render compile eval lint subscribe sub".split()
 )
-_DECLINES = frozenset("never no none false off 0".split())
 _NEVER_BY_NAME = frozenset("rm rmdir stop kill unmount umount remove drop reset systemd-umount".split())
 
 
@@ -108,9 +112,13 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     """Whether its words say that something will be destroyed, removed or stopped: the first operands, an option, a command
     given as text, or the very name of a program that has no rules."""
     name = command.name
-    if name in DATA_PROGRAMS or name in WRAPPERS or name in SHELLS or name.startswith("-"):
+    if name in DATA_PROGRAMS or name in SHELLS or name.startswith("-"):
         return False
-    if any(_destructive_option(word) and not _declined(command, word) for word in command.words):
+    if name in WRAPPERS and len(command.operands) > len(command.maybe):
+        return False  # the words are those of another command line, which is judged by itself
+    if _TELLING_CMDLET.match(name):
+        return False
+    if any(_destructive_option(word) for word in command.words - _refused(command)):
         return True
     if command.operands and _by_words(command):
         return True
@@ -120,6 +128,11 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
         return False
     named = name not in _NEVER_BY_NAME and len(name) > 4 and _NAME.fullmatch(name) is not None
     return named or _CMDLET.fullmatch(name) is not None
+
+
+def _refused(command: Command) -> set[str]:
+    """The options that are said not to apply: `--destroy=never`."""
+    return {option for option, value in command.values if value.lower() in _REFUSALS}
 
 
 def _destructive_option(word: str) -> bool:
@@ -138,11 +151,6 @@ def _destructive_option(word: str) -> bool:
     if word[:2] != "--" or _ALWAYS_LOST.isdisjoint(parts):
         return False
     return sad or "and" in parts or parts[-1] in _LOST_FOR_GOOD
-
-
-def _declined(command: Command, option: str) -> bool:
-    """`--destroy=never`."""
-    return any(name == option and value.lower() in _DECLINES for name, value in command.values)
 
 
 def _by_words(command: Command) -> bool:

@@ -37,6 +37,8 @@ RULES = (
             "runner-x --kill-others a b",
             "gen-x generate route reset-password",
             "foo format src",
+            "setsid grep kill a.log",
+            "molecule-x test --destroy=never",
             "setsid -w bash -c 'rm a.o'",
         ),
     ),
