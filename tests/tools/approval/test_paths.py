@@ -136,3 +136,13 @@ def test_a_home_or_the_root_is_never_taken_for_a_project(project: str) -> None:
 def test_a_very_long_path_costs_little_and_is_judged_by_its_beginning() -> None:
     assert "unknown" in classes("/" + "a/" * 100_000)
     assert "project" in classes("a" * 100_000)
+
+
+@pytest.mark.parametrize("path", ["~/.s?h/id_*sa", "~/.ss[h]/id_rsa", "/et?/shadow", "/e[t]c/shad*"])
+def test_a_wild_path_that_can_meet_a_file_of_keys_counts_as_one(path: str) -> None:
+    assert "credential" in classes(path)
+
+
+@pytest.mark.parametrize("path", ["~/.config/*/settings.json", "~/*/*.txt", "/v?r/www/x", "~/src/*.py"])
+def test_a_wild_path_that_says_little_does_not(path: str) -> None:
+    assert "credential" not in classes(path)

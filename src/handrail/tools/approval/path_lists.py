@@ -6,7 +6,7 @@ import re
 
 SYSTEM_TOP = frozenset(
     "bin boot dev etc lib lib32 lib64 libx32 opt proc root run sbin srv sys usr var home mnt media nix snap "
-    "System Library Applications Users Volumes private".split()
+    "System Library Applications Users Volumes private selinux".split()
 )
 # Below the top: as bad to lose as a directory of the top.
 SYSTEM_ROOTS = frozenset(

@@ -173,7 +173,7 @@ def _special(path: str, top: str) -> set[str]:
 def _protected(as_home: str, path: str) -> set[str]:
     found = set()
     public = as_home.endswith((".pub", "known_hosts", ".ssh/config", "authorized_keys"))
-    if not public and could_be(as_home, lists.CREDENTIALS):
+    if not public and (could_be(as_home, lists.CREDENTIALS) or f"{as_home}/*" in lists.CREDENTIALS):
         found.add("credential")
     if path.startswith(lists.STARTUP_DIRS) or could_be(as_home, lists.STARTUP) or f"{as_home}/*" in lists.STARTUP:
         found.add("startup")

@@ -36,6 +36,8 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
         if token.text == "," and token.kind == "sign":
             found.append(_folded(pieces))
             pieces = []
+        elif token.kind == "number" and pieces and pieces[-1] is None:  # an index
+            continue
         elif token.kind in ("string", "number"):
             pieces.append(token.text)
         elif token.kind in ("name", "command"):

@@ -18,7 +18,10 @@ SHELL: dict[str, str] = {
     "julia": ("run"),
     "groovy": ("execute"),
     "elixir": ("System.cmd System.shell os.cmd"),
-    "scheme": ("system system* run-program sh shell call-process uiop:run-program os/shell"),
+    "scheme": (
+        "system system* run-program sh shell call-process uiop:run-program os/shell "
+        "shell-command start-process async-shell-command shell-command-to-string"
+    ),
     "haskell": ("callCommand system"),
     "octave": ("system shell_cmd unix dos"),
 }
@@ -40,13 +43,14 @@ _KINDS = {
         "FileUtils.rm_rf FileUtils.rm_r FileUtils.remove_dir FileUtils.remove_entry "
         "FileUtils.remove_entry_secure fs.rm fs.rmSync fs.rmdir fs.rmdirSync fs.removeSync fs.remove "
         "fs.emptyDirSync Deno.remove Deno.removeSync File::Path::rmtree File::Path::remove_tree "
-        "delete_directory File.rm_rf File.rm_rf! fsPromises.rm fs.promises.rm del.sync unlink_recursive"
+        "delete_directory delete-directory delete-directory/files delete-tree File.rm_rf "
+        "File.rm_rf! fsPromises.rm fs.promises.rm del.sync unlink_recursive"
     ),
     "file": (
         "unlink unlinkSync fs.unlink fs.unlinkSync File.delete File.unlink FileUtils.rm FileUtils.rm_f "
         "FileUtils.remove Dir.rmdir Dir.delete Dir.unlink os.remove file.remove truncateSync fs.truncateSync "
         "fs.promises.unlink fsPromises.unlink Pathname.delete File.rm File.rm! Deno.truncateSync ftruncate "
-        "truncate"
+        "truncate delete-file"
     ),
     "write": (
         "writeFile writeFileSync appendFile appendFileSync fs.writeFile fs.writeFileSync fs.appendFile "

@@ -65,6 +65,7 @@ _HOME = re.compile(
 )
 _FILE_MODULE = re.compile(r"['\"](?:node:)?fs(?:/promises|-extra)?['\"]")
 _REMOVERS = re.compile(r"['\"](?:rimraf|del|fs-extra)['\"]")
+_SQL_START = re.compile(r"(?i)\s*(?:drop|delete|truncate|alter|update|insert|select|create|pragma)\s")
 _JOINS = re.compile(r"\b(?:join|implode)\b")
 _MINUS_ONE = re.compile(r"-\s*1\b")
 _CHAIN = re.compile(r"\.|->|::|\?\.")
@@ -170,6 +171,8 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     names = _names(host.language, found[place].text, chain, text)
     if _is_method(host.language, found, place):
         names -= _BOTH
+    if found[place + 1].kind == "command" and last in _BOTH:  # exec `...`
+        host.find("rce.download_to_shell" if _FETCHES.search(found[place + 1].text) else "code.exec_computed")
     if names.intersection(ARGV.get(host.language, "").split()):
         _run(host, call)
     elif names.intersection(SHELL.get(host.language, "").split()):
@@ -213,6 +216,8 @@ def _shell(host: Host, call: Call, *, parenthesised: bool) -> None:
     if call.first is None:
         if parenthesised:
             host.find("code.exec_computed")
+    elif host.language == "javascript" and _SQL_START.match(call.first):  # a database's own `exec`
+        host.sql(call.first)
     elif re.match(r"(?:https?|ftp)://", call.first):
         host.find("rce.download_to_shell")
     elif len(call.known) > 1 and _mentions(_JOINS, call.text):
@@ -237,8 +242,9 @@ def _tree(host: Host, call: Call) -> None:
 
 
 def _file(host: Host, call: Call) -> None:
+    tree = host.language == "r" and "recursive" in call.text
     for path in call.known:
-        host.delete(path, tree=False)
+        host.delete(path, tree=tree)
     if not call.known and _mentions(_LISTS, call.text):
         host.find("code.delete")
 
@@ -334,7 +340,7 @@ def _tcl(host: Host, text: str) -> None:
         host.shell(match[1].strip().strip('"'))
     for match in re.finditer(r"\bsend\s+(?:--\s+)?\"((?:[^\"\\]|\\.)*)\"", text):
         host.shell(match[1].replace("\\r", "\n").replace("\\n", "\n").replace('\\"', '"'))
-    for match in re.finditer(r"\bfile\s+delete\s+(?:-force\s+)?(?:--\s+)?(\S+)", text):
+    for match in re.finditer(r"(?:^|[;\n{\[])\s*file\s+delete\s+(?:-force\s+)?(?:--\s+)?(\S+)", text):
         host.delete(match[1], tree=True)
     for match in re.finditer(r"\bopen\s+(\S+)\s+[wa]", text):
         host.write(match[1])

@@ -27,6 +27,7 @@ _EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
 _TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
 _REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
 _DELETES = _TREE | _REMOVE
+_ASKS_ABOUT = frozenset("help print inspect pydoc dir callable repr id type hasattr isinstance str pprint dis".split())
 _OTHERS = frozenset(("os.kill", "os.killpg", "os.fork", "os.chmod", "os.chown", "os.rename", "os.replace"))
 _METHODS_DELETE = frozenset(("unlink", "rmdir", "rmtree"))
 _SQL = frozenset("execute executescript executemany exec_driver_sql raw".split())
@@ -151,6 +152,8 @@ class _Reader:
             self._kills(args)
         elif name == "getattr.?":
             self.host.find("code.exec_computed")
+        elif name in ("os.setuid", "os.setreuid", "os.setresuid") and args[:1] == [0]:
+            self.host.find("privilege.root_shell")
         elif name in ("open", "io.open", "codecs.open", "os.open"):
             self._opens(node, args)
         elif name in ("os.chmod", "os.chown", "os.lchown") and args:
@@ -175,6 +178,8 @@ class _Reader:
 
     def _handed_over(self, node: ast.Call) -> None:
         """Functions that are given to others to call: `map(os.remove, x)`, `Thread(target=os.system, args=("ls",))`."""
+        if (self._dotted(node.func) or "").partition(".")[0] in _ASKS_ABOUT:
+            return
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         names = {self._dotted(arg) for arg in given if isinstance(arg, ast.Attribute | ast.Name)}
         if not names.isdisjoint(_DELETES):
@@ -311,5 +316,9 @@ class _Reader:
         )
         if not args or not isinstance(args[0], str):
             return
-        writes = isinstance(mode, str) and not set(mode).isdisjoint("wax+")
+        flags = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
+        writes = (isinstance(mode, str) and not set(mode).isdisjoint("wax+")) or (
+            (isinstance(mode, int) and mode & 3 != 0)
+            or re.search(r"O_(?:WRONLY|RDWR|TRUNC|CREAT|APPEND)", flags) is not None
+        )
         self.host.write(args[0]) if writes else self.host.read(args[0])

@@ -12,7 +12,7 @@ from .host import Host
 from .tokens import Token, tokens
 
 _RUNS = re.compile(
-    r"(?i)\b(?:\w*system\w*|exec\w*|\w*spawn\w*|\w*popen\w*|\w*shell\w*|subprocess|child_process|runtime|process\w*|\w*command|"
+    r"(?i)\b(?:\w*system\w*|exec\w*|\w*spawn\w*|\w*popen\w*|shell|shell_exec|shell-command\S*|os/shell|subprocess|child_process|runtime|process\w*|\w*command|"
     r"run|\w+run|run-program|call-process\S*|sh|cmd|qx|call_user_func\w*|send)\b|\.!|\$\w+\s*\(|\(!\s"
 )
 _PRINTS = frozenset(

@@ -13,7 +13,7 @@ from .options import IGNORES_HELP, SHORT_HELP, ValueOptions, canonical, value_op
 _NOT_DRY = frozenset(("none", "false", "0", "no", "off"))
 _DRY_RUN = frozenset(
     "--dry-run --dryrun --dry --simulate --just-print --what-if --whatif --noop --no-act --no-op "
-    "--recon --print-only --preview-only --assumeno".split()
+    "--recon --print-only --preview-only --assumeno --dry_run --dryRun --offline".split()
 )
 _INIT_SCRIPTS = ("/etc/init.d/", "/etc/rc.d/", "/usr/local/etc/rc.d/")
 _HELP_WORDS = frozenset(("help", "--help", "-help", "--usage", "-?", "/?", "-WhatIf"))
@@ -170,7 +170,7 @@ class Command:
         For the gravest actions only a switch before every operand counts: not every system reads those that follow.
         """
         args = self.args
-        if not args or self.name in IGNORES_HELP or self.program.endswith(".sh"):
+        if not args or self.name in IGNORES_HELP or (self.program.endswith(".sh") and self.words.isdisjoint(_DRY_RUN)):
             return False
         first = args[0]
         if first in _HELP_WORDS or (len(args) == 1 and first in ("--version", "-V", "-v", "version", "-version")):

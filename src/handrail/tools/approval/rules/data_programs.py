@@ -5,6 +5,7 @@ from __future__ import annotations
 DATA_PROGRAMS = frozenset(
     (
         # Texts and files
+        "swipl gforth erl Get-Help Get-Command Get-Alias Get-Member ctest bats busted shellspec "
         "echo printf grep rg ag ack ugrep pcregrep man info help which where whence type whatis whereis "
         "apropos tldr cheat cat tac ls ll la exa eza lsd dir vdir "
         "cd pushd popd dirs pwd mkdir touch head tail less more most wc sort uniq cut tr awk sed gsed test "

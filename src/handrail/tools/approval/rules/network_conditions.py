@@ -208,6 +208,10 @@ def sends_private(command: Command, _: str) -> bool:
         )
         if reads:
             return True
+    if command.name in _UPLOADERS and any(
+        (made := command.file(piece)) is not None and Taint.PRIVATE in made.taints for piece in _sent(command)
+    ):
+        return True
     before = Arg("")
     for arg in command.args:
         if Taint.PRIVATE in arg.taints and before not in _LOGIN_OPTIONS and arg.partition("=")[0] not in _LOGIN_OPTIONS:

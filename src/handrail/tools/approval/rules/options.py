@@ -92,6 +92,7 @@ _VALUES = {
     "netrc-file output-dir "
     "write-out unix-socket continue-at stderr trace",
     "dd": "!",
+    "pv": "!o L B s D d i w H N F S A R P output",
     "dnf": "c x enablerepo disablerepo repo setopt releasever installroot config exclude",
     "docker": "=H l host context config log-level tlscacert tlscert tlskey file project-name project-directory "
     "profile env-file "

@@ -148,7 +148,9 @@ def redis(command: Command, _: str) -> bool:
     whole = " ".join(operands)
     if _REDIS.search(whole) or (command.stdin is not None and _REDIS.search(command.stdin.text)):
         return not (
-            operands and operands[0].lower() in ("get", "set", "help", "hget", "keys", "echo", "exists", "ttl", "type")
+            operands
+            and operands[0].lower()
+            in ("get", "set", "help", "hget", "keys", "echo", "exists", "ttl", "type", "command")
         )
     if operands and operands[0].lower() in ("del", "unlink", "hdel", "expire"):
         return (

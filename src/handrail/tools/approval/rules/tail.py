@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from ..shell.languages import SHELLS
 from ..shell.wrapper_table import WRAPPERS
 from .command import Command
 from .data_programs import DATA_PROGRAMS
@@ -111,7 +112,7 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     """Whether its words say that something will be destroyed, removed or stopped: the first operands, an option, a command
     given as text, or the very name of a program that has no rules."""
     name = command.name
-    if name in DATA_PROGRAMS or name.startswith("-"):
+    if name in DATA_PROGRAMS or name in SHELLS or name.startswith("-"):
         return False
     if name in WRAPPERS and len(command.operands) > len(command.maybe):
         return False  # the words are those of another command line, which is judged by itself

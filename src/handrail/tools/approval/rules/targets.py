@@ -106,6 +106,13 @@ def _tar_sources(command: Command) -> Paths:
     return command.operands[1:] if old_style else command.operands if creates else ()
 
 
+def _socat(command: Command) -> Paths:
+    """`socat -u FROM OPEN:path`."""
+    addresses = command.operands[-1:] if command.has(("-u",)) else command.operands
+    found = [re.match(r"(?i)(?:open|file|gopen|create|creat):([^,]+)", address) for address in addresses]
+    return [Arg(match[1]) for match in found if match]
+
+
 def _key_value(key: str) -> Callable[[Command], Paths]:
     return lambda command: [arg.like(arg[len(key) :]) for arg in command.args if arg.startswith(key)]
 
@@ -193,6 +200,7 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     "ssh-keygen": _values("-f"),
     "git": lambda command: command.given("-o", "--output"),
     "pv": _values("-o", "--output"),
+    "socat": _socat,
     "xxd": lambda command: command.operands[1:2],
     "gzip": lambda command: () if command.has(("-c", "--stdout", "-l", "-t")) else command.operands,
     "script": _first,

@@ -25,7 +25,7 @@ _FRAMEWORK_DB = re.compile(
     r"db:(drop|reset|purge|schema:load|migrate:reset|migrate:redo|rollback|wipe|truncate\w*|setup|"
     r"structure:load|seed:replant|drop:_unsafe|drop:all|migrate:down|forward|prepare:force)(:\w+)?|"
     r"migrate:(fresh|reset|rollback|refresh|undo\w*|down|redo)|(seed|db:seed):undo\w*|flush|reset_db|"
-    r"sqlflush|sqlclear|clean_pyc|reset_schema|dropdb|drop_db|drop-db|init-db:force|"
+    r"clean_pyc|reset_schema|dropdb|drop_db|drop-db|init-db:force|"
     r"ecto\.(drop|reset|rollback)|telescope:clear|queue:(clear|flush)|cache:clear-all|model:prune|"
     r"schema:drop|schema:dump:prune|db:monitor:kill|"
     r"doctrine:(database:drop|schema:drop|fixtures:load)|database:drop|migration:(revert|down|fresh)|"
@@ -86,6 +86,8 @@ def bus(command: Command, parameter: str) -> bool:
 def framework_db(command: Command, _: str) -> bool:
     """A task of a web framework that drops, empties or rolls back its database."""
     if "migrate" in command.args and command.args[-1] == "zero":
+        return True
+    if "dbshell" in command.args and command.stdin is not None and not command.stdin.known:
         return True
     for place, arg in enumerate(command.args[:8]):
         if not _FRAMEWORK_DB.fullmatch(arg):
@@ -152,6 +154,8 @@ def git_config(command: Command, _: str) -> bool:
     if operands[0] in ("set", "unset", "remove-section", "rename-section", "edit"):
         operands = operands[1:]
         return any(_RUNS_PROGRAMS.fullmatch(operand) for operand in operands[:1])
+    if operands[0].lower().startswith("alias.") and len(operands) > 1 and operands[1][:1] != "!":
+        return False
     removes = command.has(("--unset", "--unset-all", "--add", "--replace-all", "--remove-section"))
     return bool(_RUNS_PROGRAMS.fullmatch(operands[0])) and (len(operands) > 1 or removes)
 

@@ -34,8 +34,16 @@ _LISTERS = frozenset(
 _SECRET_FILES = frozenset(("credential", "credential-name"))
 _NOTHING: Taints = frozenset()
 _DUMPERS = frozenset(
-    "pg_dump pg_dumpall mysqldump mariadb-dump mongodump mongoexport cockroach influxd neo4j-admin sqldump expdp".split()
+    "pg_dump pg_dumpall mysqldump mariadb-dump mongodump mongoexport cockroach influxd neo4j-admin sqldump expdp "
+    "slapcat ldapsearch".split()
 )
+_DUMPING = {
+    "etcdctl": frozenset(("--prefix", "snapshot", "--from-key")),
+    "redis-cli": frozenset(("--rdb",)),
+    "consul": frozenset(("export", "snapshot")),
+    "sqlite3": frozenset((".dump",)),
+}
+"""Programs that print a whole store when one of these words is among their arguments."""
 _SURVEILLANCE = frozenset(
     "arecord parecord xclip xsel wl-paste pbpaste screencapture scrot grim tcpdump tshark".split()
 )
@@ -45,7 +53,7 @@ _FINDERS = frozenset(("find", "fd", "fdfind", "locate", "ls"))
 _TELLING = frozenset(
     (
         "openssl", "history", "yes", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS,
-        *_ENVIRONMENT, *_FINDERS, *_DUMPERS, *_SURVEILLANCE, *INITIALISERS,
+        *_ENVIRONMENT, *_FINDERS, *_DUMPERS, *_DUMPING, *_SURVEILLANCE, *INITIALISERS,
     )
 )  # fmt: skip
 """Programs of whose output something can be told."""
@@ -68,7 +76,7 @@ def unknown_output(walk: Running, call: Call) -> Value:
                 taints |= arg.taints
             if arg[:1] != "-":
                 taints |= _read_taints(walk, arg)
-    if name in _DUMPERS or name in _SURVEILLANCE or (name == "printenv" and any(secret_taints(arg) for arg in args)):
+    if _shows_private(name, args):
         taints.add(Taint.PRIVATE)
     if _shows_secrets(walk, name, args):
         taints.add(Taint.CREDENTIAL)
@@ -86,6 +94,12 @@ def _read_taints(walk: Running, arg: Arg) -> Taints:
     if known is not None:
         return known.taints
     return walk.file_taints(arg.removeprefix("if="))
+
+
+def _shows_private(name: str, args: Sequence[Arg]) -> bool:
+    if name in _DUMPING:
+        return not _DUMPING[name].isdisjoint(args)
+    return name in _DUMPERS or name in _SURVEILLANCE or (name == "printenv" and any(map(secret_taints, args)))
 
 
 def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:

@@ -101,6 +101,8 @@ def _xargs(walk: Running, call: Call) -> Value | None:
 def _parallel(walk: Running, call: Call) -> Value | None:
     start, options = skip_options(call.args, "jIaSNLPnlDdE", _PARALLEL_WORDS)
     given = dict(options)
+    if not given.keys().isdisjoint(("--dry-run", "--dryrun")):
+        return None
     source = given.get("-a", given.get("--arg-file"))
     value = walk.read_file(source) if source is not None else call.stdin
     command = list(call.args[start:])

@@ -73,5 +73,6 @@ def _names(book: Rulebook) -> tuple[str, ...]:
         "xargs",
         "su",
         "find",
+        *(f"mkfs.{kind}" for kind in ("ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", "fat", "ntfs", "f2fs")),
     }
     return (*_OFTEN, *sorted(every.difference(_OFTEN)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -251,6 +252,15 @@ def _ansible(walk: Running, call: Call) -> Value | None:
     return None
 
 
+def _salt(walk: Running, call: Call) -> Value | None:
+    """`salt target cmd.run text`, `salt-ssh target -r text`."""
+    for arg, following in itertools.pairwise(call.args):
+        if arg in ("cmd.run", "cmd.shell", "cmd.run_all", "cmd.run_stdout", "cmd.retcode", "-r", "--raw"):
+            with walk.wrapped("salt"), walk.elsewhere():
+                _run_option(walk, str(following), following)
+    return None
+
+
 def _make(walk: Running, call: Call) -> Value | None:
     args = [str(arg) for arg in call.args]
     if {"-n", "--dry-run", "--just-print", "--recon"} & set(args):
@@ -333,4 +343,5 @@ HANDLERS: dict[str, Handler] = {
     "screen": _screen,
     "ansible": _ansible,
     "socat": _socat,
+    **dict.fromkeys(("salt", "salt-call", "salt-ssh"), _salt),
 }

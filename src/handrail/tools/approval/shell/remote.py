@@ -72,7 +72,8 @@ def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]
     if entry is not None:  # what follows the image is all for the program
         command = [entry, *command]
     elif container.operands and not separated and start < len(rest):
-        more, _ = skip_options(command, letters, container.words)
+        more, later = skip_options(command, letters, container.words)
+        texts += [value for option, value in later if option in container.text.split() and value is not None]
         command = command[more:]
     with walk.wrapped(call.name):
         if container.remote:

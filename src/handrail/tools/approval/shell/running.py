@@ -173,7 +173,7 @@ class Running(CompoundWalk):
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
         outer: Handler | None = handler_of(base)
-        if outer is None and len(argv) > 2:
+        if outer is None and len(argv) > 1:
             unlisted.follow(self, call)
         elif outer is not None and out is None:
             out = outer(self, call)

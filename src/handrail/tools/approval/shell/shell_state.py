@@ -27,6 +27,7 @@ _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
 _WIDE: Taints = frozenset((Taint.WIDE,))
+_EMPTIES_STORE = r"(?im)^\s*(?:flushall|flushdb|flush_all|shutdown|config set|slaveof|replicaof)\b"
 _USER_LISTS = frozenset(("/etc/passwd", "/etc/group"))
 
 
@@ -255,3 +256,5 @@ class ShellState:
                 self.report("exfil.pipe", [operator, target])
             elif content.text == UNKNOWN:
                 self.report("rce.reverse_shell", [operator, target])
+            elif re.search(_EMPTIES_STORE, content.text):
+                self.report("sql.destructive", [operator, target])

@@ -80,7 +80,8 @@ def _awk_run(walk: Running, text: Arg, expression: str, strings: list[str], stdi
         if command.startswith(UNKNOWN):
             walk.report("dynamic.script", [text])
         else:
-            walk.run_text(Value(command, text.taints), stdin, "-c")
+            found = text.taints | {Taint.WIDE} if UNKNOWN in command else text.taints  # one line after the other
+            walk.run_text(Value(command, found), stdin, "-c")
 
 
 def _until_parenthesis(code: str, start: int) -> str:

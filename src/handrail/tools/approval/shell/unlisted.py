@@ -20,9 +20,10 @@ _COMMANDS = SHELLS | frozenset(
 )
 """Names that nobody gives to a task or a sub-command of something else."""
 _BEFORE_COMMAND = frozenset(
-    "-- exec run ssh shell cmd command -e -x -c --exec --command --cmd --run --shell run-command runCommand run-script "
-    "guest-exec runProgramInGuest -r type send-text dispatch script job foreach".split()
+    "-- exec run ssh shell cmd command run-command runCommand run-script guest-exec runProgramInGuest type send-text "
+    "dispatch script job foreach --exec --command --cmd --run --shell".split()
 )
+_JUST_BEFORE_COMMAND = frozenset(("-c", "-e", "-x", "-r"))
 _LONGEST = 4096
 _SETTING = re.compile(r"[\w.:/-]+=[!'\"|;]*(.*)", re.S)
 
@@ -32,8 +33,9 @@ def follow(walk: Running, call: Call) -> None:
     args = call.args
     if call.name in DATA_PROGRAMS:
         return
-    led = False
+    after_word = False
     for place, arg in enumerate(args):
+        led = after_word or (place > 0 and args[place - 1] in _JUST_BEFORE_COMMAND)
         if led and _is_command(arg):
             with walk.wrapped(call.name), walk.subshell():
                 walk.run(args[place:], call.stdin, functions=False, builtins=False)
@@ -44,7 +46,7 @@ def follow(walk: Running, call: Call) -> None:
             if " " in text and _is_command(text.split(None, 1)[0]):
                 with walk.wrapped(call.name), walk.subshell():
                     walk.run_text(Value(text, arg.taints, None if setting else arg.word), call.stdin, "-c")
-        led = led or arg in _BEFORE_COMMAND
+        after_word = after_word or arg in _BEFORE_COMMAND
 
 
 def _is_command(word: str | Arg) -> bool:

@@ -22,12 +22,20 @@ _ARCHITECTURES = frozenset(
 )
 
 
+def _env(walk: Running, call: Call) -> Value | None:
+    """`env -S "words"`, and functions that the next shell gets as variables."""
+    for arg in call.args:
+        if function := re.fullmatch(r"(?s)BASH_FUNC_(\w+)%%=(\(\).*)", arg):
+            walk.run_text(Value(f"{function[1]} {function[2]}; {function[1]}", arg.taints), None, "-c")
+    if (split := _split_up(call.args)) is not None:
+        return walk.run([call.program, *split], call.stdin, functions=False, builtins=False)
+    return wrap(walk, call)
+
+
 def wrap(walk: Running, call: Call) -> Value | None:
     """Run what a wrapper runs."""
     name, wrapper = call.name, WRAPPERS[call.name]
     letters = wrapper.letters + "".join(option[1] for option in wrapper.text.split() if len(option) == 2)
-    if name == "env" and (split := _split_up(call.args)) is not None:
-        return walk.run([call.program, *split], call.stdin, functions=False, builtins=False)
     start, options = skip_options(
         call.args, letters, wrapper.words, pairs=wrapper.pairs, assignments=wrapper.assignments
     )
@@ -175,4 +183,4 @@ def _together(words: Sequence[Arg]) -> Value:
     return Value(" ".join(words), taints_of(words), words[0].word if len(words) == 1 else None)
 
 
-HANDLERS: dict[str, Handler] = dict.fromkeys(WRAPPERS, wrap)
+HANDLERS: dict[str, Handler] = {**dict.fromkeys(WRAPPERS, wrap), "env": _env}

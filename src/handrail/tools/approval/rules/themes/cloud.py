@@ -229,6 +229,7 @@ RULES = (
             "puppet node|cert|ssl|resource|module|ca clean|purge|deactivate|uninstall|revoke|destroy",
             "puppet apply -e|--execute",
             "chef-server-ctl|chef cleanse|reconfigure|uninstall|user-delete|org-delete|clean-policy-*|delete-policy*",
+            "chef-apply|chef-run -e",
             "salt-key -d|-D|-r|-R|--delete|--delete-all",
             "stack|heat ... delete",
         ),

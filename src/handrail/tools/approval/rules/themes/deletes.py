@@ -64,7 +64,7 @@ RULES = (
             "rmdir|rd|del|erase /s|/S|/q|/Q",
             "Remove-Item|ri|remove-item -Recurse|-r|-recurse|-Force @*",
             "npx rimraf|del-cli @*",
-            "powershell {text:*remove-item*-recurse*|*rd?/s*|*format-volume*|*clear-disk*}",
+            "powershell {text:*rd?/s*|*format-volume*|*clear-disk*}",
         ),
         match=("rm -r build", "rm build -R", "rm -rf /srv/app", "rm --rec --fo x", "rm -rf $DIR"),
         spare=("rm file.txt", "rm -f out.log", "rm --help"),
@@ -328,7 +328,6 @@ RULES = (
         "code.delete",
         ASK,
         "deletes files from a program given on the command line",
-        uses=("emacs {text:*delete-directory*|*delete-file*|*shell-command*}",),
         match=(
             "python3 -c \"import os;[os.remove(f) for f in os.listdir('.')]\"",
             "node -e \"fs.readdirSync('.').forEach(f=>fs.unlinkSync(f))\"",

@@ -62,6 +62,7 @@ RULES = (
             "--load-backup|--replicate|--mbrtogpt|--sort|--typecode",
             "parted ... rm|mklabel|mkpart|mktable|resizepart|mkpartfs|mkfs|name|set|toggle|rescue|disk_set",
             "parted {any:rm|mklabel|mkpart|mktable|resizepart}",
+            "parted {stdin} {text:*mklabel*|*mkpart*|*mktable*|*resizepart*|*rm?*}",
             "wipefs -a|--all|-o|--offset|-f !-n|--no-act",
             "blkdiscard +",
             "badblocks -w|-n @device|unknown",

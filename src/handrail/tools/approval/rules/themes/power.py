@@ -24,7 +24,7 @@ RULES = (
             "sysctl {any:kernel.sysrq-trigger*}",
             "shutdown /s|/r|/p|/h|/g",
             "Stop-Computer|Restart-Computer",
-            "osascript {text:shut*down|restart}",
+            "osascript {text:shut?down|to?restart|?restart*end?tell|aevtrsdn|aevtrrst}",
             "gnome-session-quit --power-off|--reboot",
             "busybox reboot|poweroff|halt",
             "runit-init 0|6",
@@ -83,7 +83,7 @@ RULES = (
             "gnome-session-quit|xfce4-session-logout|mate-session-save|cinnamon-session-quit|lxqt-leave",
             "i3-msg|swaymsg|hyprctl|bspc|herbstclient|awesome-client|qtile {any:exit|quit|restart|reload}",
             "i3exit|sway-exit|lxsession-logout logout|suspend|hibernate|lock",
-            "osascript {text:log*out|sleep}",
+            "osascript {text:log?out|to?sleep|aevtrlgo|aevtslep}",
             "xset dpms|s force|off",
             "upsdrvctl|upsmon|apcaccess|upscmd {any:shutdown|-c|shutdown.return|load.off|stop}",
         ),
@@ -106,7 +106,10 @@ RULES = (
             "stonith_admin|crm_node --reboot|--fence|-B|-F|-R|--remove",
             "ansible {ansible-changes}",
             "salt|salt-call|salt-ssh|salt-run {any:system.reboot|system.shutdown|system.halt|system.poweroff|"
-            "cmd.run|file.remove|service.stop|service.restart|pkg.remove|user.delete|state.apply|cmd.script|"
+            "file.append|file.prepend|file.write|file.replace|file.line|file.comment|file.copy|file.symlink|file.managed|"
+            "file.rename|file.sed|file.chown|file.set_mode|cp.get_file|cp.get_url|cp.get_dir|cp.get_template|"
+            "ps.pkill|ps.kill_pid|ssh.set_auth_key|cron.set_job|cron.rm_job|mount.*|iptables.*|user.*|group.*|lvm.*remove|"
+            "disk.format*|disk.wipe|file.remove|service.stop|service.restart|pkg.remove|user.delete|state.apply|cmd.script|"
             "pkg.purge|service.disable|user.add} !{any:test=true}",
             "pdsh|clush|mussh|pssh|parallel-ssh|dsh|fab|knife|bolt|mco {any:reboot|shutdown|poweroff|halt|delete|bulk}",
             "adb reboot|root|remount|disable-verity|uninstall|sideload|unroot",

@@ -79,6 +79,8 @@ RULES = (
             "criu dump",
             "start-stop-daemon -K|--stop !-t|--test",
             "cpulimit -k|--kill",
+            "daemon --stop|--restart|--signal",
+            "wezterm cli kill-pane",
             "wmic process ... delete|terminate",
             "pueue kill|reset|remove|clean|shutdown",
             "pueue ... kill|reset",

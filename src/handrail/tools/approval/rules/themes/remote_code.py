@@ -78,7 +78,8 @@ RULES = (
             "socat {text:exec:*|system:*|*,exec:*}",
             "ncat|netcat --exec|--sh-exec|--lua-exec",
             "ttyd|gotty|sshx|tmate|wetty|shellinaboxd|upterm|teleconsole|warp|gsocket|gs-netcat|chisel|ligolo|"
-            "pwncat|pwncat-cs|msfvenom|msfconsole|weevely|evil-winrm|pupy|empire|sliver|meterpreter",
+            "pwncat|pwncat-cs|msfconsole|weevely|evil-winrm|pupy|empire|sliver|meterpreter",
+            "msfvenom -p|--payload",
             "tailscale funnel|serve",
             "ngrok tcp|start|http|tls",
             "cloudflared tunnel|access --url",
