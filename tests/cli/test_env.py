@@ -49,12 +49,15 @@ def _no_engines(cli: Cli) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_clouds(cli: Cli) -> None:
-    """Their SDKs take seconds to load, and nothing here is about them."""
+def _no_clouds_and_no_sockets(cli: Cli) -> None:
+    """The clouds' SDKs take seconds to load, and nothing here is about them."""
     absent = cli.temp.parent / "absent"
     absent.mkdir()
     for name in ("modal", "daytona"):
         (absent / f"{name}.py").write_text("raise ImportError('it is not here')\n")
+    # Nor about the sockets in /tmp that a test beside these may have left for a moment, of a runtime that it killed.
+    blind = "from handrail.tools.environments import own_folders\n\nown_folders._places = list\n"
+    (absent / "sitecustomize.py").write_text(blind)
     cli.env["PYTHONPATH"] = str(absent)
 
 
