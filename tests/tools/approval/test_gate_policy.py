@@ -31,6 +31,10 @@ def test_a_dangerous_command_runs_only_after_a_yes() -> None:
     assert ran == [IN_PROJECT]
 
 
+def test_a_reason_is_told_once_however_often_the_command_gives_it() -> None:
+    assert review(gate(), f"{IN_PROJECT}; {IN_PROJECT}").count("fs.rm.recursive") == 1
+
+
 @pytest.mark.parametrize("settings", [{}, {"yolo": True}, {"mode": "off"}, {"allow": ("rm -rf /",)}], ids=str)
 def test_nothing_lifts_the_floor(settings: dict[str, Any]) -> None:
     approver = RecordingApprover([Decision.ALWAYS] * 3)

@@ -15,6 +15,10 @@ def test_what_it_printed_and_what_it_complained_are_apart() -> None:
     assert not answer.is_good
 
 
+def test_colours_are_left_out_of_what_it_complained() -> None:
+    assert programs.ask(["bash", "-c", r"printf '\e[31mFATAL:\e[0m no' >&2"], seconds=60).said == "FATAL: no"
+
+
 def test_one_that_is_not_there_is_an_answer() -> None:
     answer = programs.ask(["/nowhere/program"], seconds=60)
     assert answer.code == 127

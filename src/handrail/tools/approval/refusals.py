@@ -35,12 +35,12 @@ def refused(ruling: Ruling) -> Denied:
 
 def unanswered(request: ApprovalRequest, answer: Answer, *, by_person: bool) -> Denied:
     """By whoever was asked, or because nobody was there."""
-    reasons = "; ".join(f"{concern.why} ({concern.rule})" for concern in request.concerns)
+    reasons = "; ".join(dict.fromkeys(f"{concern.why} ({concern.rule})" for concern in request.concerns))
     said = f": {answer.why}" if answer.why else ""
     advice = _PERSON_SAID_NO if by_person else _NOBODY
     return Denied(
         f"Not run: it needs approval ({reasons}), and that was denied by {answer.by}{said}. {_NO_OTHER_WAY} {advice}",
-        rules=[concern.rule for concern in request.concerns],
+        rules=list(dict.fromkeys(concern.rule for concern in request.concerns)),
         decided_by=answer.by,
         request_id=request.id,
     )

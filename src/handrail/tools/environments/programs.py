@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from typing import IO, NamedTuple
 _SAID_CHARS = 2000
 _READ_BYTES = 1 << 16
 _SETTLE_SECONDS = 5.0
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # some colour their complaints for anyone
 
 
 class Answer(NamedTuple):
@@ -60,7 +62,7 @@ def ask(
         except BaseException:
             _kill(process)
             raise
-    return Answer(process.returncode, _text(out), _text(said)[-_SAID_CHARS:].strip())
+    return Answer(process.returncode, _text(out), _COLOUR.sub("", _text(said))[-_SAID_CHARS:].strip())
 
 
 def _passed_on(pipe: IO[bytes], listener: Callable[[str], None], end: float) -> bytes:
