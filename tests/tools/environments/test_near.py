@@ -200,11 +200,14 @@ def handed() -> Iterator[tuple[dict[str, Any], list[int], socket.socket]]:
     os.close(done[1])
 
 
-def test_what_is_no_pipe_is_not_taken(handed: tuple[dict[str, Any], list[int], socket.socket]) -> None:
+@pytest.mark.parametrize(("instead_of", "why"), [(4, "it is no pipe"), (2, "it is no file")])
+def test_what_could_make_us_wait_is_not_taken(
+    handed: tuple[dict[str, Any], list[int], socket.socket], instead_of: int, why: str
+) -> None:
     facts, fds, _ = handed
     with open("/dev/null", "rb") as null:
-        os.dup2(null.fileno(), fds[4])
-    with pytest.raises(ValueError, match="it is no pipe"):
+        os.dup2(null.fileno(), fds[instead_of])
+    with pytest.raises(ValueError, match=why):
         NearConnection(facts, fds, lambda _: None)
     for fd in fds:
         with pytest.raises(OSError, match="Bad file descriptor"):

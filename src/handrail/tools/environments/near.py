@@ -52,8 +52,8 @@ class NearConnection(Connection):
             super().__init__(socket.socket(fileno=os.dup(keeper)), own_out)
             with contextlib.ExitStack() as failed:
                 failed.callback(self.let_go)
-                self._text = os.dup(text)
-                self._family_file = os.dup(family[0]) if family else -1
+                self._text = _file(text)
+                self._family_file = _file(family[0]) if family else -1
                 self._on_birth({**facts, "ended": None}, [go, done, place])
                 with contextlib.suppress(OSError):  # another user's, which this one may not look at
                     self._can_look = os.readlink("cwd", dir_fd=self._place) == facts["where"]
@@ -121,6 +121,13 @@ def _own(pipe: int, access: int) -> int:
     if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
         raise ValueError("it is no pipe")
     return os.open(f"/proc/self/fd/{pipe}", access | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _file(descriptor: int) -> int:
+    """A pipe in its place would make us wait for whoever is at its other end."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise ValueError("it is no file")
+    return os.dup(descriptor)
 
 
 def _close(fds: list[int]) -> None:
