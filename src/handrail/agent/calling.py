@@ -144,15 +144,16 @@ class _Told:
 
     def start(self, call_id: str) -> None:
         """Its turn has come: calls that change the same thing run one after the other."""
-        function = self._waiting.pop(call_id)
+        function = self._waiting.pop(call_id, None)
+        if function is None:  # it was given up
+            return
         name = function["name"]
         self._running[call_id] = function, time.time(), self._calling.telemetry.tool(name, call_id)
         self.listener(ToolStarted(call_id, name, arguments_of(function), self._calling.emoji(name)))
 
     def done(self, call_id: str, outcome: Any) -> None:
         """Also of a call whose turn never came. What was told once is not told again."""
-        if call_id in self._waiting:
-            self.start(call_id)
+        self.start(call_id)
         if call_id not in self._running:
             return
         function, began, span = self._running.pop(call_id)

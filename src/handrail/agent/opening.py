@@ -90,7 +90,7 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
 
 def budgets_of(config: ModelConfig) -> Budgets:
     """What a turn may take, as configured."""
-    limits = (config.max_tokens or None, config.max_seconds or None, config.max_cost or None)
+    limits = (config.max_turn_tokens or None, config.max_turn_seconds or None, config.max_turn_cost or None)
     return Budgets(config.max_model_calls, *limits)
 
 

@@ -77,16 +77,16 @@ class ModelConfig(Section):
     max_model_calls: int = option(
         90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=LARGEST_COUNT
     )
-    max_tokens: int = option(
+    max_turn_tokens: int = option(
         0,
         "Tokens, sent and answered, after which a turn ends by itself. 0 is no limit.",
         minimum=0,
         maximum=LARGEST_SIZE,
     )
-    max_seconds: float = option(
+    max_turn_seconds: float = option(
         0.0, "Seconds after which a turn ends by itself. 0 is no limit.", minimum=0, maximum=LONGEST_SECONDS
     )
-    max_cost: float = option(
+    max_turn_cost: float = option(
         0.0,
         "US dollars after which a turn ends by itself, where a cost is known. 0 is no limit.",
         minimum=0,
