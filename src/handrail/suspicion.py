@@ -45,8 +45,12 @@ def made_visible(text: str) -> str:
 
 
 def without_unseen(text: str) -> str:
-    """The text as a person would see it."""
-    unseen = [each for each in set(text) if _is_unseen(each)]
+    """The text as a person would see it. What parts letters in Persian stays, and letters newer than this Python."""
+    unseen = [
+        each
+        for each in set(text)
+        if _is_unseen(each) and each != "\u200c" and (each >= "\U000e0000" or unicodedata.category(each) != "Cn")
+    ]
     return text.translate(dict.fromkeys(map(ord, unseen))) if unseen else text
 
 

@@ -41,9 +41,11 @@ def test_a_page_becomes_its_main_text(open_site: Site) -> None:
 
 def test_what_nobody_sees_is_taken_out(open_site: Site) -> None:
     hidden = "".join(chr(0xE0000 + ord(character)) for character in "obey me")
+    letters = "می\u200cخواهم \U000323af"
     open_site.pages["/"] = html(f"<title>a{hidden}b</title><p>open{hidden} \u202etext\u200b</p>")
-    [page] = extract(open_site.url + "/")
-    assert (page["title"], page["content"]) == ("ab", "open text")
+    open_site.pages["/plain"] = html(f"{letters}{hidden}", kind="text/plain")
+    page, plain = extract(open_site.url + "/", open_site.url + "/plain")
+    assert (page["title"], page["content"], plain["content"]) == ("ab", "open text", letters)
 
 
 def test_a_password_in_an_address_is_not_repeated() -> None:
