@@ -51,9 +51,10 @@ async def _run(parent: Agent, number: int, task: Mapping[str, Any], cancel: Canc
         )
     except HandrailError as error:
         return {"task": number, "status": "failed", "summary": str(error)}
-    parent.hook("subagent_start", session_id=parent.session_id, child_session_id=child.session_id, goal=goal)
+    about = {"session_id": parent.session_id, "child_session_id": child.session_id, "goal": goal}
     forget = cancel.on_cancel(lambda: child.interrupt(cancel.reason))
     try:
+        await asyncio.to_thread(parent.hook, "subagent_start", **about)
         context = str(task.get("context") or "")
         ended = await child.arun(f"{goal}\n\n{context}".strip(), parent.child_listener(child))
         parent.loop.charge(ended.usage)
@@ -61,14 +62,8 @@ async def _run(parent: Agent, number: int, task: Mapping[str, Any], cancel: Canc
         forget()
         await asyncio.to_thread(child.close)
     answer = _told(number, child.session_id, ended)
-    parent.hook(
-        "subagent_stop",
-        session_id=parent.session_id,
-        child_session_id=child.session_id,
-        goal=goal,
-        status=answer["status"],
-        summary=answer["summary"],
-    )
+    told = {"status": answer["status"], "summary": answer["summary"]}
+    await asyncio.to_thread(parent.hook, "subagent_stop", **about, **told)
     return answer
 
 
