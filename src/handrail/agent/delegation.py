@@ -56,9 +56,10 @@ async def _run(
         )
     except HandrailError as error:
         return {"task": number, "status": "failed", "summary": str(error)}
-    parent.hook("subagent_start", session_id=parent.session_id, child_session_id=child.session_id, goal=goal)
+    about = {"session_id": parent.session_id, "child_session_id": child.session_id, "goal": goal}
     forget = cancel.on_cancel(lambda: child.interrupt(cancel.reason))
     try:
+        await asyncio.to_thread(parent.hook, "subagent_start", **about)
         context = str(task.get("context") or "")
         ended = await child.arun(f"{goal}\n\n{context}".strip(), _listener(parent, child, tell))
         parent.loop.charge(ended.usage)
@@ -66,14 +67,8 @@ async def _run(
         forget()
         await asyncio.to_thread(child.close)
     answer = _told(number, child.session_id, ended)
-    parent.hook(
-        "subagent_stop",
-        session_id=parent.session_id,
-        child_session_id=child.session_id,
-        goal=goal,
-        status=answer["status"],
-        summary=answer["summary"],
-    )
+    told = {"status": answer["status"], "summary": answer["summary"]}
+    await asyncio.to_thread(parent.hook, "subagent_stop", **about, **told)
     return answer
 
 
