@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..rules import Command as Line
 from ..rules import on_assign
+from ..rules.data_programs import DATA_PROGRAMS
 from . import effects, emulate, escapes, unlisted
 from .builtins import BUILTINS
 from .compound_walk import CompoundWalk
@@ -173,7 +174,7 @@ class Running(CompoundWalk):
         if self.state.files and (made := self._made_program(name, call)) is not None:
             return made
         outer: Handler | None = handler_of(base)
-        if outer is None and len(argv) > 1:
+        if outer is None and len(argv) > 1 and base not in DATA_PROGRAMS:
             unlisted.follow(self, call)
         elif outer is not None and out is None:
             out = outer(self, call)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..rules.data_programs import DATA_PROGRAMS
 from .languages import SHELLS
 from .values import Arg, Value
 
@@ -31,8 +30,6 @@ _SETTING = re.compile(r"[\w.:/-]+=[!'\"|;]*(.*)", re.S)
 def follow(walk: Running, call: Call) -> None:
     """Judge what it would run, if its arguments hold a command line."""
     args = call.args
-    if call.name in DATA_PROGRAMS:
-        return
     after_word = False
     for place, arg in enumerate(args):
         led = after_word or (place > 0 and args[place - 1] in _JUST_BEFORE_COMMAND)
