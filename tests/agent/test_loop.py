@@ -104,6 +104,14 @@ def tool() -> Any:
         registry.deregister(name)
 
 
+def test_a_model_that_fails_as_no_model_should_ends_the_turn_and_not_the_agent(agent: Any) -> None:
+    one = agent(Streams([TextPiece("Well"), KeyError("choices")], [TextPiece("Here I am."), Finished()]))
+    ended = one.run("hello")
+    assert ended.end is End.FAILED
+    assert ended.reason == "streams failed: KeyError: 'choices'"
+    assert one.run("and now?").answer == "Here I am."
+
+
 def test_calls_are_run_and_answered_until_the_model_is_done(agent: Any, tmp_path: Path, store: SessionStore) -> None:
     path = str(tmp_path / "a.txt")
     one = agent(
@@ -474,7 +482,7 @@ def test_a_call_that_takes_longer_than_the_turn_may_is_stopped(agent: Any, tool:
 
 
 def test_what_was_written_when_the_time_was_over_is_kept(agent: Any) -> None:
-    one = agent(Streams([TextPiece("so far"), TimeoutError()]))
+    one = agent(Streams([TextPiece("so far"), asyncio.Event().wait]), budgets=Budgets(seconds=3))
     assert one.run("x").end is End.TIME
     assert one.loop.conversation.messages[-1] == {"role": "assistant", "content": "so far"}
 

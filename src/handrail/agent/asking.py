@@ -97,7 +97,7 @@ class Asking:
             for attempt in range(self._attempts):
                 gathered = _Gathered()
                 try:
-                    async for piece in model.stream(messages, tools):
+                    async for piece in _pieces(model, messages, tools):
                         event = gathered.add(piece)
                         if event is not None:
                             yield event
@@ -115,6 +115,16 @@ class Asking:
                         break
                     yield Notice(f"{error}{void}; trying again in {wait:.0f} s")
                     await self._sleep(wait)
+
+
+async def _pieces(model: StreamingModel, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
+    try:
+        async for piece in model.stream(messages, tools):
+            yield piece
+    except ModelError:
+        raise
+    except Exception as error:  # a model that somebody brought fails as it likes
+        raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
 
 
 def _back_off(attempt: int) -> float:
