@@ -777,6 +777,21 @@ def test_hooks_are_told_of_sessions_and_can_add_to_a_turn(agent: Any, default_ho
     assert one.undo() == "hi"
 
 
+def test_a_person_does_not_wait_for_a_slow_hook(agent: Any, default_hooks: Any) -> None:
+    go_on = threading.Event()
+
+    def slow(user_message: str) -> None:
+        one.interrupt()
+        go_on.wait(PATIENCE_SECONDS)
+
+    default_hooks("pre_llm_call", slow)
+    one = agent(ModelReply("never asked"))
+    ended = one.run("hi")
+    assert not go_on.is_set()
+    go_on.set()
+    assert (ended.end, ended.model_calls) == (End.INTERRUPTED, 0)
+
+
 def test_hooks_are_told_of_children(agent: Any, default_hooks: Any, store: SessionStore) -> None:
     heard: list[Any] = []
     default_hooks("subagent_start", lambda session_id, child_session_id, goal: heard.append((session_id, goal)))

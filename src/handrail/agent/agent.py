@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,9 +147,9 @@ class Agent:
         if first and self.depth == 0 and not self.loop.conversation.info.title:
             self.store.rename(self.session_id, said.strip().partition("\n")[0][:80])
         hooked = self.handrail.runtime.hooks.active
-        added = await asyncio.to_thread(self._added_by_hooks, said, first) if hooked else ""
+        adding = partial(asyncio.to_thread, self._added_by_hooks, said, first) if hooked else None
         with self.telemetry.turn(self.session_id, agent=self.label or _NAME):
-            ended = await self.loop.arun(text, self.listener, added=added)
+            ended = await self.loop.arun(text, self.listener, adding=adding)
         if hooked:
             await asyncio.to_thread(self._tell_hooks, said, ended)
         return ended

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ..async_bridge import run_async
@@ -76,7 +76,7 @@ class Loop:
         text: str | list[JsonDict],
         listener: Listener = lambda event: None,  # noqa: ARG005
         *,
-        added: str = "",
+        adding: Callable[[], Awaitable[str]] | None = None,
     ) -> TurnEnded:
         """One turn: from what the person says, and what is added to it, to the answer. It raises only for what is wrong
         with us."""
@@ -87,7 +87,7 @@ class Loop:
             self.conversation.complete("its result was not kept")
             self._tell_news(first=True)
             self.conversation.add([{"role": "user", "content": text}])
-            if added:
+            if adding is not None and (added := await self._interruptible(adding(), None)):
                 self.conversation.say(added, by=_OURSELVES)
             ended = await self._until_answered(turn, listener)
         except Interrupted:
