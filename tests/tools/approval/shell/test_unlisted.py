@@ -68,3 +68,14 @@ def test_the_scripts_of_programs_with_a_language_of_their_own_are_read(command: 
 )
 def test_what_is_only_checked_or_shown_passes(command: str) -> None:
     assert assess(command).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat <<A; echo ${ echo x\nrm -rf ~\nA\n}\ntext\nA\n",
+        "cat <<A; echo $( echo x\nrm -rf ~\nA\n)\ntext\nA\n",
+    ],
+)
+def test_lines_inside_a_substitution_are_not_the_text_of_a_document_outside(command: str) -> None:
+    assert assess(command).verdict is Verdict.BLOCK

@@ -129,9 +129,13 @@ class ParameterParser(WordParser):
         """`${ command; }`, which newer shells know."""
         if self.peek() == "|":
             self.position += 1
+        outer, self.waiting = self.waiting, []  # the text of a document outside begins after the line that ends it
         script = self.script("}")
         if not self.at("}"):
             raise self.fail("expected }")
+        if self.waiting:
+            raise self.fail("a here-document without its text")
+        self.waiting = outer
         self.position += 1
         self.leave()
         return Substitution(script)
