@@ -22,6 +22,7 @@ _VIM_LANGUAGE = r"(?s)\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo
 _ED_RUNS = r"(?m)^\s*(?:[rwe]\s*)?!(.+)$"
 _M4_RUNS = r"\be?syscmd\(\s*`?([^()]{1,2000}?)'?\s*\)"
 _LONGEST = 100_000
+_MOST_PARTS = 100
 
 
 def _vim(walk: Running, call: Call) -> Value | None:
@@ -30,11 +31,16 @@ def _vim(walk: Running, call: Call) -> Value | None:
             language = "python" if match[1].startswith("py") else match[1].removesuffix("do")
             judge_code(walk, call, language, Value(match[2]))
             continue
-        for line in text.split("|"):
-            if match := re.match(_VIM_RUNS, line) or re.match(_VIM_EXECUTES, line):
+        for rest in _parts(text):
+            if match := re.match(_VIM_RUNS, rest):
                 walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
-            if match := re.match(_VIM_PIPES, line):
+                break
+            if match := re.match(_VIM_PIPES, rest):
                 walk.run_text(Value(match[1]), unknown(), "-c")
+                break
+            line = rest.partition("|")[0]
+            if match := re.match(_VIM_EXECUTES, line):
+                walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
             if match := re.search(_VIM_DELETES, line):
                 walk.run([Arg("rm"), Arg("-r"), Arg(match[2])], None, functions=False)
             if match := re.search(_VIM_SYSTEM, line):
@@ -42,10 +48,19 @@ def _vim(walk: Running, call: Call) -> Value | None:
     return None
 
 
+def _parts(text: str) -> Iterator[str]:
+    """What follows the start and each bar: to some commands all the rest belongs, bars too."""
+    for _ in range(_MOST_PARTS):
+        yield text
+        text = text.partition("|")[2]
+        if not text:
+            return
+
+
 def _told(call: Call) -> Iterator[tuple[Arg, str]]:
     """The commands after `-c` and `+`."""
     for place, arg in enumerate(call.args):
-        if arg in ("-c", "--cmd") and place + 1 < len(call.args):
+        if (arg == "--cmd" or re.fullmatch("-[A-Za-z]*c", arg)) and place + 1 < len(call.args):
             yield arg, str(call.args[place + 1])
         elif arg[:1] == "+":
             yield arg, arg[1:]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .handlers import Call, Handler
+from .interpreters import judge_code
 from .languages import TEXT_OPTIONS
 from .lexical import decode_escapes
 from .operators import shell_quoted
@@ -313,6 +314,8 @@ def _gdb(walk: Running, call: Call) -> Value | None:
             match = re.match(r"\s*(?:shell|!|pipe)\s*(.*)", following, re.S)
             if match:
                 _run_option(walk, match[1], following)
+            elif match := re.match(r"\s*(?:py|python|pi|python-interactive)\s+(.*)", following, re.S):
+                judge_code(walk, call, "python", Value(match[1]))
     return None
 
 
