@@ -21,7 +21,8 @@ from .wire import Packet
 
 NOTE_AFTER_SECONDS = 0.02
 DIRTY_EVERY_SECONDS = 0.1
-HELD_SECONDS = 0.01
+HELD_SECONDS = 0.02
+_HELD_LOOKS = 20
 SHORT_MILLISECONDS = 1
 KILL_SECONDS = 3.0
 _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
@@ -271,24 +272,29 @@ class LiveShell:
         if attempt.writer >= 0:
             os.close(attempt.writer)
             attempt.writer = -1
-        drained, end = 0, 0.0
+        drained, looks, end = 0, _HELD_LOOKS, 0.0
         while attempt.is_given:
             count = self._pull(attempt)
             if count == 0:
                 return
             end = end or time.monotonic() + HELD_SECONDS
             drained += count or 0
-            if count is None and not self._has_more(end):
-                attempt.is_held = True
             # More than the pipe held at the end: it goes on and on.
-            if attempt.is_held or (drained > _BIG_PIPE and time.monotonic() > end):
+            if not looks or (drained > _BIG_PIPE and time.monotonic() > end):
                 attempt.is_held = True
                 return
+            if count is None:
+                looks = self._look_for_more(looks)
 
-    def _has_more(self, end: float) -> bool:
+    def _look_for_more(self, looks: int) -> int:
+        """How many looks are left when there is more. Each is short, and takes longer on a machine that is slow for all."""
         poll = select.poll()
         poll.register(self.line.out, select.POLLIN)
-        return bool(poll.poll(max(0.0, end - time.monotonic()) * 1000))
+        while looks > 0:
+            looks -= 1
+            if poll.poll(HELD_SECONDS * 1000 / _HELD_LOOKS):
+                break
+        return looks
 
     def _abort(self, attempt: Attempt) -> None:
         """The reader failed, or the user pressed Ctrl-C: nothing may go on running."""
