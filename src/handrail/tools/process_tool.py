@@ -267,22 +267,21 @@ registry.register(
                     "type": "number",
                     "minimum": 0,
                     "description": (
-                        "Seconds: for wait how long at most (60, up to 600); after input how long for the program to "
-                        "take it (1)."
+                        "Seconds: for wait at most so many (60, up to 600); after input for the program to take it (1)."
                     ),
                 },
                 "offset": {
                     "type": "integer",
                     "minimum": 1,
-                    "description": "First line of the log to show, or with a pattern the first match. Default: the end.",
+                    "description": "First line of the log, or with a pattern the first match. Default: the end.",
                 },
                 "limit": {
                     "type": "integer",
                     "minimum": 1,
                     "maximum": 5000,
-                    "description": "How many lines or matches of the log (200).",
+                    "description": "Lines or matches of the log (200).",
                 },
-                "pattern": {"type": "string", "description": "Show only lines of the log that match this expression."},
+                "pattern": {"type": "string", "description": "Only lines of the log that match this expression."},
                 "all": {"type": "boolean", "description": "List those that have ended, too."},
                 "rows": {"type": "integer", "minimum": 2, "maximum": 500, "description": "For resize."},
                 "columns": {"type": "integer", "minimum": 2, "maximum": 500, "description": "For resize."},

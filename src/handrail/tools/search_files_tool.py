@@ -36,9 +36,8 @@ SCHEMA: JsonDict = {
                 "minimum": 1,
                 "maximum": 1000,
                 "default": 50,
-                "description": "How many results.",
             },
-            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "How many results to skip."},
+            "offset": {"type": "integer", "minimum": 0, "default": 0},
             "output_mode": {
                 "type": "string",
                 "enum": ["content", "files_only", "count"],

@@ -29,9 +29,9 @@ registry.register(
     toolset="session_search",
     schema={
         "description": (
-            "Search everything that was said and done in earlier sessions. query: words in any order, or 'exact text' in double "
-            "quotes; each hit has a message_id, which around shows with its neighbours. Without a query it lists the latest "
-            "sessions, and with session the messages of that one from its beginning on."
+            "Search what was said and done in earlier sessions: words in any order, or 'exact text' in double quotes. Each hit "
+            "has a message_id, which around shows with its neighbours. Without a query: the latest sessions, or with session "
+            "the messages of that one."
         ),
         "parameters": {
             "type": "object",
@@ -41,15 +41,15 @@ registry.register(
                     "type": "integer",
                     "minimum": 1,
                     "maximum": MAX_HITS,
-                    "description": "Hits, sessions or messages. Default 8.",
+                    "description": "Default 8.",
                 },
-                "session": {"type": "string", "description": "A session's id, to read it."},
+                "session": {"type": "string", "description": "The id of one to read."},
                 "offset": {
                     "type": "integer",
                     "minimum": 0,
-                    "description": "Sessions or messages to pass over: next_offset of the last answer.",
+                    "description": "next_offset of the last answer.",
                 },
-                "around": {"type": "integer", "description": "A message_id, to read the messages around it."},
+                "around": {"type": "integer", "description": "A message_id."},
                 "span": {
                     "type": "integer",
                     "minimum": 1,

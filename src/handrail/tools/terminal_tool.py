@@ -30,7 +30,7 @@ SCHEMA: JsonDict = {
             "timeout": {
                 "type": "number",
                 "exclusiveMinimum": 0,
-                "description": "Seconds after which the command is ended. Only as many as the user allows.",
+                "description": "Seconds after which it is ended, as far as the user allows.",
             },
             "workdir": {
                 "type": "string",
