@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -26,6 +27,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         self.shown = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a piece may end within a character
         self._process = subprocess.Popen(
             command, cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )
@@ -71,5 +73,5 @@ class Terminal:
         piece = b""
         with contextlib.suppress(OSError):  # Linux: the other side was closed
             piece = os.read(self._master, 65536)
-        self.shown += piece.decode("utf-8", "replace").replace("\r\n", "\n")
+        self.shown = (self.shown + self._decoder.decode(piece)).replace("\r\n", "\n")
         return bool(piece)
