@@ -10,7 +10,6 @@ from ..protocols import Action, ActionKind
 from ..types import JsonDict, Resources, Unavailable
 from .availability import usable_unless
 from .registry import registry
-from .terminal.request import environments_of, read_request
 
 if TYPE_CHECKING:
     from ..types import ToolContext
@@ -66,6 +65,8 @@ SCHEMA: JsonDict = {
 
 
 def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    from .terminal.request import environments_of, read_request
+
     environments = environments_of(context)
     assert context is not None
     request = read_request(args, environments)
@@ -84,6 +85,8 @@ def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object)
 
 def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
     """What the gate judges: the command, where it would run, and what it could reach from there. Starts nothing."""
+    from .terminal.request import environments_of
+
     environments = environments_of(context)
     environment = environments.of(context.task_id)
     details = {"background": bool(args.get("background")), "pty": bool(args.get("pty"))}

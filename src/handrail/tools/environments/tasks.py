@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from ...config import Config
 from ...errors import HandrailError
 from .backends import Backends, backends, is_host
-from .task_files import TaskFiles
 from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 
 if TYPE_CHECKING:
@@ -131,6 +130,8 @@ class TaskEnvironments:
 
     def files(self, task_id: str | None) -> Files:
         """The task's files, at no cost before they are used."""
+        from .task_files import TaskFiles  # a start needs none
+
         return TaskFiles(self, task_id)
 
     def files_before(self, task_id: str | None) -> Files | None:
