@@ -23,12 +23,16 @@ FRAME_SECONDS = 0.1
 _LAST_SECONDS = 10.0  # nobody waits at a terminal that is gone
 
 
-class Leave(Exception):  # ends the chat, is no error
-    """The person has gone, or wants to. `code` is the exit code."""
+class Leave(SystemExit):
+    """The person has gone, or wants to. `code` is the exit code.
+
+    An event loop lets nothing else through that a signal raises while it runs a callback: the chat would stay, unseen.
+    """
+
+    code: int
 
     def __init__(self, code: int = 0) -> None:
         super().__init__(code)
-        self.code = code
 
 
 def run(
