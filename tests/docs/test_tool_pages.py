@@ -198,14 +198,6 @@ def stage_of_rl(home: Path, model: ModelServer, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
-    found = Provider()
-    monkeypatch.setenv("LAB_KEY", found.key)
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def stage_of_image_gen(provider: Provider) -> dict[str, str]:
     provider.says["painter"] = (200, {"data": [{"b64_json": base64.b64encode(png()).decode()}]})
     return _lab(provider, image_model="lab:painter")

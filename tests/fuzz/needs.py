@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
 
-import pytest
+from ..services.components import absent
 
 
 def needs(program: str, cure: str) -> None:
     beside_python = Path(sys.executable).parent / program
     if shutil.which(program) is None and not beside_python.exists():
-        if os.environ.get("CI"):
-            pytest.fail(f"needs {program}: {cure} (in CI nothing may be missing)", pytrace=False)
-        pytest.skip(f"needs {program}: {cure}")
+        absent(program, cure)

@@ -21,6 +21,7 @@ import pytest
 from handrail.protocols import ModelReply
 from handrail.testing.model_server import ModelServer
 
+from ..services.small_disk import small_disk
 from ..support import wait_until
 from .conftest import TOKEN, Server, events_of, with_model
 
@@ -180,14 +181,8 @@ class TestFullDisk:
     @pytest.fixture
     def disk(self, tmp_path: Path) -> Iterator[Path]:
         """A folder of some megabytes."""
-        disk = tmp_path / "disk"
-        disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", disk], check=False)
-        if mounted.returncode != 0 and "CI" not in os.environ:
-            pytest.skip("a small disk cannot be mounted; run the tests as root")
-        assert mounted.returncode == 0
-        yield disk
-        subprocess.run(["umount", "-l", disk], check=True)
+        with small_disk(tmp_path, "8m") as disk:
+            yield disk
 
     def test_it_is_said_nothing_is_allowed_and_all_goes_on_when_there_is_room(
         self, disk: Path, tmp_path: Path, pool: ThreadPoolExecutor

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import NoReturn
 
 import pytest
 
@@ -37,7 +38,7 @@ def _has_namespaces() -> bool:
     )
 
 
-def absent(what: str, cure: str) -> None:
+def absent(what: str, cure: str) -> NoReturn:
     reason = f"needs {what}: {cure}"
     if os.environ.get("CI"):
         pytest.fail(f"{reason} (in CI nothing may be missing)", pytrace=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from handrail.errors import StoreError
 from handrail.store.database import Database
 
+from ..services.small_disk import small_disk
 from ..support import in_threads
 
 
@@ -62,14 +62,10 @@ def test_what_one_object_writes_is_seen_elsewhere_when_another_of_its_process_ha
 
 def test_a_disk_that_is_full_is_said_to_be_full(tmp_path: Path) -> None:
     """SQLite itself calls it an I/O error when it cannot make the files that it needs beside a store."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=False)
-    if mounted.returncode != 0 and "CI" not in os.environ:
-        pytest.skip("a small disk cannot be mounted; run the tests as root")
-    assert mounted.returncode == 0
-    database = Database(disk / "rows.db", ("CREATE TABLE rows (value INTEGER);",))
-    try:
+    with (
+        small_disk(tmp_path, "256k") as disk,
+        contextlib.closing(Database(disk / "rows.db", ("CREATE TABLE rows (value INTEGER);",))) as database,
+    ):
         database.rows("SELECT 1")
         database.close()
         with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as filler:
@@ -77,6 +73,3 @@ def test_a_disk_that_is_full_is_said_to_be_full(tmp_path: Path) -> None:
                 filler.write(b"x" * 4096)
         with pytest.raises(StoreError, match="the disk is full; make room on its disk"), database.transaction():
             pass
-    finally:
-        database.close()
-        subprocess.run(["umount", "-l", disk], check=True)

@@ -17,6 +17,7 @@ from handrail.tools.environments.far import proc
 from handrail.tools.environments.live import LiveEnvironment
 from handrail.tools.environments.local import LocalEnvironment
 
+from ...services.small_disk import small_disk
 from ...support import wait_until
 from .conftest import PATIENCE_SECONDS, FramedEnvironment, Run, is_running, naps, text
 
@@ -24,25 +25,19 @@ DISK_BYTES = 1 << 20
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """A folder of one megabyte."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=700", "tmpfs", disk], check=False)
-    if mounted.returncode != 0 and "CI" not in os.environ:
-        pytest.skip("a small disk cannot be mounted; run the tests as root")
-    assert mounted.returncode == 0
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
+    with small_disk(tmp_path, str(DISK_BYTES)) as made:
+        yield made
 
 
 @pytest.fixture(params=["local", "framed"])
-def on_small_disk(request: pytest.FixtureRequest, small_disk: Path, work: Path) -> Iterator[LiveEnvironment]:
+def on_small_disk(request: pytest.FixtureRequest, disk: Path, work: Path) -> Iterator[LiveEnvironment]:
     made: LiveEnvironment
     if request.param == "local":
-        made = LocalEnvironment(str(work), processes_dir=str(small_disk))
+        made = LocalEnvironment(str(work), processes_dir=str(disk))
     else:
-        made = FramedEnvironment(str(work), str(small_disk))
+        made = FramedEnvironment(str(work), str(disk))
     with made:
         yield made
 
@@ -57,11 +52,11 @@ def test_a_full_disk_holds_up_no_background_process(on_small_disk: LiveEnvironme
     assert text(on_small_disk.execute("echo works", timeout=PATIENCE_SECONDS)) == "works\n"
 
 
-def test_a_log_goes_on_when_there_is_room_again(on_small_disk: LiveEnvironment, small_disk: Path, work: Path) -> None:
+def test_a_log_goes_on_when_there_is_room_again(on_small_disk: LiveEnvironment, disk: Path, work: Path) -> None:
     os.mkfifo(work / "first")
     os.mkfifo(work / "second")
     process = on_small_disk.background("read x <first; echo lost; read x <second; echo found; sleep 1000")
-    filler = small_disk / "filler"
+    filler = disk / "filler"
     _fill(filler)
     (work / "first").write_bytes(b"\n")
     assert process.read(timeout=0.2).data == b""
@@ -72,14 +67,14 @@ def test_a_log_goes_on_when_there_is_room_again(on_small_disk: LiveEnvironment, 
 
 
 def test_on_a_full_disk_no_background_process_is_half_started(
-    on_small_disk: LiveEnvironment, small_disk: Path, work: Path
+    on_small_disk: LiveEnvironment, disk: Path, work: Path
 ) -> None:
-    _fill(small_disk / "filler")
+    _fill(disk / "filler")
     with pytest.raises(EnvironmentStartError, match="No space left on device"):
         on_small_disk.background("touch ran; sleep 1000")
-    assert [path.name for path in small_disk.iterdir()] == ["filler"]
+    assert [path.name for path in disk.iterdir()] == ["filler"]
     assert list(work.iterdir()) == []
-    (small_disk / "filler").unlink()
+    (disk / "filler").unlink()
     assert on_small_disk.background("true").wait(PATIENCE_SECONDS).exit_code == 0
 
 

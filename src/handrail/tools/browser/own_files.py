@@ -37,8 +37,4 @@ class Loop(asyncio.SelectorEventLoop):
 
 def prune(*, dry_run: bool) -> list[str]:
     """What processes that were killed have left, and is removed unless `dry_run`."""
-    found = own_folders.left_behind(_PREFIX)
-    if not dry_run:
-        for folder in found:
-            shutil.rmtree(folder, ignore_errors=True)
-    return [f"browser: {folder}, of a process that has ended" for folder in found]
+    return own_folders.prune(_PREFIX, "browser", dry_run=dry_run)

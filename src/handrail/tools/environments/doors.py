@@ -134,11 +134,7 @@ class Door:
 
 def prune(engine: str, *, dry_run: bool) -> list[str]:
     """What processes that were killed have left, and is removed unless `dry_run`."""
-    found = own_folders.left_behind(_prefix(engine))
-    if not dry_run:
-        for folder in found:
-            shutil.rmtree(folder, ignore_errors=True)
-    return [f"{engine}: {folder}, of a process that has ended" for folder in found]
+    return own_folders.prune(_prefix(engine), engine, dry_run=dry_run)
 
 
 def _prefix(engine: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 
@@ -24,6 +25,15 @@ def make(prefix: str) -> str:
 def left_behind(prefix: str) -> list[str]:
     """This user's, whose process has ended."""
     return [folder for folder in every(prefix) if not _has_owner(folder)]
+
+
+def prune(prefix: str, whose: str, *, dry_run: bool) -> list[str]:
+    """What processes that were killed have left, and is removed unless `dry_run`."""
+    found = left_behind(prefix)
+    if not dry_run:
+        for folder in found:
+            shutil.rmtree(folder, ignore_errors=True)
+    return [f"{whose}: {folder}, of a process that has ended" for folder in found]
 
 
 def every(prefix: str) -> Iterator[str]:
