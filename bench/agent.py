@@ -20,11 +20,11 @@ from handrail.agent.budgets import Budgets
 from handrail.agent.events import End
 from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
 from handrail.agent.models.openai_chat import OpenAIChat
-from handrail.async_bridge import run_async
+from handrail.base.async_bridge import run_async
+from handrail.core.registry import registry
 from handrail.model_tools import default
 from handrail.store.search import search
 from handrail.store.sessions import SessionStore
-from handrail.tools.registry import registry
 
 from . import samples
 from .harness import Figure, alternating, milliseconds

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from tests.fuzz.respelling.forms import all_forms
 from tests.fuzz.respelling.rows import DANGEROUS, HARMLESS
-from tests.tools.approval.test_floor import NEVER
-from tests.tools.approval.test_labelled import NAMED, rows
+from tests.judge.test_floor import NEVER
+from tests.judge.test_labelled import NAMED, rows
 
-from handrail.tools.approval.assessment import Verdict
-from handrail.tools.approval.detect import assess, detect_dangerous_command
-from handrail.tools.approval.rules import builtin
+from handrail.judge.assess import assess, detect_dangerous_command
+from handrail.judge.rules import builtin
+from handrail.judge.values.assessment import Verdict
 
 from .harness import Figure, microseconds, milliseconds
 
@@ -42,7 +42,7 @@ _SHORT = (
 )
 _PIPELINE = "cat a.txt | grep -v 'x y' | sort -u > out.txt && echo \"done $x\"\n"
 _CORPORA = frozenset(("tldr", "nl2bash", "nl2bash_complex"))
-_COLD = "from handrail.tools.approval.detect import assess; assess('ls')"
+_COLD = "from handrail.judge.assess import assess; assess('ls')"
 
 
 def figures() -> Iterator[Figure]:

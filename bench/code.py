@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterator
 
 from handrail.config import CodeConfig, Config, TerminalConfig
+from handrail.core.discovery import builtin_tools
+from handrail.core.registry import registry
+from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import MemoryResultStore, OpenGate
-from handrail.tools.discovery import builtin_tools
-from handrail.tools.environments.tasks import TaskEnvironments
-from handrail.tools.registry import registry
 
 from .harness import Figure, alternating, milliseconds
 

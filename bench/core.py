@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from handrail.core.registry import ToolRegistry, registry
 from handrail.model_tools import ahandle_function_call, arun_tool_calls, default, handle_function_call, run_tool_calls
 from handrail.runtime.definitions import Definitions
-from handrail.tools.registry import ToolRegistry, registry
 from handrail.toolsets import Toolsets
 
 from . import samples
@@ -24,7 +24,7 @@ from .harness import Figure, alternating, microseconds, milliseconds, paired
 _COLD_FLOOR = "import json, asyncio, subprocess, threading"
 _COLD = """
 from handrail.model_tools import get_tool_definitions, handle_function_call
-from handrail.tools.registry import registry
+from handrail.core.registry import registry
 assert get_tool_definitions(quiet_mode=True)
 registry.register(name='t', toolset='bench', schema={'description': 'x', 'parameters': {'type': 'object', 'properties': {}}},
                   handler=lambda args, **kw: 'ok')

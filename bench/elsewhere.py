@@ -17,13 +17,13 @@ from tests.services.podman import Podman
 from tests.services.sshd import Ssh
 from tests.services.tenants import Services
 
-from handrail.tools.environments.apptainer import ApptainerEnvironment
-from handrail.tools.environments.base import Environment
-from handrail.tools.environments.daytona import DaytonaEnvironment
-from handrail.tools.environments.docker import DockerEnvironment, PodmanEnvironment
-from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.modal import ModalEnvironment
-from handrail.tools.environments.ssh import SshEnvironment
+from handrail.environments.backends.apptainer import ApptainerEnvironment
+from handrail.environments.backends.daytona import DaytonaEnvironment
+from handrail.environments.backends.docker import DockerEnvironment, PodmanEnvironment
+from handrail.environments.backends.modal import ModalEnvironment
+from handrail.environments.backends.ssh import SshEnvironment
+from handrail.environments.base import Environment
+from handrail.environments.local_environment import LocalEnvironment
 
 from .harness import Figure, milliseconds, paired
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-from handrail.tools.environments.base import Environment
-from handrail.tools.environments.far import proc
-from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.sandbox import Mechanism, SandboxPolicy
+from handrail.environments.base import Environment
+from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.sandbox import Mechanism, SandboxPolicy
+from handrail.environments.shell_host import proc
 
 from .harness import Figure, alternating, milliseconds, paired
 

@@ -16,12 +16,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from handrail.approval.gate import ApprovalGate
 from handrail.config import McpServerConfig
-from handrail.mcp_client.config import Server
+from handrail.core.registry import ToolRegistry
+from handrail.mcp_client.server_config import Server
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.approval.gate import ApprovalGate
-from handrail.tools.mcp_tool import McpTools
-from handrail.tools.registry import ToolRegistry
+from handrail.tools.mcp.server_tools import McpTools
 
 from .harness import Figure, alternating, microseconds, milliseconds
 
@@ -85,7 +85,7 @@ _OURS = """
 import asyncio, sys
 from handrail.model_tools import default
 from handrail.serve.mcp.server import HandrailServer, serve_stdio
-from handrail.tools.registry import registry
+from handrail.core.registry import registry
 here = default()
 schema = {"type": "object", "properties": {"text": {"type": "string"}}}
 def noop(args, **context):

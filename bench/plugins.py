@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from handrail.plugins.manager import HookManager
+from handrail.core.registry import ToolRegistry
+from handrail.plugins.hook_manager import HookManager
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.registry import ToolRegistry
 
 from . import samples
 from .harness import Batch, Figure, microseconds, paired

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from handrail.config import Config, TerminalConfig
+from handrail.environments.tasks import TaskEnvironments
+from handrail.processes.table import ProcessTable, Wanted
 from handrail.store.processes import ProcessRecords
-from handrail.tools.environments.tasks import TaskEnvironments
-from handrail.tools.processes.table import ProcessTable, Wanted
 
 from .harness import Figure, alternating, milliseconds
 

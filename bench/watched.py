@@ -53,9 +53,9 @@ print("whole", flush=True)
 
 def main() -> None:
     from handrail.model_tools import default
-    from handrail.serve import running
+    from handrail.serve import server as running
     from handrail.serve.address import Address
-    from handrail.serve.served import Served
+    from handrail.serve.shared_state import Served
 
     here = default()
     served = Served(here, token=_TOKEN)

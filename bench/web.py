@@ -12,11 +12,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 
 from handrail.config import Config
-from handrail.config.web import WebConfig
+from handrail.core.discovery import builtin_tools
+from handrail.core.registry import registry
+from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.discovery import builtin_tools
-from handrail.tools.environments.tasks import TaskEnvironments
-from handrail.tools.registry import registry
+from handrail.settings.web import WebConfig
 
 from .harness import Figure, alternating, milliseconds
 

@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from handrail.environments.live_environment import LiveEnvironment
+from handrail.environments.transport.link import Link
+from handrail.environments.transport.session import Session, Transport
 from handrail.testing.environment_conformance import checks, run
-from handrail.tools.environments.link import Link
-from handrail.tools.environments.live import LiveEnvironment
-from handrail.tools.environments.session import Session, Transport
 from handrail.types import Unavailable
 
 

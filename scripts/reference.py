@@ -16,9 +16,9 @@ from ruamel.yaml import YAML
 
 from handrail import errors
 from handrail.config import json_schema
+from handrail.core.discovery import builtin_tools
+from handrail.core.registry import ToolEntry, registry
 from handrail.plugins.hooks import HookSpecs, hookimpl
-from handrail.tools.discovery import builtin_tools
-from handrail.tools.registry import ToolEntry, registry
 from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
 
 ROOT = Path(__file__).parent.parent
@@ -155,8 +155,8 @@ def error_types() -> Iterator[str]:
 def rules() -> Iterator[str]:
     from itertools import groupby
 
-    from handrail.tools.approval.paths import CLASSES
-    from handrail.tools.approval.rules import Rule, builtin
+    from handrail.judge.rules import Rule, builtin
+    from handrail.judge.values.paths import CLASSES
 
     yield "# Rules about commands\n\nMade from the rules themselves. `block` never runs, `ask` asks a person, `note` only shows. "
     yield "How to write one: [add a rule](../how-to/add-a-rule.md).\n"

@@ -19,11 +19,11 @@ import hypothesis
 import pytest
 
 from handrail import model_tools
-from handrail.plugins.manager import HookManager, hooks
+from handrail.core import registry as registry_module
+from handrail.core.registry import ToolRegistry
+from handrail.plugins.hook_manager import HookManager, hooks
 from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore
-from handrail.tools import registry as registry_module
-from handrail.tools.registry import ToolRegistry
 
 from .support import PATIENCE_SECONDS, wait_until
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from handrail.tools.registry import ToolRegistry
+from handrail.core.registry import ToolRegistry
 
 # How long a test waits for what should come at once: long enough for a slow machine that is busy with other things. What hangs
 # in a test hangs for as long.

@@ -73,7 +73,7 @@ def test_a_cold_start_imports_few_modules_and_nothing_heavy(tmp_path: Path) -> N
 
 
 def test_importing_does_nothing_to_the_disk(tmp_path: Path) -> None:
-    code = "import handrail, handrail.model_tools, handrail.tools.registry; print(len(handrail.__all__))"
+    code = "import handrail, handrail.model_tools, handrail.core.registry; print(len(handrail.__all__))"
     assert int(_in_new_python(code, tmp_path)) > 0
     assert list(tmp_path.iterdir()) == []
 

@@ -14,6 +14,7 @@ import pytest
 import handrail
 from handrail import model_tools
 from handrail.config import ConfigError
+from handrail.core.registry import ToolRegistry
 from handrail.errors import UnknownToolset
 from handrail.model_tools import (
     ahandle_function_call,
@@ -23,7 +24,6 @@ from handrail.model_tools import (
     run_tool_calls,
 )
 from handrail.plugins.hooks import Block
-from handrail.tools.registry import ToolRegistry
 from tests.support import PATIENCE_SECONDS, add, call, error_in, in_threads, parameters, takes_less_than
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from handrail import resolve_toolset
 from handrail.config import ToolsetConfig
+from handrail.core.registry import ToolRegistry
 from handrail.errors import UnknownToolset
 from handrail.model_tools import default, get_tool_definitions
-from handrail.tools.registry import ToolRegistry
 from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
 from tests.support import add, costs_less_than
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "registry": "handrail.tools.registry",
-    "ToolRegistry": "handrail.tools.registry",
-    "ToolEntry": "handrail.tools.registry",
-    "tool_error": "handrail.tools.registry",
-    "tool_result": "handrail.tools.registry",
+    "registry": "handrail.core.registry",
+    "ToolRegistry": "handrail.core.registry",
+    "ToolEntry": "handrail.core.registry",
+    "tool_error": "handrail.core.registry",
+    "tool_result": "handrail.core.registry",
     "Runtime": "handrail.runtime.dispatch",
     "get_tool_definitions": "handrail.model_tools",
     "handle_function_call": "handrail.model_tools",
@@ -25,8 +25,8 @@ _HOMES = {
     "clear_task_env_overrides": "handrail.model_tools",
     "resolve_toolset": "handrail.toolsets",
     "hookimpl": "handrail.plugins.hooks",
-    "invoke_hook": "handrail.plugins.manager",
-    "run_async": "handrail.async_bridge",
+    "invoke_hook": "handrail.plugins.hook_manager",
+    "run_async": "handrail.base.async_bridge",
     "ToolContext": "handrail.types",
     "CancelToken": "handrail.types",
     "Resources": "handrail.types",
@@ -38,7 +38,8 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
-    from .async_bridge import run_async
+    from .base.async_bridge import run_async
+    from .core.registry import ToolEntry, ToolRegistry, registry, tool_error, tool_result
     from .errors import HandrailError, ToolError
     from .model_tools import (
         ahandle_function_call,
@@ -49,10 +50,9 @@ if TYPE_CHECKING:
         register_task_env_overrides,
         run_tool_calls,
     )
+    from .plugins.hook_manager import invoke_hook
     from .plugins.hooks import hookimpl
-    from .plugins.manager import invoke_hook
     from .runtime.dispatch import Runtime
-    from .tools.registry import ToolEntry, ToolRegistry, registry, tool_error, tool_result
     from .toolsets import resolve_toolset
     from .types import CancelToken, Resources, ToolContext, Unavailable
 

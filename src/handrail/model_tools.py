@@ -7,35 +7,41 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .async_bridge import run_async
+from .base.async_bridge import run_async
 from .config import load_config
 from .config.cache import remember, remembered
 from .config.paths import config_path, state_dir
 from .config.project import project_mcp_file
-from .plugins.handing import ApprovalHooks, OutputHooks, chosen_approver, hand_environments, take_environments_back
-from .plugins.manager import hooks
+from .core.discovery import Discovered, builtin_tools
+from .core.registry import registry
+from .environments.backend_table import backends
+from .environments.tasks import TaskEnvironments
+from .plugins.contributions import (
+    ApprovalHooks,
+    OutputHooks,
+    chosen_approver,
+    hand_environments,
+    take_environments_back,
+)
+from .plugins.hook_manager import hooks
 from .plugins.sources import find_plugins
-from .runtime.deferral import room
+from .processes.lazy_table import process_table
 from .runtime.definitions import Definitions
 from .runtime.dispatch import Runtime
-from .tools.discovery import Discovered, builtin_tools
-from .tools.environments.backends import backends
-from .tools.environments.tasks import TaskEnvironments
-from .tools.processes.lazy import process_table
-from .tools.registry import registry
+from .runtime.tool_deferral import room
 from .toolsets import Toolsets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
+    from .approval.gate import ApprovalGate
     from .config import Config
-    from .plugins.loading import Plugins
+    from .core.outcome import Outcome
+    from .plugins.loader import Plugins
     from .protocols import Action, Approver, Person
-    from .runtime.concurrency import Batches
-    from .runtime.schemas import Format
-    from .tools.approval.gate import ApprovalGate
-    from .tools.mcp_tool import McpTools
-    from .tools.outcome import Outcome
+    from .runtime.batches import Batches
+    from .runtime.provider_formats import Format
+    from .tools.mcp.server_tools import McpTools
     from .types import JsonDict, ToolContext
 
 log = logging.getLogger(__name__)
@@ -57,7 +63,7 @@ class Handrail:
         self.discovered: Discovered = builtin_tools()
         self.plugins = self._load_plugins()
         if config.hooks:
-            from .plugins.external import register_external
+            from .plugins.command_hooks import register_external
 
             register_external(hooks, config.hooks, plugin=CONFIG_HOOKS)
         results = FileResultStore(
@@ -111,8 +117,8 @@ class Handrail:
         """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
         if not self.config.mcp_servers and project_mcp_file() is None:
             return None
-        from .mcp_client.config import find_servers
-        from .tools.mcp_tool import McpTools
+        from .mcp_client.server_config import find_servers
+        from .tools.mcp.server_tools import McpTools
 
         mcp = McpTools(find_servers(self.config.mcp_servers, config_file=config_path()))
         registry.late = mcp.find
@@ -137,7 +143,7 @@ class Handrail:
         found = list(find_plugins())
         if not found:
             return None
-        from .plugins.loading import Plugins
+        from .plugins.loader import Plugins
 
         plugins = Plugins(registry, hooks, self.config.plugins)
         plugins.load(found)
@@ -149,7 +155,7 @@ class Handrail:
         settings = self.config.approvals
         if not settings.approver and settings.headless == "deny":
             return None
-        from .tools.approval.approvers import ChainApprover, QueueApprover
+        from .approval.approvers import ChainApprover, QueueApprover
 
         queue = None if settings.headless == "deny" else QueueApprover()
         if not settings.approver:
@@ -175,9 +181,9 @@ class Handrail:
     @cached_property
     def gate(self) -> ApprovalGate:
         """What every dangerous action passes. It reads the configuration by itself, and again when that changes."""
-        from .tools.approval.gate import ApprovalGate
-        from .tools.approval.project import policy_file
-        from .tools.approval.settings import Settings
+        from .approval.gate import ApprovalGate
+        from .approval.project_policy import policy_file
+        from .approval.settings import Settings
 
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
         settings = Settings(path=config_path(), project=policy_file(), more_rules=tuple(rules))
@@ -185,7 +191,7 @@ class Handrail:
 
     @cached_property
     def batches(self) -> Batches:
-        from .runtime.concurrency import Batches
+        from .runtime.batches import Batches
 
         return Batches(self.runtime)
 
@@ -218,7 +224,7 @@ def _far_person(config: Config) -> Person | None:
     """Who is asked where nobody is at the terminal."""
     if not config.messages.person:
         return None
-    from .tools.messages.person import FarPerson
+    from .platforms.remote_person import FarPerson
 
     return FarPerson(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
 

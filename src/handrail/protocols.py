@@ -7,8 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from .tools.entry import ToolEntry
-    from .tools.outcome import Outcome
+    from .core.entry import ToolEntry
+    from .core.outcome import Outcome
     from .types import CancelToken, ToolContext
 
 

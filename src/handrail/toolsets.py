@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from .base.suggest import did_you_mean
+from .core.registry import ToolEntry, ToolRegistry, registry
 from .errors import UnknownToolset
-from .suggest import did_you_mean
-from .tools.registry import ToolEntry, ToolRegistry, registry
 
 if TYPE_CHECKING:
     from .types import JsonDict
@@ -227,7 +227,7 @@ def _renamed(name: str) -> str:
 def resolve_toolset(name: str) -> list[str]:
     """The sorted tool names of a set of the default registry. Raises UnknownToolset."""
     from .config import load_config
-    from .tools.discovery import builtin_tools
+    from .core.discovery import builtin_tools
 
     builtin_tools()
     return Toolsets(registry, load_config().toolsets).resolve(name)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .errors import CallCancelled, CallTimeout
 
 if TYPE_CHECKING:
+    from .environments.tasks import TaskEnvironments
+    from .processes.table import ProcessTable
     from .protocols import AgentState, Approver, Files, Gate, Person, ResultStore, Toolbox
-    from .tools.environments.tasks import TaskEnvironments
-    from .tools.processes.table import ProcessTable
 
 log = logging.getLogger(__name__)
 

@@ -28,13 +28,13 @@ from handrail.agent.events import (
     Usage,
 )
 from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
+from handrail.approval.approvers.wording import question
+from handrail.core.registry import registry
 from handrail.errors import ModelError
 from handrail.model_tools import default
 from handrail.protocols import Decision
 from handrail.store.sessions import SessionStore
 from handrail.testing import ModelReply, RecordingApprover, ScriptedModel, call
-from handrail.tools.approval.approvers.wording import question
-from handrail.tools.registry import registry
 from handrail.types import ToolContext
 from tests.support import PATIENCE_SECONDS, parameters, wait_until
 

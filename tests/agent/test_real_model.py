@@ -14,9 +14,9 @@ from handrail.agent.agent import Agent
 from handrail.agent.budgets import Budgets
 from handrail.agent.events import End, TextDelta, ToolEnded
 from handrail.agent.models.openai_chat import OpenAIChat
+from handrail.core.registry import registry
 from handrail.model_tools import default
 from handrail.store.sessions import SessionStore
-from handrail.tools.registry import registry
 from tests.services.components import absent
 from tests.support import parameters
 

@@ -16,7 +16,7 @@ import pytest
 
 PROGRAM = """
 import sys
-from handrail.agent.opening import open_agent
+from handrail.agent.agent_factory import open_agent
 from handrail.model_tools import reset
 from handrail.testing import ModelReply, ScriptedModel, call
 model = ScriptedModel([

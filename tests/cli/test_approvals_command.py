@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from handrail.approval.settings import add_to_allowlist
 from handrail.config import ConfigFile
 from handrail.protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from handrail.store.approvals import ApprovalStore
-from handrail.tools.approval.settings import add_to_allowlist
 from tests.support import in_threads
 
 from .conftest import Cli, run_here

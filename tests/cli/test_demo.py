@@ -88,8 +88,8 @@ def test_the_demo_can_wait_after_each_scene(cli: Cli) -> None:
 def test_the_demo_leaves_the_tools_of_the_process_alone(cli: Cli) -> None:
     script = cli.file(
         "script.py",
-        "import json\nfrom handrail.cli.demo.play import play\nfrom handrail.tools.registry import registry\n"
-        "from handrail.plugins.manager import hooks\nplay()\n"
+        "import json\nfrom handrail.cli.demo.play import play\nfrom handrail.core.registry import registry\n"
+        "from handrail.plugins.hook_manager import hooks\nplay()\n"
         "print(json.dumps([registry.get_entry('deploy') is None, hooks.active]))\n",
     )
     import subprocess

@@ -11,12 +11,12 @@ import pytest
 
 from handrail.testing.environment_conformance import checks
 
-from ..tools.environments.conftest import is_running
+from ..environments.conftest import is_running
 from .conftest import Cli
 
 BROKEN = """
-from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.local_backend import LocalBackend
+from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.backends.local import LocalBackend
 
 class Environment(LocalEnvironment):
     def execute(self, command, **options):
@@ -56,7 +56,7 @@ def _no_clouds_and_no_sockets(cli: Cli) -> None:
     for name in ("modal", "daytona"):
         (absent / f"{name}.py").write_text("raise ImportError('it is not here')\n")
     # Nor about the sockets in /tmp that a test beside these may have left for a moment, of a runtime that it killed.
-    blind = "from handrail.tools.environments import own_folders\n\nown_folders._places = list\n"
+    blind = "from handrail.environments import own_folders\n\nown_folders._places = list\n"
     (absent / "sitecustomize.py").write_text(blind)
     cli.env["PYTHONPATH"] = str(absent)
 
@@ -165,7 +165,7 @@ def test_what_a_dead_runtime_left_is_taken_away_only_when_it_is_meant(cli: Cli) 
 
 def test_a_process_that_is_in_no_list_is_put_into_one(cli: Cli) -> None:
     script = (
-        "from handrail.tools.environments.local import LocalEnvironment\n"
+        "from handrail.environments.local_environment import LocalEnvironment\n"
         "with LocalEnvironment('/') as local: print(local.background('sleep 1000', survives=True).pid)\n"
     )
     import subprocess

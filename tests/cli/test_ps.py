@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from ..environments.conftest import is_running
 from ..support import wait_until
-from ..tools.environments.conftest import is_running
 from .conftest import Cli
 
 # A program that starts a process in the background, and ends.
 START = """
 import sys
 from handrail.model_tools import default, reset
-from handrail.tools.processes.table import Wanted
+from handrail.processes.table import Wanted
 one = default().processes.start(sys.argv[1], task_id=sys.argv[2], session_id=None, wanted=Wanted())
 if sys.argv[3] == "wait":
     one.use(lambda process: process.wait(60))

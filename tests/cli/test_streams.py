@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import handrail
-from handrail.cli import commands, supervise
+from handrail.cli import call_supervision, commands
 
 from .conftest import Cli, run_here
 
@@ -139,5 +139,8 @@ def test_a_completion_in_bash_works_end_to_end(cli: Cli, tmp_path: Path) -> None
 def test_what_blocks_everything_is_left_behind_after_a_while(
     held: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervise, "GRACE_SECONDS", 0.01)
-    assert supervise.supervise(lambda cancel: held.wait(), timeout=0.01) == (None, supervise.Ending.TIMED_OUT)
+    monkeypatch.setattr(call_supervision, "GRACE_SECONDS", 0.01)
+    assert call_supervision.supervise(lambda cancel: held.wait(), timeout=0.01) == (
+        None,
+        call_supervision.Ending.TIMED_OUT,
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support import in_threads
 
 from handrail.config.trust import Trust, digest
 from handrail.errors import ConfigError
+from tests.support import in_threads
 
 
 def test_trust_is_for_one_kind_one_place_and_one_content(home: Path) -> None:

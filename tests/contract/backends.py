@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.sandbox import Mechanism, SandboxPolicy
+from handrail.environments.shell_host import proc
 from handrail.testing.environment_conformance import Conformance
-from handrail.tools.environments.far import proc
-from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.sandbox import Mechanism, SandboxPolicy
 
 
 class Backend(NamedTuple):
@@ -103,12 +103,12 @@ _ALL = {
     "modal": Backend(modal, "modal_service", "modal"),
     "daytona": Backend(daytona, "daytona_service", "daytona"),
 }
-BACKENDS = {name: one for name, one in _ALL.items() if find_spec(f"handrail.tools.environments.{one.module}")}
+BACKENDS = {name: one for name, one in _ALL.items() if find_spec(f"handrail.environments.{one.module}")}
 
 
 def maker(module: str, kind: str, settings: dict[str, Any]) -> Callable[[], Any]:
     """Environments of one task: what survives in one is found by the next."""
-    made = getattr(importlib.import_module(f"handrail.tools.environments.{module}"), kind)
+    made = getattr(importlib.import_module(f"handrail.environments.{module}"), kind)
     task = f"contract-{uuid.uuid4().hex[:8]}"
     return lambda: made.from_settings(settings, task_id=task)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from handrail import environments
 from handrail.testing.environment_conformance import Check, Conformance, checks
-from handrail.tools import environments
 
 from .backends import BACKENDS
 

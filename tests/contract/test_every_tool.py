@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from handrail.core.discovery import builtin_tools
+from handrail.core.registry import ToolEntry, registry
 from handrail.model_tools import get_tool_definitions, handle_function_call
-from handrail.runtime.mentions import names_in
-from handrail.tools.discovery import builtin_tools
-from handrail.tools.registry import ToolEntry, registry
+from handrail.runtime.tool_mentions import names_in
 from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
 
 FAILED = builtin_tools().failed

@@ -14,11 +14,11 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from handrail.approval.approvers.wording import question
+from handrail.approval.gate import ApprovalGate
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind
 from handrail.testing import RecordingApprover
-from handrail.tools.approval.approvers.wording import question
-from handrail.tools.approval.gate import ApprovalGate
 from handrail.types import ToolContext
 
 PICTURES = Path(__file__).parents[2] / "docs" / "how-to"

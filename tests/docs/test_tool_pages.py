@@ -14,25 +14,25 @@ from typing import Any
 import pytest
 from PIL import Image
 from ruamel.yaml import YAML
+
+from handrail.agent.agent_factory import open_agent, open_store
+from handrail.base.runtime_id import is_gone
+from handrail.config import ConfigFile
+from handrail.core.discovery import builtin_tools
+from handrail.core.outcome import error_of
+from handrail.core.registry import registry
+from handrail.model_tools import default, reset
+from handrail.protocols import Decision, ModelReply
+from handrail.testing import RecordingApprover, ScriptedModel, ScriptedPerson, call
+from handrail.testing.model_server import ModelServer
+from handrail.tools.browser import actions, session
+from handrail.tools.rollouts.runs import open_runs
 from tests.services.components import require
 from tests.services.homeassistant import HomeAssistant
 from tests.services.searx import Searx
 from tests.support import PATIENCE_SECONDS, wait_until
 from tests.tools import pages
 from tests.tools.media.provider import Provider, png
-
-from handrail.agent.opening import open_agent, open_store
-from handrail.config import ConfigFile
-from handrail.model_tools import default, reset
-from handrail.owners import is_gone
-from handrail.protocols import Decision, ModelReply
-from handrail.testing import RecordingApprover, ScriptedModel, ScriptedPerson, call
-from handrail.testing.model_server import ModelServer
-from handrail.tools.browser import actions, session
-from handrail.tools.discovery import builtin_tools
-from handrail.tools.outcome import error_of
-from handrail.tools.registry import registry
-from handrail.tools.rl.runs import open_runs
 
 ROOT = Path(__file__).parent.parent.parent
 CALLS: dict[str, list[dict[str, dict[str, Any]]]] = YAML(typ="safe").load(ROOT / "examples" / "calls.yaml")

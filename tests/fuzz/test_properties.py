@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from handrail.config import ToolsetConfig
+from handrail.core.contract import Contract
+from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments
 from handrail.model_tools import get_tool_definitions, handle_function_call
 from handrail.runtime.arguments import prepare
 from handrail.runtime.coercion import Coercion
 from handrail.runtime.decoding import decode_object
-from handrail.runtime.schemas import for_gemini, repair
-from handrail.tools.contract import Contract
-from handrail.tools.registry import ToolRegistry
+from handrail.runtime.provider_formats import for_gemini, repair
 from handrail.toolsets import Toolsets
 from tests.support import add, strict_loads
 

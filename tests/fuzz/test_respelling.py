@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.tools.approval.detect import assess
-from handrail.tools.approval.rules import builtin
+from handrail.judge.assess import assess
+from handrail.judge.rules import builtin
 
 from .chance import chosen_seed
 from .needs import needs
@@ -61,7 +61,7 @@ def test_examples_of_rules_stay_dangerous_in_every_form() -> None:
 
 
 def _formed(name: str, example: str) -> str | None:
-    from handrail.tools.approval.shell.syntax import ShellSyntaxError
+    from handrail.judge.grammar.syntax import ShellSyntaxError
 
     try:
         return FORMS[name](example)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from handrail.tools.approval.rules import builtin
+from handrail.judge.rules import builtin
 
 from .chance import chosen_seed
 from .needs import needs

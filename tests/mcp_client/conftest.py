@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from handrail.config import McpServerConfig
-from handrail.mcp_client.config import Server
+from handrail.core.registry import ToolRegistry
+from handrail.mcp_client.server_config import Server
 from handrail.protocols import Gate
 from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore
 from handrail.testing import OpenGate
-from handrail.tools.mcp_tool import McpTools
-from handrail.tools.registry import ToolRegistry
+from handrail.tools.mcp.server_tools import McpTools
 
 from ..support import free_port, wait_until
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from handrail.config import McpServerConfig
+from handrail.core.registry import ToolRegistry
 from handrail.mcp_client.connection import State
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
-from handrail.tools.registry import ToolRegistry
 from handrail.types import CancelToken, Progress
 
 from ..serve.gateway.line import Line

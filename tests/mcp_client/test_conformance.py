@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from handrail.config import McpServerConfig
-from handrail.mcp_client.config import Server
+from handrail.core.registry import ToolRegistry
+from handrail.mcp_client.server_config import Server
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
-from handrail.tools.mcp_tool import McpTools, tool_name
-from handrail.tools.registry import ToolRegistry
+from handrail.tools.mcp.server_tools import McpTools, tool_name
 
 from ..mcp_servers.others import conformance
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from handrail.config import McpServerConfig
-from handrail.mcp_client.config import Server
 from handrail.mcp_client.connection import State
+from handrail.mcp_client.server_config import Server
 from handrail.runtime.dispatch import Runtime
 
 from ..support import wait_until
@@ -65,8 +65,8 @@ def test_a_variable_that_is_not_set_is_named(connect: Connect) -> None:
 _KILLED = """
 import os, signal, sys
 from handrail.config import McpServerConfig
-from handrail.mcp_client.config import Server
-from handrail.tools.mcp_tool import McpTools
+from handrail.mcp_client.server_config import Server
+from handrail.tools.mcp.server_tools import McpTools
 settings = McpServerConfig(command=sys.executable, args=(sys.argv[1], "stubborn"), protocol="handshake")
 tools = McpTools([Server("s", settings, "test")])
 tools.start(60)
@@ -84,7 +84,7 @@ def test_nothing_is_left_when_we_are_killed() -> None:
 
 
 def test_names_fit_what_models_may_use() -> None:
-    from handrail.tools.mcp_tool import tool_name
+    from handrail.tools.mcp.server_tools import tool_name
 
     assert tool_name("a", "b") == "mcp__a__b"
     odd = [tool_name("a", "x.y"), tool_name("a", "x/y"), tool_name("a", "z" * 90), tool_name("a", "z" * 91)]
@@ -93,7 +93,7 @@ def test_names_fit_what_models_may_use() -> None:
 
 
 def test_a_name_that_would_mislead_is_refused() -> None:
-    from handrail.mcp_client.config import problem_of
+    from handrail.mcp_client.server_config import problem_of
 
     assert problem_of(Server("a__b", McpServerConfig(command="x"), ""))
     assert problem_of(Server("a", McpServerConfig(), ""))

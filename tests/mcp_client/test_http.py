@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from handrail.config import McpServerConfig
+from handrail.core.registry import ToolRegistry
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.registry import ToolRegistry
 
 from ..support import error_in
 from .conftest import Connect

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from handrail.config import PluginConfig
-from handrail.plugins.loading import Plugin, Plugins
-from handrail.plugins.manager import HookManager
+from handrail.core.registry import ToolRegistry
+from handrail.plugins.hook_manager import HookManager
+from handrail.plugins.loader import Plugin, Plugins
 from handrail.plugins.sources import find_plugins
-from handrail.tools.registry import ToolRegistry
 
 
 class Bench:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from handrail.base.runtime_id import is_gone, pid_of
 from handrail.model_tools import default, handle_function_call
-from handrail.owners import is_gone, pid_of
 from handrail.protocols import Decision
 from handrail.testing import ModelReply, RecordingApprover, call
 from handrail.testing.model_server import Fault, ModelServer
-from handrail.tools.rl.runs import open_runs
+from handrail.tools.rollouts.runs import open_runs
 from tests.services.docker import Docker
 from tests.support import error_in, wait_until
 

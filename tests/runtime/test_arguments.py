@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from handrail.core.contract import Contract
 from handrail.errors import InvalidArguments
 from handrail.runtime.arguments import prepare
-from handrail.tools.contract import Contract
 from tests.support import costs_less_than, parameters
 
 CONTRACT = Contract(

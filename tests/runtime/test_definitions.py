@@ -10,10 +10,10 @@ import jsonschema_rs
 import pytest
 
 from handrail.config import ToolsetConfig
+from handrail.core.availability import Availability
+from handrail.core.registry import ToolRegistry
 from handrail.errors import UnknownToolset
 from handrail.runtime.definitions import Definitions
-from handrail.tools.availability import Availability
-from handrail.tools.registry import ToolRegistry
 from handrail.toolsets import Toolsets
 from handrail.types import Unavailable
 from tests.support import add, costs_less_than, in_threads, parameters

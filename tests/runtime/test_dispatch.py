@@ -15,10 +15,10 @@ import pytest
 
 from handrail.agent.todos import Todos
 from handrail.config import CallsConfig, Config, ResultsConfig
+from handrail.core.registry import ToolRegistry
 from handrail.errors import Denied, ToolFailed
 from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore
-from handrail.tools.registry import ToolRegistry
 from handrail.types import CancelToken, Progress, ToolContext
 from tests.support import PATIENCE_SECONDS, add, error_in, in_thread, in_threads, parameters, takes_less_than
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from handrail.core.registry import ToolRegistry
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind
-from handrail.runtime.concurrency import Batches
+from handrail.runtime.batches import Batches
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
-from handrail.tools.registry import ToolRegistry
 from tests.support import add, call, error_in
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ..tools.messages.conftest import posted, target
+from ..platforms.conftest import posted, target
 
 __all__ = ["posted", "target"]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from handrail.config.sections import ScheduleConfig
+from handrail.scheduler.job_runner import Ended
 from handrail.scheduler.loop import GRACE_SECONDS, Scheduler
-from handrail.scheduler.running import Ended
+from handrail.settings.sections import ScheduleConfig
 from handrail.store.jobs import Job, JobState, JobStore, RunState, Work
 from handrail.types import CancelToken
 

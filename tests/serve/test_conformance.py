@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from handrail.core.registry import ToolRegistry
 from handrail.model_tools import default
 from handrail.protocols import Action, ActionKind
 from handrail.serve.address import Address
 from handrail.serve.mcp.http import http_app
 from handrail.serve.mcp.server import HandrailServer
-from handrail.tools.registry import ToolRegistry
 from handrail.types import JsonDict, ToolContext
 
 from ..mcp_servers.others import conformance

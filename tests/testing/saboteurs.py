@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from handrail.environments.base import CommandResult, LeftRunning
+from handrail.environments.errors import EnvironmentLost, NoSuchDirectory
+from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.output import Output
+from handrail.environments.process_handles import JobProcess, LeftProcess
 from handrail.errors import ToolError
+from handrail.files.local import LocalFiles
 from handrail.protocols import FileEntry, Files, FileStat
-from handrail.tools.environments.base import CommandResult, LeftRunning
-from handrail.tools.environments.errors import EnvironmentLost, NoSuchDirectory
-from handrail.tools.environments.local import LocalEnvironment
-from handrail.tools.environments.output import Output
-from handrail.tools.environments.processes import JobProcess, LeftProcess
-from handrail.tools.files.local import LocalFiles
 
 SABOTEURS: list[tuple[str, type[LocalEnvironment]]] = []
 STRAYS: list[subprocess.Popen[bytes]] = []  # processes that a saboteur let get away; whoever runs it ends them

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from handrail.environments.base import Environment
+from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.shell_host import proc
 from handrail.testing.environment_conformance import (
     Check,
     Conformance,
@@ -24,9 +27,6 @@ from handrail.testing.environment_conformance import (
     run,
 )
 from handrail.testing.environment_conformance.check import check
-from handrail.tools.environments.base import Environment
-from handrail.tools.environments.far import proc
-from handrail.tools.environments.local import LocalEnvironment
 
 from ..support import wait_until
 from .saboteurs import SABOTEURS, STRAYS
@@ -201,7 +201,7 @@ def test_the_kit_needs_no_pytest(tmp_path: Path) -> None:
     code = """
 import sys
 from handrail.testing.environment_conformance import checks, run
-from handrail.tools.environments.local import LocalEnvironment
+from handrail.environments.local_environment import LocalEnvironment
 report = run(lambda: LocalEnvironment(sys.argv[1]), [one for one in checks() if one.name.startswith("codes.")])
 print(report)
 assert report.passed and "pytest" not in sys.modules

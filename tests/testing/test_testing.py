@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from handrail.core.registry import ToolRegistry
 from handrail.errors import ResultNotFound
+from handrail.plugins.hook_manager import HookManager
 from handrail.plugins.hooks import Ask
-from handrail.plugins.manager import HookManager
 from handrail.protocols import AgentState, ApprovalRequest, Approver, Decision, Model, Person, ResultStore, TodoItem
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import (
@@ -20,7 +21,6 @@ from handrail.testing import (
     ScriptedPerson,
     call,
 )
-from handrail.tools.registry import ToolRegistry
 
 from ..support import add
 

@@ -20,19 +20,19 @@ from ..protocols import Model
 from ..store.search import search, window
 from ..store.sessions import CHILD, MAIN, SessionInfo, SessionStore, StoredMessage
 from ..types import CancelToken, JsonDict
-from .asking import Asking
 from .budgets import DEFAULT_BUDGETS, Budgets
-from .calling import Calling, Listener, Run
+from .compaction import Shortening
 from .conversation import Conversation
 from .delegation import MAX_DEPTH, delegate
 from .events import Event, TurnEnded
 from .loop import Loop
 from .memory import Memory, Store
+from .model_requests import Asking
 from .models.base import StreamingModel, streaming
-from .prompt import IDENTITY, Where, assemble, standard_parts
-from .shortening import Shortening
+from .system_prompt import IDENTITY, Where, assemble, standard_parts
 from .telemetry import Telemetry
 from .todos import Todos, restore
+from .tool_calls import Calling, Listener, Run
 
 if TYPE_CHECKING:
     from ..model_tools import Handrail
@@ -136,7 +136,7 @@ class Agent:
 
     def run(self, text: str | list[JsonDict], listener: Listener | None = None) -> TurnEnded:
         """One turn of the conversation, until the agent has answered."""
-        from ..async_bridge import run_async
+        from ..base.async_bridge import run_async
 
         return run_async(self.arun(text, listener))
 

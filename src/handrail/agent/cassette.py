@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.outcome import error_outcome
 from ..errors import StoreError, ToolFailed
-from ..runtime.calls import tool_message
+from ..runtime.tool_calls import tool_message
 from ..store.sessions import SessionStore
-from ..tools.outcome import error_outcome
 from ..types import JsonDict
-from .calling import arguments_of
 from .conversation import ADDED_BY
+from .tool_calls import arguments_of
 
 if TYPE_CHECKING:
     from ..model_tools import Handrail

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..core.outcome import error_outcome
 from ..errors import CallCancelled
 from ..store.sessions import SessionInfo, SessionStore, StoredCall, StoredModelCall
-from ..tools.outcome import error_outcome
 from ..types import JsonDict
 
 # Who said it, in a message that looks like the person's: only we read this.

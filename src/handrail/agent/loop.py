@@ -8,18 +8,18 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from ..async_bridge import run_async
+from ..base.async_bridge import run_async
 from ..errors import ModelError, StoreError
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
-from .asking import Answer, Asking
 from .budgets import DEFAULT_BUDGETS, Budgets, Turn
-from .calling import Calling, Listener
+from .compaction import Shortening, estimate
 from .conversation import Conversation
 from .events import End, MessageEnded, Notice, TextDelta, TurnEnded, Usage
-from .repair import is_empty, repaired
-from .shortening import Shortening, estimate
+from .model_requests import Answer, Asking
+from .reply_repair import is_empty, repaired
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
+from .tool_calls import Calling, Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

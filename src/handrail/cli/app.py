@@ -13,9 +13,9 @@ import typer
 
 from .. import __version__
 from ..errors import HandrailError
-from . import commands, exits
+from . import commands, exit_codes
+from .open_runtime import close_runtime
 from .output import end_quietly, say
-from .session import close_runtime
 
 # Set by the scripts that `handrail completion` prints, when the shell asks what could come next.
 COMPLETION_VARIABLE = "_HANDRAIL_COMPLETE"
@@ -28,11 +28,11 @@ def run(args: list[str]) -> NoReturn:
         build(args)(args, prog_name="handrail")
     except HandrailError as error:
         say(str(error))
-        sys.exit(exits.of_error(error))
+        sys.exit(exit_codes.of_error(error))
     finally:
         close_runtime()
         end_quietly()
-    sys.exit(exits.ExitCode.OK)
+    sys.exit(exit_codes.ExitCode.OK)
 
 
 def build(args: Sequence[str] = ()) -> typer.Typer:
@@ -64,7 +64,7 @@ def _add_commands_of_plugins(app: typer.Typer) -> None:
 
     if not any(find_plugins()):
         return
-    from .session import open_runtime
+    from .open_runtime import open_runtime
 
     try:
         plugins = open_runtime().plugins

@@ -7,8 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from ..base.agent_ancestry import is_inside
 from ..errors import Denied, InvalidArguments
-from ..inside import is_inside
 from ..protocols import Decision
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def refuse_inside(what: str) -> None:
 
 def chosen(stored: StoredRequest, given: str) -> Decision | None:
     """The decision that was given, or that the person makes now. None: they made none. A yes needs a person."""
+    from ..approval.approvers.wording import ANSWERS, question
     from ..store.approvals import State
-    from ..tools.approval.approvers.wording import ANSWERS, question
     from .output import colours
 
     request = stored.request

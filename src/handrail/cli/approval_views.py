@@ -8,14 +8,14 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ..tools.approval.display import visible
+from ..approval.display import visible
 from .output import colours, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
+    from ..approval.simulation import Simulation
     from ..store.approvals import StoredRequest
     from ..store.decisions import DecisionRecord
     from ..store.grants import StoredGrant
-    from ..tools.approval.simulation import Simulation
     from ..types import JsonDict
 
 _SHORT_TEXT = 200
@@ -41,7 +41,7 @@ def request_view(stored: StoredRequest) -> JsonDict:
 
 
 def show_request(stored: StoredRequest) -> None:
-    from ..tools.approval.approvers.wording import question
+    from ..approval.approvers.wording import question
 
     width = min(shutil.get_terminal_size().columns, 100)
     emit(question(stored.request, width=width, painted=colours(sys.stdout)), end="")

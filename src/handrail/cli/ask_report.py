@@ -56,7 +56,7 @@ class Reporter:
             say(ended.reason or f"stopped: {ended.end.value}")
 
     def _tell(self, event: ToolEnded) -> None:
-        from ..tools.outcome import error_of
+        from ..core.outcome import error_of
 
         if self._quiet:
             return

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidArguments
-from ..runtime.calls import read_calls
+from ..runtime.tool_calls import read_calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .output import visible
 
 if TYPE_CHECKING:
-    from ..tools.registry import ToolRegistry
+    from ..core.registry import ToolRegistry
     from ..types import JsonDict
 
 

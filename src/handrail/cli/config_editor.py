@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config import config_path, json_schema
-from ..config.document import parse
 from ..config.files import locked, read_text, write_text
 from ..config.validation import checked
+from ..config.yaml_document import parse
 from ..errors import ConfigError
 from .output import say
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import HandrailError
 
 if TYPE_CHECKING:
-    from ..tools.environments.base import Environment
+    from ..environments.base import Environment
 
 _PATIENCE_SECONDS = 30.0
 

@@ -79,10 +79,10 @@ def _state_folder() -> Finding:
 
 
 def _tools() -> Iterator[Finding]:
-    from ..tools.discovery import builtin_tools
-    from ..tools.registry import registry
+    from ..core.discovery import builtin_tools
+    from ..core.registry import registry
 
-    with _quiet("handrail.tools.discovery"):  # what it would warn of is said here
+    with _quiet("handrail.core.discovery"):  # what it would warn of is said here
         failed = builtin_tools().failed
     for module, reason in failed.items():
         fix = "install what it lacks, or reinstall handrail"
@@ -99,11 +99,11 @@ def _plugins(config: Config) -> Iterator[Finding]:
     found = list(find_plugins())
     if not found:
         return
-    from ..plugins.loading import Plugins, State
-    from ..plugins.manager import HookManager
-    from ..tools.registry import registry
+    from ..core.registry import registry
+    from ..plugins.hook_manager import HookManager
+    from ..plugins.loader import Plugins, State
 
-    with _quiet("handrail.plugins.loading"):  # what it would warn of is said here
+    with _quiet("handrail.plugins.loader"):  # what it would warn of is said here
         loaded = Plugins(registry, HookManager(), config.plugins).load(found)
     for plugin in loaded:
         if plugin.state is State.LOADED:
@@ -115,7 +115,7 @@ def _plugins(config: Config) -> Iterator[Finding]:
 
 
 def _toolsets(config: Config) -> Iterator[Finding]:
-    from ..tools.registry import registry
+    from ..core.registry import registry
     from ..toolsets import Toolsets
 
     toolsets = Toolsets(registry, config.toolsets)
@@ -136,7 +136,7 @@ def _toolsets(config: Config) -> Iterator[Finding]:
 
 def _model(config: Config) -> Finding:
     """Whom an agent would ask. Nobody is asked here: `handrail model test` does."""
-    from ..agent.models.resolve import HOW_TO, connect, find
+    from ..agent.models.model_selection import HOW_TO, connect, find
 
     choice = find(config.model)
     if choice is None:
@@ -151,9 +151,9 @@ def _model(config: Config) -> Finding:
 
 def _gate(config: Config) -> Finding:
     """Whether what is dangerous would be asked, and who would answer."""
+    from ..approval.gate import STORE_NAME
+    from ..approval.settings import Settings
     from ..config import config_path, state_dir
-    from ..tools.approval.gate import STORE_NAME
-    from ..tools.approval.settings import Settings
 
     settings = config.approvals
     try:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..config.paths import state_dir
 from ..errors import HandrailError
-from ..tools.browser import own_files
-from ..tools.processes.pruning import prune_expired, prune_unknown
+from ..processes.pruning import prune_expired, prune_unknown
+from ..tools.browser import profile_dir
 from .demo import FOLDER_PREFIX
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def take_away(here: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
             problems.append(f"{name}: {error}")
     found += prune_expired(here.processes, dry_run=dry_run)
     found += prune_unknown(here.processes, state_dir() / "processes", dry_run=dry_run)
-    found += own_files.prune(dry_run=dry_run)
+    found += profile_dir.prune(dry_run=dry_run)
     for folder in _demo_folders():
         found.append(f"the folder of a demonstration that was cut off, {folder}")
         if not dry_run:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from .exits import ExitCode
+from .exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..tools.outcome import error_of
+from ..core.outcome import error_of
 from .output import paint, visible
 
 if TYPE_CHECKING:
-    from ..tools.outcome import Outcome
+    from ..core.outcome import Outcome
     from ..types import JsonDict
 
 # The fields that hold what a tool is called for, where it has one.

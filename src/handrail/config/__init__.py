@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ..errors import ConfigError
-from .environment import parse_value
-from .paths import cache_dir, config_path, state_dir
-from .schema import Config, json_schema
-from .sections import (
+from ..settings.schema import Config, json_schema
+from ..settings.sections import (
     ApprovalRuleConfig,
     ApprovalsConfig,
     CallsConfig,
@@ -20,7 +18,9 @@ from .sections import (
     ToolsConfig,
     ToolsetConfig,
 )
-from .services import McpServerConfig, ModelConfig
+from ..settings.services import McpServerConfig, ModelConfig
+from .environment_variables import parse_value
+from .paths import cache_dir, config_path, state_dir
 from .store import ConfigFile, load_config, located
 
 __all__ = [

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
-from .environment import override_names, overrides
+from ..settings.schema import Config
+from .environment_variables import override_names, overrides
 from .files import locked, read_text, write_text
 from .paths import config_path
-from .schema import Config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..types import JsonDict
-    from .document import Document
     from .validation import Key
+    from .yaml_document import Document
 
 
 def load_config(path: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None) -> Config:
@@ -45,7 +45,7 @@ def located(error: ConfigError, path: str | os.PathLike[str] | None = None) -> C
     path = config_path() if path is None else Path(path)
     if error.path or not error.key or (text := read_text(path)) is None:
         return error
-    from .document import dotted, parse
+    from .yaml_document import dotted, parse
 
     lines = {dotted(steps): line for steps, line in parse(text, path=str(path)).lines.items()}
     message = str(error).removeprefix(f"{error.key}: ")
@@ -106,8 +106,8 @@ class ConfigFile:
         It gets what the file says, without defaults. If it raises, or leaves what is not valid, nothing is written.
         It must not itself write to this file: the lock is taken.
         """
-        from .edit import same
         from .validation import build, check, plain
+        from .yaml_edit import same
 
         with locked(self.path) as target:
             document, settings = _settings(read_text(target) or "", self.path)
@@ -121,15 +121,15 @@ class ConfigFile:
 
 
 def _settings(text: str, path: Path) -> tuple[Document, JsonDict]:
-    from .document import parse
     from .validation import checked
+    from .yaml_document import parse
 
     document = parse(text, path=str(path))
     return document, checked(document)
 
 
 def _changed_text(document: Document, settings: JsonDict, wanted: JsonDict) -> str:
-    from .edit import rewritten, same
+    from .yaml_edit import rewritten, same
 
     try:
         text = rewritten(document, settings, wanted)

@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast, get_args, get_origin, get_type_hints
 
 from ..errors import ConfigError
-from .document import Document, Steps, dotted
-from .schema import Config, json_schema, optional_of
+from ..settings.schema import Config, json_schema, optional_of
+from .yaml_document import Document, Steps, dotted
 
 if TYPE_CHECKING:
     import jsonschema_rs

@@ -11,20 +11,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ..base.safe_text import safe_error
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
-from ..safe_text import safe_error
-from .config import Server, expanded
-from .listening import changes
-from .listing import Offer, list_offer
+from .list_changes import changes
 from .oauth import LOGIN_SECONDS, Browse, Logins
+from .server_config import Server, expanded
+from .tool_listing import Offer, list_offer
 from .wire import Lost, Refused, Request
 
 if TYPE_CHECKING:
     from mcp import Client
 
-    from ..config.services import McpServerConfig
+    from ..settings.services import McpServerConfig
     from ..types import JsonDict
-    from .asking import Asking
+    from .server_requests import Asking
     from .stdio import Process
     from .watchdog import Watchdog
 

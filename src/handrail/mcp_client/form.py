@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..safe_text import safe_error
+from ..base.safe_text import safe_error
 from ..types import JsonDict
-from .checks import check_of
+from .schema_checks import check_of
 
 # A question and what may be chosen, to what was said; None when nobody answers.
 Ask = Callable[[str, list[str]], str | None]

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .config import Server
-from .depth import without_depths
+from .message_depth import without_depths
 from .oauth import Logins, authorized
+from .server_config import Server
 
 if TYPE_CHECKING:
-    from ..config.services import McpServerConfig
+    from ..settings.services import McpServerConfig
 
 Refuse = Callable[[str], None]
 

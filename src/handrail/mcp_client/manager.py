@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..base.workers import pool
 from ..errors import ToolUnavailable
-from ..workers import pool
-from .asking import Asking, Caller, calling
-from .config import Server
 from .connection import Connection, Status
 from .hops import Hop, Mailbox
-from .listing import Offer
 from .oauth import Browse
+from .server_config import Server
+from .server_requests import Asking, Caller, calling
+from .tool_listing import Offer
 from .watchdog import Watchdog
 
 if TYPE_CHECKING:

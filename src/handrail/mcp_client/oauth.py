@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from ..base.safe_text import safe_error
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir
 from ..errors import ConfigError, ToolUnavailable
-from ..safe_text import safe_error
 from ..types import JsonDict
-from .config import Server
+from .server_config import Server
 
 if TYPE_CHECKING:
-    from ..config.services import McpServerConfig
+    from ..settings.services import McpServerConfig
 
 Browse = Callable[[str], None]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir
 from ..errors import ConfigError
-from .config import Server
-from .listing import Listed
-from .suspicion import suspicion
+from .server_config import Server
+from .tool_inspection import suspicion
+from .tool_listing import Listed
 
 
 class Pins:

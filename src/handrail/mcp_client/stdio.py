@@ -15,14 +15,14 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ..base.agent_ancestry import MARKER
 from ..errors import ToolUnavailable
-from ..inside import MARKER
-from .depth import without_depths
+from .message_depth import without_depths
 from .pipe import Pipe
 from .wire import Wire
 
 if TYPE_CHECKING:
-    from ..config.services import McpServerConfig
+    from ..settings.services import McpServerConfig
     from .watchdog import Watchdog
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..errors import RegistrationError
 
 if TYPE_CHECKING:
-    from ..tools.registry import ToolRegistry
-    from .manager import HookManager
+    from ..core.registry import ToolRegistry
+    from .hook_manager import HookManager
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -92,8 +92,8 @@ class PluginApi:
         self._contribute("environments", name, backend)
 
     def approval_rule(self, rule: Any) -> None:
-        """A `handrail.tools.approval.rules.Rule`, with its examples. It can ask for more, never for less."""
-        from ..tools.approval.rules.custom import checked
+        """A `handrail.judge.rules.Rule`, with its examples. It can ask for more, never for less."""
+        from ..judge.rules.custom import checked
 
         self._contribute("approval_rules", checked(rule).id, rule)
 

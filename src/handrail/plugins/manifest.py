@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import RegistrationError
 
 if TYPE_CHECKING:
-    from .files import PluginFiles
+    from .plugin_files import PluginFiles
 
 MANIFEST = "plugin.yaml"
 

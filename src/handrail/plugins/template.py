@@ -44,11 +44,11 @@ _TEST = '''\
 import json
 from pathlib import Path
 
-from handrail.plugins.loading import Plugins, State
-from handrail.plugins.manager import HookManager
+from handrail.plugins.loader import Plugins, State
+from handrail.plugins.hook_manager import HookManager
 from handrail.plugins.sources import Found, Source
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.registry import ToolRegistry
+from handrail.core.registry import ToolRegistry
 
 
 def runtime():

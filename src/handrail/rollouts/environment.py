@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import ToolFailed
 
 if TYPE_CHECKING:
-    from ..tools.rl.environments import Found
+    from ..tools.rollouts.environments import Found
 
 
 class Task(NamedTuple):

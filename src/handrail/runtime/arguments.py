@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..base.suggest import did_you_mean
 from ..errors import InvalidArguments
-from ..suggest import did_you_mean
 from . import decoding
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import jsonschema_rs
 
-    from ..tools.contract import Contract
+    from ..core.contract import Contract
     from ..types import JsonDict
 
 MAX_ARGUMENT_CHARS = 5_000_000

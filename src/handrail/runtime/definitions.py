@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from . import mentions
-from .deferral import SEARCH_TOOL, SEARCH_TOOLSET, fitting, invitation
-from .schemas import Format, writer
+from . import tool_mentions
+from .provider_formats import Format, writer
+from .tool_deferral import SEARCH_TOOL, SEARCH_TOOLSET, fitting, invitation
 
 if TYPE_CHECKING:
-    from ..tools.registry import ToolEntry, ToolRegistry
+    from ..core.registry import ToolEntry, ToolRegistry
     from ..toolsets import Toolsets
     from ..types import JsonDict, Unavailable
 
@@ -139,7 +139,7 @@ def _build(
     loads, definition = marshal.loads, write.definition
 
     def worked_out(schema: JsonDict) -> tuple[bytes, frozenset[str]]:
-        return marshal.dumps(write.parameters(schema)), mentions.names_in(schema)
+        return marshal.dumps(write.parameters(schema)), tool_mentions.names_in(schema)
 
     entries = [entry for entry in selection.entries if entry.name not in missing] if missing else selection.entries
     definitions, contract, frozen = [], None, b""
@@ -156,11 +156,11 @@ def _build(
         frozen, named = entry.contract.derived(format, worked_out)
         description = fields.get("description", entry.description)
         if "parameters" in fields:
-            named = mentions.names_in(fields["parameters"])
-        silent = named.isdisjoint(absent) and mentions.names_in(description).isdisjoint(absent)
+            named = tool_mentions.names_in(fields["parameters"])
+        silent = named.isdisjoint(absent) and tool_mentions.names_in(description).isdisjoint(absent)
         if fields or not silent:
             parameters = write.parameters(fields["parameters"]) if "parameters" in fields else loads(frozen)
-            texts = mentions.without(description, absent), mentions.without(parameters, absent)
+            texts = tool_mentions.without(description, absent), tool_mentions.without(parameters, absent)
             definitions[position] = definition(entry.name, *texts, entry.read_only)
     return definitions
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..async_bridge import is_being_cancelled, is_cancellation, run_async
+from ..base.async_bridge import is_being_cancelled, is_cancellation, run_async
+from ..base.safe_text import safe_error
 from ..config import Config
+from ..core.outcome import Outcome, error_outcome, failure_outcome, to_outcome, tool_error
+from ..core.registry import ToolEntry, ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError
-from ..plugins.manager import HookManager
-from ..safe_text import safe_error
-from ..tools.outcome import Outcome, error_outcome, failure_outcome, to_outcome, tool_error
-from ..tools.registry import ToolEntry, ToolRegistry, unknown_tool
+from ..plugins.hook_manager import HookManager
 from ..toolsets import Toolsets
 from ..types import CancelToken, ProgressListener, ToolContext
 from .arguments import prepare
@@ -24,11 +24,11 @@ from .steps import Flow, Foreign, Step, drive
 from .toolbox import CallersTools
 
 if TYPE_CHECKING:
+    from ..environments.tasks import TaskEnvironments
+    from ..processes.table import ProcessTable
     from ..protocols import AgentState, Approver, Files, Gate, Person, ResultStore
-    from ..tools.environments.tasks import TaskEnvironments
-    from ..tools.processes.table import ProcessTable
     from ..types import JsonDict
-    from .hooking import HooksAroundCall
+    from .tool_hooks import HooksAroundCall
 
 
 # What a handler that can hear of a cancel may take to end by itself, and give back what it has.
@@ -154,7 +154,7 @@ class Runtime:
         plan = None if more else self._short_way(name)
         if plan is None or self.hooks.around_calls:
             call = Call(name, args, task_id, user_task, session_id, **more)
-            from .awaiting import adrive
+            from .async_driver import adrive
 
             return await adrive(self._flow(call))
         try:
@@ -242,7 +242,7 @@ class Runtime:
 
     @cached_property
     def _hooks_around(self) -> HooksAroundCall:
-        from .hooking import HooksAroundCall  # most programs have no hooks
+        from .tool_hooks import HooksAroundCall  # most programs have no hooks
 
         return HooksAroundCall(self)
 
@@ -257,7 +257,7 @@ class Runtime:
 
     @cached_property
     def _gate_of_its_own(self) -> Gate:
-        from ..tools.approval.gate import ApprovalGate
+        from ..approval.gate import ApprovalGate
 
         return ApprovalGate()
 

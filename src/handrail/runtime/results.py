@@ -7,7 +7,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..tools.outcome import Outcome, to_json
+from ..core.outcome import Outcome, to_json
 
 if TYPE_CHECKING:
     from ..protocols import ResultStore

@@ -6,10 +6,10 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from ..async_bridge import run_async
+from ..base.async_bridge import run_async
+from ..base.workers import run_bounded
 from ..errors import ToolFailed
 from ..types import CancelToken
-from ..workers import run_bounded
 
 T = TypeVar("T")
 Flow = Generator["Step", Any, T]
@@ -62,7 +62,7 @@ def _perform(step: Step) -> Any:
         work = partial(guarded, step.function, contained=True)
         value = run_bounded(work, timeout=step.timeout, cancel=step.cancel, grace=step.grace)
     if hasattr(value, "__await__"):
-        from .awaiting import aguarded
+        from .async_driver import aguarded
 
         return run_async(aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
     return value

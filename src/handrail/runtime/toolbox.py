@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..tools.outcome import Outcome
-    from ..tools.registry import ToolEntry
+    from ..core.outcome import Outcome
+    from ..core.registry import ToolEntry
     from ..types import CancelToken, JsonDict
     from .dispatch import Call, Runtime
 

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import NamedTuple
 
-from ..config.sections import ScheduleConfig
+from ..base.workers import pool
 from ..errors import InvalidArguments, StoreError
+from ..settings.sections import ScheduleConfig
 from ..store.jobs import Job, JobState, JobStore, Run, RunState
 from ..tools.cron.schedule import read_schedule
 from ..types import CancelToken
-from ..workers import pool
-from .running import Ended
+from .job_runner import Ended
 
 log = logging.getLogger(__name__)
 

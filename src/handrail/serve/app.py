@@ -11,18 +11,18 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ..errors import StoreError
+from .access_control import SECURITY_HEADERS, Guard, read_body
 from .endpoint import Asked, Endpoint, HttpError, as_response, refusal
-from .guard import SECURITY_HEADERS, Guard, read_body
-from .keys import Audited
+from .tokens import Audited
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from .mcp.mounted import McpEndpoint
+    from .mcp.mount import McpEndpoint
     from .roles import Who
-    from .served import Served
+    from .shared_state import Served
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
     """None where the SDK is not installed."""
     if find_spec("mcp") is None:
         return None
-    from .mcp.mounted import McpEndpoint
+    from .mcp.mount import McpEndpoint
 
     return McpEndpoint(served.here, guard, partial(_note, served))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from ..types import JsonDict
-    from .served import Served
+    from .shared_state import Served
 
 
 class HttpError(Exception):

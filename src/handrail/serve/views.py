@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..tools.approval.approvers.wording import covered_by
-from ..tools.approval.display import pieces
+from ..approval.approvers.wording import covered_by
+from ..approval.display import pieces
 
 if TYPE_CHECKING:
+    from ..processes.tracked import TrackedProcess
     from ..protocols import ApprovalRequest
     from ..store.approvals import StoredRequest
     from ..store.grants import StoredGrant
     from ..store.sessions import SessionInfo
-    from ..tools.processes.tracked import TrackedProcess
     from ..types import JsonDict
 
 

@@ -10,9 +10,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..base.agent_ancestry import is_inside
+from ..base.runtime_id import is_gone, this_runtime
 from ..errors import Denied, RequestNotFound, StoreError
-from ..inside import is_inside
-from ..owners import is_gone, this_runtime
 from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from .database import Database
 from .decisions import DecisionLog

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..owners import is_gone, this_runtime
+from ..base.runtime_id import is_gone, this_runtime
 from .database import Database
 
 # A scope that ends with its process; others are names that a later process can use again.

@@ -13,8 +13,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..base.runtime_id import is_gone, this_runtime
 from ..errors import JobNotFound, StoreError
-from ..owners import is_gone, this_runtime
 from .database import Database
 
 _STEPS = (
@@ -147,7 +147,7 @@ class JobStore:
         if len(exact) > 1:
             raise JobNotFound(f"{len(exact)} jobs are called {name!r}; use the id")
         if not exact:
-            from ..suggest import did_you_mean
+            from ..base.suggest import did_you_mean
 
             known = [each for job in self.all() for each in (job.id, job.name)]
             raise JobNotFound(f"no job {name!r}; {did_you_mean(name, known)}")

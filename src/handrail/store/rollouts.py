@@ -10,8 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..base.runtime_id import is_gone, this_runtime
 from ..errors import RunNotFound, StoreError
-from ..owners import is_gone, this_runtime
 from .database import Database
 
 _STEPS = (
@@ -162,7 +162,7 @@ class RolloutStore:
         """Raises RunNotFound."""
         rows = self._database.rows("SELECT * FROM runs WHERE id = ?", (run_id,))
         if not rows:
-            from ..suggest import did_you_mean
+            from ..base.suggest import did_you_mean
 
             known = [run.id for run in self.all()]
             raise RunNotFound(f"no run {run_id!r}; {did_you_mean(run_id, known)}")

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from ..errors import StoreError
-from .indexing import in_words, searchable
+from .search_index import in_words, searchable
 from .sessions import SessionStore, StoredMessage
 
 # A search ranks the newest of so many hits: ranking a million of a common word takes longer than anyone waits.

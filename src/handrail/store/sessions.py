@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import SessionNotFound
 from ..types import JsonDict
 from .database import Database
-from .indexing import MOST_WAITING_CHARS, forget_messages, index_waiting, waiting_chars
+from .search_index import MOST_WAITING_CHARS, forget_messages, index_waiting, waiting_chars
 
 if TYPE_CHECKING:
     import sqlite3

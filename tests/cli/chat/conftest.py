@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.agent.opening import open_store
+from handrail.agent.agent_factory import open_store
 from handrail.cli.chat.chat import Chat
 from handrail.cli.chat.screen import Screen
 from handrail.model_tools import default

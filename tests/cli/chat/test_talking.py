@@ -159,7 +159,7 @@ class TestOwnCommands:
 
 class TestSlashCommands:
     def test_help_names_every_command(self, talk: Begin) -> None:
-        from handrail.cli.chat.slash import COMMANDS
+        from handrail.cli.chat.slash_commands import COMMANDS
 
         shown = talk()("/help")
         assert all(f"/{command.name}" in shown for command in COMMANDS)

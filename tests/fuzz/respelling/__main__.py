@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from handrail.tools.approval.detect import assess
-from handrail.tools.approval.shell.syntax import ShellSyntaxError
-from tests.tools.approval.test_labelled import rows
+from handrail.judge.assess import assess
+from handrail.judge.grammar.syntax import ShellSyntaxError
+from tests.judge.test_labelled import rows
 
 from .forms import Form, all_forms
 from .sandbox import REAL, programs_run

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from shlex import quote
 
-from handrail.tools.approval.shell import syntax
-from handrail.tools.approval.shell.lexical import DECLARATIONS
-from handrail.tools.approval.shell.parser import parse
+from handrail.judge.grammar import syntax
+from handrail.judge.grammar.lexical import DECLARATIONS
+from handrail.judge.grammar.parser import parse
 
 Form = Callable[[str], "str | None"]
 _WORD = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]{1,40}")

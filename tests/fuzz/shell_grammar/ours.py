@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from handrail.tools.approval.shell import syntax
-from handrail.tools.approval.shell.parser import parse
-from handrail.tools.approval.shell.syntax import ShellSyntaxError
+from handrail.judge.grammar import syntax
+from handrail.judge.grammar.parser import parse
+from handrail.judge.grammar.syntax import ShellSyntaxError
 
 Tree = Any
 

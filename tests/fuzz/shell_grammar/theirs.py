@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from handrail.tools.approval.shell.lexical import decode_escapes
+from handrail.judge.grammar.lexical import decode_escapes
 
 from .ours import Tree, arithmetic, merged, nested_if, operands, ours, simple, squeezed, text, unquoted
 

@@ -6,7 +6,7 @@ import enum
 import re
 from collections.abc import Iterable, Iterator
 
-from handrail.tools.approval.shell.lexical import RESERVED
+from handrail.judge.grammar.lexical import RESERVED
 
 from .ours import Tree, ours
 from .theirs import NotComparable, bash, shfmt

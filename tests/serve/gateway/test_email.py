@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from handrail.errors import ConfigError, ToolFailed
-from handrail.serve.gateway.base import News, Said
-from handrail.serve.gateway.kinds.email import Adapter, Settings, parse, without_quote
+from handrail.platforms.adapter import News, Said
+from handrail.platforms.adapters.email import Adapter, Settings, parse, without_quote
 from tests.support import PATIENCE_SECONDS
 
-from ...tools.messages.conftest import Mail, mail  # noqa: F401
+from ...platforms.conftest import Mail, mail  # noqa: F401
 
 ADA = "ada@example.org"
 

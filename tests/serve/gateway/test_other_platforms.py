@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from handrail.errors import ConfigError
-from handrail.serve.gateway.adapters import accounts
+from handrail.platforms.adapter_table import accounts
 from handrail.testing import ModelReply, ModelServer, call
 from tests.support import wait_until
 

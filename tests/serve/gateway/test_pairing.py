@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from handrail.errors import ConfigError, Denied
+from handrail.platforms.adapter import decision_of, sign_of
+from handrail.platforms.adapter_table import accounts, kinds
 from handrail.protocols import ApprovalRequest, Concern, Decision
 from handrail.serve.gateway import store as stores
-from handrail.serve.gateway.adapters import accounts, kinds
-from handrail.serve.gateway.base import decision_of, sign_of
 from handrail.serve.gateway.store import GatewayStore, Where
-from handrail.serve.gateway.wording import question
+from handrail.serve.gateway.texts import question
 
 
 def test_a_code_lets_one_person_in_once(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from handrail.config import Config
-from handrail.config.web import BrowserConfig, WebConfig
+from handrail.core.discovery import builtin_tools
+from handrail.core.registry import registry
+from handrail.environments.tasks import TaskEnvironments
 from handrail.model_tools import handle_function_call
 from handrail.runtime.dispatch import Runtime
+from handrail.settings.web import BrowserConfig, WebConfig
 from handrail.tools.browser import actions, session
 from handrail.tools.browser.browsers import Browsers
-from handrail.tools.discovery import builtin_tools
-from handrail.tools.environments.tasks import TaskEnvironments
-from handrail.tools.registry import registry
 
 from ... import conftest
 from ...services.components import require

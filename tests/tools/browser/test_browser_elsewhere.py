@@ -16,7 +16,7 @@ from handrail import model_tools
 from handrail.runtime.dispatch import Call as OneCall
 from handrail.runtime.dispatch import Runtime
 from handrail.tools.browser import browsers
-from handrail.tools.browser.door import screenshot
+from handrail.tools.browser.task_session import screenshot
 from handrail.types import CancelToken
 
 from ...support import wait_until

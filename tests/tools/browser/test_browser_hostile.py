@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
+from handrail.environments import private_dirs
 from handrail.model_tools import get_tool_definitions
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.browser import own_files
-from handrail.tools.environments import own_folders
+from handrail.tools.browser import profile_dir
 from handrail.types import CancelToken
 
 from ...support import error_in, in_thread, takes_less_than, wait_until
@@ -269,7 +269,7 @@ def _descendants(root: int) -> set[int]:
 
 
 def _folders_of(pid: int) -> set[str]:
-    return {folder for folder in own_folders.every("handrail-browser") if f".{pid}." in folder}
+    return {folder for folder in private_dirs.every("handrail-browser") if f".{pid}." in folder}
 
 
 def test_closing_leaves_no_process_and_no_file(site: Site, own_browser: Callable[..., Call]) -> None:
@@ -329,7 +329,7 @@ def test_a_killed_runtime_leaves_no_browser_and_no_file(site: Site, own_browser:
     )
 
     def are_taken_away() -> bool:
-        own_files.prune(dry_run=False)
+        profile_dir.prune(dry_run=False)
         return not folders & _folders_of(runtime.pid)
 
     wait_until(are_taken_away)  # the driver may still be at it too
@@ -365,7 +365,7 @@ def test_the_web_tools_are_named_only_when_they_are_there() -> None:
 
 def test_a_missing_browser_is_told(home: Path) -> None:
     from handrail.config import load_config
-    from handrail.tools.browser.finding import check
+    from handrail.tools.browser.installed_browsers import check
 
     (home / "config.yaml").write_text("browser: {executable: /no/such/browser}\n")
     lack = check(load_config().browser)

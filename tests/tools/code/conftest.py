@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from handrail.config import CodeConfig, Config, TerminalConfig
+from handrail.core.discovery import builtin_tools
+from handrail.core.registry import registry as builtin
+from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import MemoryResultStore, OpenGate
-from handrail.tools.discovery import builtin_tools
-from handrail.tools.environments.tasks import TaskEnvironments
-from handrail.tools.registry import registry as builtin
 
-from ..environments.conftest import _nothing_is_left, _warm_zygote, work  # noqa: F401  fixtures
+from ...environments.conftest import _nothing_is_left, _warm_zygote, work  # noqa: F401  fixtures
 
 Script = Callable[..., dict[str, Any]]
 

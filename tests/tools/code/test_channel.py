@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from handrail.environments.local_environment import LocalEnvironment
 from handrail.errors import CallCancelled, ToolFailed
 from handrail.tools.code.channel import Doorstep, ScriptGone
-from handrail.tools.code.inside.supervisor import FRAME
-from handrail.tools.environments.local import LocalEnvironment
+from handrail.tools.code.script_host.supervisor import FRAME
 from handrail.types import CancelToken
 
 from ...support import wait_until

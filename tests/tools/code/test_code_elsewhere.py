@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handrail.config import CodeConfig, Config, TerminalConfig
-from handrail.tools.environments.tasks import TaskEnvironments
+from handrail.environments.tasks import TaskEnvironments
 
 from .conftest import Script, runtime, scripts
 

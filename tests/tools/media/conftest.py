@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from handrail.config import ConfigFile
+from handrail.core.registry import registry
 from handrail.model_tools import handle_function_call, reset
-from handrail.tools.registry import registry
 
 from .provider import Provider
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from handrail.config import Config, ConfigFile
+from handrail.core.registry import registry
 from handrail.model_tools import reset
-from handrail.tools.browser.finding import check
-from handrail.tools.registry import registry
+from handrail.tools.browser.installed_browsers import check
 from tests.services.components import absent
 from tests.support import error_in
 

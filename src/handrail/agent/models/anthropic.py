@@ -12,7 +12,7 @@ from ...errors import ModelError
 from ...types import JsonDict
 from ..events import Usage
 from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
-from .wire import http_options, reason
+from .http_client import http_options, reason
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

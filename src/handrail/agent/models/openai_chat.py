@@ -11,8 +11,8 @@ from ...config.keys import without_key
 from ...errors import ModelError
 from ..events import Usage
 from .base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
+from .http_client import http_options, reason
 from .images import images_apart
-from .wire import http_options, reason
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.padding import Padding
 from rich.text import Text
 
-from ...tools.outcome import error_of
+from ...core.outcome import error_of
 from ..call_text import duration, main_argument, shortened
 from ..output import visible
 from ..render import parsed
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ...agent.events import ToolEnded, ToolProgress, ToolStarted
-    from ...tools.registry import ToolRegistry
+    from ...core.registry import ToolRegistry
     from ...types import JsonDict
 
 _NEWS_LINES = 3

@@ -9,16 +9,16 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...agent.agent_factory import open_agent
 from ...agent.events import End
-from ...agent.opening import open_agent
 from ...errors import HandrailError
 from ..output import visible
-from ..person import TerminalPerson
+from ..terminal_person import TerminalPerson
 from . import turn
-from .ahead import TypedAhead
-from .own_command import run_own
 from .plain_input import PlainInput
 from .turn import Leave
+from .type_ahead import TypedAhead
+from .user_command import run_own
 from .view import View
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Chat:
     # How it is done
 
     def _do(self, line: str) -> None:
-        from .slash import command_of
+        from .slash_commands import command_of
 
         try:
             if line.startswith("!"):
@@ -184,7 +184,7 @@ class Chat:
             return PlainInput(self.screen)
         from ...config.paths import state_dir
         from .input import Input
-        from .slash import COMMANDS
+        from .slash_commands import COMMANDS
 
         return Input(
             history=state_dir() / "chat_history",

@@ -14,7 +14,7 @@ from concurrent.futures import wait
 from types import FrameType
 from typing import TypeVar
 
-from ...workers import pool
+from ...base.workers import pool
 from .screen import keyboard
 
 T = TypeVar("T")

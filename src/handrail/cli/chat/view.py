@@ -20,16 +20,16 @@ from ...agent.events import (
 )
 from ..call_text import counted, shortened
 from ..output import visible
-from .answer import Answer
 from .calls import Call, seconds, spin
-from .thought import Thought
+from .streamed_answer import Answer
+from .thinking import Thought
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ...tools.registry import ToolRegistry
-    from .ahead import TypedAhead
+    from ...core.registry import ToolRegistry
     from .screen import Screen
+    from .type_ahead import TypedAhead
 
 _ROWS_FOR_THE_REST = 8
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
     from ...store.approvals import ApprovalStore
@@ -92,13 +92,13 @@ def answer(
     stored = store.get(request)
     made = chosen(stored, decision)
     if made is None:
-        raise typer.Exit(exits.ExitCode.FAILED)
+        raise typer.Exit(exit_codes.ExitCode.FAILED)
     before = store.answer(stored.request.id, Answer(made, "cli"))
     if as_json:
         emit_json({"id": stored.request.id, "decision": made.value, "holds": before is None})
     if before is not None:
         say(come_too_late(before))
-        raise typer.Exit(exits.ExitCode.FAILED)
+        raise typer.Exit(exit_codes.ExitCode.FAILED)
     say(f"{stored.request.id}: {'denied' if made is Decision.DENY else 'allowed, ' + made.value}")
     if not stored.is_waiting:
         say("the process that asked is gone; the answer holds if the same is asked again before the time is over")
@@ -114,8 +114,8 @@ def revoke(
       handrail approvals revoke 4
       handrail approvals revoke fs.rm.recursive@project:/srv/app
     """
+    from ...approval.settings import remove_from_allowlist
     from ...config import config_path
-    from ...tools.approval.settings import remove_from_allowlist
     from ..approval_answers import refuse_inside
     from ..output import say
 
@@ -123,7 +123,7 @@ def revoke(
     taken = open_store().grants.revoke(int(grant)) if grant.isascii() and grant.isdigit() else None
     if taken is None and not remove_from_allowlist(config_path(), grant):
         say(f"nothing is allowed as {grant!r}; `handrail approvals list` shows what is")
-        raise typer.Exit(exits.ExitCode.USAGE)
+        raise typer.Exit(exit_codes.ExitCode.USAGE)
     say(f"{taken.key if taken else grant} asks again")
 
 
@@ -165,15 +165,15 @@ def simulate(
       handrail approvals simulate stricter.yaml
       handrail approvals simulate stricter.yaml --changed --json
     """
-    from ...tools.approval.simulation import simulated
+    from ...approval.simulation import simulated
     from ..approval_views import show_simulation
 
     show_simulation(simulated(policy), only_changed=changed, as_json=as_json)
 
 
 def open_store() -> ApprovalStore:
+    from ...approval.gate import STORE_NAME
     from ...config import state_dir
     from ...store.approvals import ApprovalStore
-    from ...tools.approval.gate import STORE_NAME
 
     return ApprovalStore(state_dir() / STORE_NAME)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
     from ...agent.events import TurnEnded
     from ..ask_report import Reporter
-    from ..supervise import Ending
+    from ..call_supervision import Ending
 
 _MOST_CONTEXT_CHARS = 400_000
 _PATIENCE_SECONDS = 2.0
@@ -59,10 +59,10 @@ def ask(
     Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
     time is over, 130 interrupted.
     """
-    from ...agent.opening import LAST, budgets_of, open_agent
+    from ...agent.agent_factory import LAST, budgets_of, open_agent
     from ..ask_report import Reporter
+    from ..open_runtime import open_runtime
     from ..output import result_stream
-    from ..session import open_runtime
 
     text = _text(question)
     here = open_runtime(yolo=yolo, asks=False)
@@ -89,7 +89,7 @@ def _turn(reporter: Reporter, text: str, timeout: float | None) -> tuple[TurnEnd
     """How the turn ended, and what ended the wait for it."""
     from ...agent.events import End, TurnEnded, Usage
     from ...types import CancelToken
-    from ..supervise import supervise
+    from ..call_supervision import supervise
 
     agent = reporter.agent
 
@@ -101,17 +101,17 @@ def _turn(reporter: Reporter, text: str, timeout: float | None) -> tuple[TurnEnd
     return ended or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was left"), ending
 
 
-def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> exits.ExitCode:
+def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> exit_codes.ExitCode:
     from ...agent.events import End
-    from ..supervise import Ending
+    from ..call_supervision import Ending
 
     if ending is Ending.TIMED_OUT or ended.end is End.TIME:
-        return exits.ExitCode.TIMEOUT
+        return exit_codes.ExitCode.TIMEOUT
     if ending is Ending.INTERRUPTED:
-        return exits.ExitCode.INTERRUPTED
+        return exit_codes.ExitCode.INTERRUPTED
     if ended.end is not End.ANSWERED:
-        return exits.ExitCode.FAILED
-    return exits.ExitCode.DENIED if reporter.denied else exits.ExitCode.OK
+        return exit_codes.ExitCode.FAILED
+    return exit_codes.ExitCode.DENIED if reporter.denied else exit_codes.ExitCode.OK
 
 
 def _text(question: str) -> str:

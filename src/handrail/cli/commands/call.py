@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
-    from ...tools.outcome import Outcome
+    from ...core.outcome import Outcome
     from ...types import CancelToken, JsonDict
 
 
@@ -72,15 +72,15 @@ def call(
     with result_stream() as stdout:
         outcome = _outcome(request)
         _show(outcome, stdout, raw=raw, as_json=as_json)
-    raise typer.Exit(exits.of_outcome(outcome))
+    raise typer.Exit(exit_codes.of_outcome(outcome))
 
 
 def _outcome(request: _Request) -> Outcome:
     """What the call gave back. However it ends, it ends in a result."""
+    from ...core.outcome import error_outcome
     from ...errors import CallCancelled, CallTimeout, ToolFailed
-    from ...tools.outcome import error_outcome
-    from ..session import open_runtime, show_progress
-    from ..supervise import Ending, supervise
+    from ..call_supervision import Ending, supervise
+    from ..open_runtime import open_runtime, show_progress
 
     runtime = open_runtime(yolo=request.yolo).runtime
 
@@ -102,7 +102,7 @@ def _outcome(request: _Request) -> Outcome:
 
 def _so_far(value: Outcome | None) -> JsonDict:
     """What a tool that was told to stop had by then."""
-    from ...tools.outcome import error_of
+    from ...core.outcome import error_of
     from ..render import parsed
 
     if value is None:
@@ -114,7 +114,7 @@ def _so_far(value: Outcome | None) -> JsonDict:
 
 
 def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None:
-    from ...tools.outcome import error_of, to_json
+    from ...core.outcome import error_of, to_json
     from ..output import colours, emit, say, visible
     from ..render import main_text, pretty
 

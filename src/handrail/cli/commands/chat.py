@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
     from ..chat.chat import Chat
@@ -46,7 +46,7 @@ def chat(
 
     Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
     """
-    from ...agent.opening import LAST
+    from ...agent.agent_factory import LAST
     from ..output import emit, say
 
     if or_demo and (reason := _not_possible()):
@@ -59,7 +59,7 @@ def chat(
         emit(_console())
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say("this needs a terminal for input and output; a program uses `handrail ask`")
-        raise typer.Exit(exits.ExitCode.USAGE)
+        raise typer.Exit(exit_codes.ExitCode.USAGE)
     with_agent = {"model": model, "toolsets": toolset, "without": disable}
     made = _made(yolo, with_agent)
     try:
@@ -72,7 +72,7 @@ def chat(
 
 def _talk(made: Chat, resume: str | None, message: str) -> int:
     """Until the person leaves. The exit code."""
-    from ..chat.about_sessions import greet
+    from ..chat.session_commands import greet
     from ..chat.turn import Leave, leave_when_told
 
     try:
@@ -89,11 +89,11 @@ def _talk(made: Chat, resume: str | None, message: str) -> int:
 
 
 def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
-    from ...agent.opening import open_store
+    from ...agent.agent_factory import open_store
     from ...errors import ModelError
     from ..chat.chat import Chat, log_to
     from ..chat.screen import Screen
-    from ..session import open_runtime
+    from ..open_runtime import open_runtime
 
     try:
         import prompt_toolkit  # noqa: F401  better said now than at the first prompt
@@ -112,7 +112,7 @@ def _console() -> str:
 
 def _not_possible() -> str:
     """Why there is only the demo, and what would change that; empty when there can be a chat."""
-    from ...agent.models.resolve import HOW_TO, find
+    from ...agent.models.model_selection import HOW_TO, find
     from ...config import load_config
 
     if find(load_config().model) is None:

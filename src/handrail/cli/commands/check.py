@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
-    from ...tools.approval.assessment import Assessment, Finding
+    from ...judge.values.assessment import Assessment, Finding
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,11 +39,11 @@ def check(
 
     Exit codes: 0 it may run, 3 a person would be asked, 4 it is blocked and nobody can allow it.
     """
+    from ...approval.project_policy import policy_file, tightened
     from ...config import load_config, located
     from ...errors import ConfigError
-    from ...tools.approval.detect import assess
-    from ...tools.approval.project import policy_file, tightened
-    from ...tools.approval.rules.custom import configured
+    from ...judge.assess import assess
+    from ...judge.rules.custom import configured
     from ..output import emit_json
 
     text = _from_stdin() if command == "-" else command
@@ -59,7 +59,7 @@ def check(
     raise typer.Exit(_EXIT_CODES[assessment.verdict.value])
 
 
-_EXIT_CODES = {"allow": exits.ExitCode.OK, "ask": exits.ExitCode.DENIED, "block": exits.ExitCode.BLOCKED}
+_EXIT_CODES = {"allow": exit_codes.ExitCode.OK, "ask": exit_codes.ExitCode.DENIED, "block": exit_codes.ExitCode.BLOCKED}
 _STYLES = {"block": "red", "ask": "yellow", "note": "cyan", "allow": "green"}
 _MAX_LINES_SHOWN = 20
 
@@ -112,7 +112,7 @@ def _show_finding(assessment: Assessment, finding: Finding, painted: bool) -> No
 
 def _marked(assessment: Assessment) -> list[tuple[str, str]]:
     """The command cut into stretches, each with the gravest severity that is found there."""
-    from ...tools.approval.assessment import stretches
+    from ...judge.values.assessment import stretches
 
     return [(text, severity.value if severity is not None else "") for text, severity in stretches(assessment)]
 

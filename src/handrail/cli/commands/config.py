@@ -44,7 +44,7 @@ def get(key: Key, as_json: options.Json = False) -> None:
       handrail config get files --json
     """
     from ..output import emit, emit_json
-    from ..settings import effective
+    from ..setting_sources import effective
 
     value = effective(key)
     if as_json or isinstance(value, dict):
@@ -126,7 +126,7 @@ def show(as_json: options.Json = False) -> None:
       handrail config show --json | jq .files
     """
     from ..output import emit_json, emit_table
-    from ..settings import effective_config, listed
+    from ..setting_sources import effective_config, listed
 
     if as_json:
         emit_json(effective_config())
@@ -141,7 +141,7 @@ def _inline(value: Any) -> str:
 
 def _say_what_holds(key: str, done: str) -> None:
     from ..output import say
-    from ..settings import overriding_variable
+    from ..setting_sources import overriding_variable
 
     variable = overriding_variable(key, os.environ)
     say(f"{key} {done}" + (f"; but {variable} is set in this environment, and goes before it" if variable else ""))

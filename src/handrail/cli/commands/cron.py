@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
+    from ...core.registry import ToolRegistry
     from ...store.jobs import Job
-    from ...tools.registry import ToolRegistry
     from ...types import CancelToken, JsonDict
 
 _HELP = """Run jobs at set times, and see what became of them.
@@ -50,12 +50,12 @@ def run(
     Exit codes: 0 ok, 1 a scheduler runs already. With --once that is 0: what is due is being done.
     """
     from ...errors import SchedulerRuns
+    from ...scheduler.job_runner import Runner
     from ...scheduler.loop import Scheduler
-    from ...scheduler.running import Runner
+    from ...tools.cron.job_requests import check_may_schedule, open_jobs
     from ...tools.cron.lock import as_scheduler
-    from ...tools.cron.requests import check_may_schedule, open_jobs
+    from ..open_runtime import open_runtime
     from ..output import note, say
-    from ..session import open_runtime
 
     check_may_schedule()
     here = open_runtime()
@@ -69,7 +69,7 @@ def run(
                 scheduler.run_until(stop)
     except SchedulerRuns as error:
         say(str(error))
-        raise typer.Exit(exits.ExitCode.OK if once else exits.ExitCode.FAILED) from None
+        raise typer.Exit(exit_codes.ExitCode.OK if once else exit_codes.ExitCode.FAILED) from None
 
 
 @group.command("add")
@@ -97,8 +97,8 @@ def add(
       handrail cron add 30m --tool terminal --arg command='df -h /' --name disk
     """
     from ...errors import InvalidArguments
-    from ...tools.cron.requests import check_may_schedule, planned, save
-    from ..session import open_runtime
+    from ...tools.cron.job_requests import check_may_schedule, planned, save
+    from ..open_runtime import open_runtime
 
     check_may_schedule()
     if missed not in ("once", "skip"):
@@ -125,8 +125,8 @@ def add(
 @group.command("list")
 def list_jobs(as_json: options.Json = False) -> None:
     """List the jobs, when each runs next, and how its last run went."""
+    from ...tools.cron.job_requests import described, open_jobs
     from ...tools.cron.lock import scheduler_pid
-    from ...tools.cron.requests import described, open_jobs
     from ...tools.cron.schedule import shown
     from ..output import emit_json, emit_table, say, visible
 
@@ -149,7 +149,7 @@ def list_jobs(as_json: options.Json = False) -> None:
 @group.command("show")
 def show(job: JobName) -> None:
     """Show a job and its last runs, with what they gave."""
-    from ...tools.cron.requests import described, open_jobs
+    from ...tools.cron.job_requests import described, open_jobs
     from ..output import emit_json
 
     with closing(open_jobs()) as jobs:
@@ -165,7 +165,7 @@ def upcoming(
     count: Annotated[int, typer.Option("--count", min=1, max=100, help="How many times to show.")] = 5,
 ) -> None:
     """Show when a schedule would run, without making a job."""
-    from ...tools.cron.requests import times, usual_zone
+    from ...tools.cron.job_requests import times, usual_zone
     from ...tools.cron.schedule import first_run, read_schedule
     from ..output import emit
 
@@ -191,7 +191,7 @@ def resume(job: JobName) -> None:
 @group.command("now")
 def now(job: JobName) -> None:
     """Have a job run once, as soon as the scheduler looks."""
-    from ...tools.cron.requests import check_may_schedule, open_jobs
+    from ...tools.cron.job_requests import check_may_schedule, open_jobs
     from ..output import emit
 
     check_may_schedule()
@@ -204,7 +204,7 @@ def now(job: JobName) -> None:
 @group.command("remove")
 def remove(job: JobName) -> None:
     """Take a job away, with what is known of its runs."""
-    from ...tools.cron.requests import check_may_schedule, open_jobs
+    from ...tools.cron.job_requests import check_may_schedule, open_jobs
     from ..output import emit
 
     check_may_schedule()
@@ -225,7 +225,7 @@ def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
 
 
 def _change(name: str, action: str) -> None:
-    from ...tools.cron.requests import change, check_may_schedule, open_jobs
+    from ...tools.cron.job_requests import change, check_may_schedule, open_jobs
 
     check_may_schedule()
     with closing(open_jobs()) as jobs:
@@ -235,7 +235,7 @@ def _change(name: str, action: str) -> None:
 
 
 def _print(job: Job, *, as_json: bool) -> None:
-    from ...tools.cron.requests import described
+    from ...tools.cron.job_requests import described
     from ..output import emit, emit_json
 
     about = described(job)

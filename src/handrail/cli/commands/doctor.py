@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
     from ..health import Finding
@@ -45,7 +45,7 @@ def doctor(as_json: options.Json = False) -> None:
             for finding in findings:
                 emit(_line(finding, colour=colours(stdout)), stdout)
             emit(f"\n{broken} broken." if broken else "\nNothing is broken.", stdout)
-    raise typer.Exit(exits.ExitCode.FAILED if broken else exits.ExitCode.OK)
+    raise typer.Exit(exit_codes.ExitCode.FAILED if broken else exit_codes.ExitCode.OK)
 
 
 def _line(finding: Finding, *, colour: bool) -> str:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
+    from ...environments.task_settings import EnvironmentSettings
     from ...model_tools import Handrail
-    from ...tools.environments.task_settings import EnvironmentSettings
     from ...types import JsonDict
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
@@ -46,8 +46,8 @@ def list_environments(as_json: options.Json = False) -> None:
       handrail env list
       handrail env list --json | jq -r '.[] | select(.available) | .name'
     """
+    from ..open_runtime import open_runtime
     from ..output import emit_json, emit_table, visible
-    from ..session import open_runtime
 
     here = open_runtime()
     listed = [_described(here, name) for name in here.environments.backends.names()]
@@ -74,8 +74,8 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
     """
     from ..env_check import check as try_some
     from ..env_check import check_all
+    from ..open_runtime import open_runtime
     from ..output import colours, emit, emit_json, paint, result_stream, visible
-    from ..session import open_runtime
 
     here = open_runtime()
     settings = _settings(here, name)
@@ -89,7 +89,7 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
                 emit(f"{mark} {one.name} ({one.seconds * 1000:.0f} ms){problem}", stdout)
         if as_json:
             emit_json([one._asdict() for one in done], stdout)
-    raise typer.Exit(exits.ExitCode.FAILED if any(one.problem for one in done) else exits.ExitCode.OK)
+    raise typer.Exit(exit_codes.ExitCode.FAILED if any(one.problem for one in done) else exit_codes.ExitCode.OK)
 
 
 def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
@@ -106,8 +106,8 @@ def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
     taken away.
     """
     from ..leftovers import take_away
+    from ..open_runtime import open_runtime
     from ..output import emit, emit_json, say
-    from ..session import open_runtime
 
     here = open_runtime()
     try:
@@ -123,7 +123,7 @@ def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
             emit("Nothing was left behind.")
         for problem in problems:
             say(problem)
-    raise typer.Exit(exits.ExitCode.FAILED if problems or (dry_run and found) else exits.ExitCode.OK)
+    raise typer.Exit(exit_codes.ExitCode.FAILED if problems or (dry_run and found) else exit_codes.ExitCode.OK)
 
 
 def _described(here: Handrail, name: str) -> JsonDict:
@@ -147,6 +147,6 @@ def _status(row: JsonDict) -> str:
 def _settings(here: Handrail, name: str) -> EnvironmentSettings:
     import os
 
-    from ...tools.environments.task_settings import resolve
+    from ...environments.task_settings import resolve
 
     return resolve(f"check-{os.getpid()}", here.config, {"backend": name}, here.environments.backends)

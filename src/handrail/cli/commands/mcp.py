@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
-    from ...mcp_client.config import Server
-    from ...mcp_client.listing import Listed
-    from ...tools.mcp_tool import McpTools
+    from ...mcp_client.server_config import Server
+    from ...mcp_client.tool_listing import Listed
+    from ...tools.mcp.server_tools import McpTools
 
 _HELP = """See, add and try MCP servers.
 
@@ -43,8 +43,8 @@ def add(
     Write secrets as ${NAME}: they are then taken from the environment.
     """
     from ...config import ConfigFile
-    from ...config.services import McpServerConfig
-    from ...mcp_client.config import Server, problem_of
+    from ...mcp_client.server_config import Server, problem_of
+    from ...settings.services import McpServerConfig
     from ..output import emit
 
     is_address = "://" in target[0]
@@ -77,9 +77,9 @@ def add(
 def remove(name: Name) -> None:
     """Take a server out of config.yaml, and forget what was trusted of it and the login there."""
     from ...config import ConfigFile
-    from ...mcp_client.config import Server
     from ...mcp_client.oauth import Login
     from ...mcp_client.pins import Pins
+    from ...mcp_client.server_config import Server
     from ..output import emit
 
     file = ConfigFile()
@@ -134,7 +134,7 @@ def tools(name: Name, as_json: options.Json = False) -> None:
 
     Of those that do, all is shown that the model would get, with what cannot be seen made visible.
     """
-    from ...tools.mcp_tool import tool_name
+    from ...tools.mcp.server_tools import tool_name
     from ..output import emit_json, emit_table
 
     mcp = _ready(name)
@@ -176,8 +176,8 @@ def trust(
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
     """
     from ...config.project import project_mcp_file
-    from ...mcp_client.config import trust_project
     from ...mcp_client.pins import Pins
+    from ...mcp_client.server_config import trust_project
     from ..output import emit
 
     if name is not None:
@@ -196,11 +196,11 @@ def trust(
 @group.command("login")
 def login(name: Name) -> None:
     """Log in at a server that wants it: a page is opened, and the login is kept for the next time (OAuth)."""
+    from ...core.registry import ToolRegistry
     from ...mcp_client.oauth import LOGIN_SECONDS
-    from ...tools.mcp_tool import McpTools
-    from ...tools.registry import ToolRegistry
+    from ...tools.mcp.server_tools import McpTools
+    from ..open_runtime import log_as_notes
     from ..output import emit
-    from ..session import log_as_notes
 
     server = _get(name)
     if server.problem or server.way == "stdio":
@@ -211,7 +211,7 @@ def login(name: Name) -> None:
         tools.start(server.settings.connect_timeout + LOGIN_SECONDS)
         problem, status = tools.reach(name), tools.connections.status().get(name)
         if problem or status is None:
-            _refuse(f"{name}: {problem}", exits.ExitCode.FAILED)
+            _refuse(f"{name}: {problem}", exit_codes.ExitCode.FAILED)
     finally:
         tools.close()
     emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
@@ -257,12 +257,12 @@ def serve(
     import secrets
 
     from ...mcp_client.manager import check_installed
-    from ...serve import running
+    from ...serve import server as running
     from ...serve.address import listening, parse_address
     from ...serve.mcp.http import TOKEN_VARIABLE, http_app, serve_http
     from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
+    from ..open_runtime import open_runtime
     from ..output import say
-    from ..session import open_runtime
 
     check_installed()
     address = parse_address(http) if http else None
@@ -285,7 +285,7 @@ def serve(
 def _servers() -> list[Server]:
     from ...config import load_config
     from ...config.paths import config_path
-    from ...mcp_client.config import find_servers
+    from ...mcp_client.server_config import find_servers
 
     return find_servers(load_config().mcp_servers, config_file=config_path())
 
@@ -299,20 +299,20 @@ def _get(name: str) -> Server:
 
 def _ready(name: str) -> McpTools:
     """Only this server, for as long as it may take to connect."""
-    from ..session import open_runtime
+    from ..open_runtime import open_runtime
 
     server, mcp = _get(name), open_runtime().mcp
     assert mcp is not None
     if problem := mcp.reach(name):
         is_usable = not server.problem and server.settings.enabled
-        _refuse(f"{name}: {problem}", exits.ExitCode.FAILED if is_usable else exits.ExitCode.USAGE)
+        _refuse(f"{name}: {problem}", exit_codes.ExitCode.FAILED if is_usable else exit_codes.ExitCode.USAGE)
     return mcp
 
 
 def _said_by(tool: Listed, whole: bool) -> str:
     import json
 
-    from ...suspicion import made_visible
+    from ...base.prompt_injection import made_visible
 
     said = f"{tool.description} {json.dumps(tool.schema, ensure_ascii=False)}" if whole else tool.description
     return made_visible(" ".join(said.split()))
@@ -323,7 +323,7 @@ def _state(server: Server) -> str:
 
 
 def _target(server: Server) -> str:
-    from ...safe_text import mask_secrets
+    from ...base.safe_text import mask_secrets
 
     return mask_secrets(server.settings.url or " ".join((server.settings.command, *server.settings.args)))
 
@@ -331,8 +331,8 @@ def _target(server: Server) -> str:
 def _as_json(server: Server) -> dict[str, Any]:
     import dataclasses
 
+    from ...base.safe_text import mask_secrets
     from ...config.validation import plain
-    from ...safe_text import mask_secrets
 
     settings = plain(dataclasses.asdict(server.settings))
     for part in ("env", "headers"):
@@ -356,7 +356,7 @@ def _pair(text: str, sign: str) -> tuple[str, str]:
 
 
 def _unknown(name: str, known: list[str]) -> NoReturn:
-    from ...suggest import did_you_mean
+    from ...base.suggest import did_you_mean
 
     _refuse(
         f"no MCP server {name!r}; {did_you_mean(name, known)}"
@@ -365,7 +365,7 @@ def _unknown(name: str, known: list[str]) -> NoReturn:
     )
 
 
-def _refuse(message: str, code: exits.ExitCode = exits.ExitCode.USAGE) -> NoReturn:
+def _refuse(message: str, code: exit_codes.ExitCode = exit_codes.ExitCode.USAGE) -> NoReturn:
     from ..output import say
 
     say(message)

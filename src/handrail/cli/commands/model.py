@@ -9,7 +9,7 @@ import typer
 from .. import options
 
 if TYPE_CHECKING:
-    from ...agent.models.resolve import Choice
+    from ...agent.models.model_selection import Choice
     from ...config import Config
 
 _HELP = """See which models there are, and try the one that an agent would ask.
@@ -41,11 +41,11 @@ def list_models(as_json: options.Json = False) -> None:
 
     Exit codes: 0 there are some, 1 there are none, or the provider does not answer.
     """
-    from ...agent.models.local import local_servers
-    from ...agent.models.resolve import HOW_TO, find
+    from ...agent.models.local_servers import local_servers
+    from ...agent.models.model_selection import HOW_TO, find
     from ...config import load_config
     from ...errors import ModelError
-    from ..exits import ExitCode
+    from ..exit_codes import ExitCode
     from ..output import emit_json, emit_table, say, visible
 
     config = load_config()
@@ -92,8 +92,8 @@ def try_model(
 
     Exit codes: 0 it answers, 1 it does not.
     """
-    from ...agent.models.resolve import HOW_TO, connect, find
-    from ...async_bridge import run_async
+    from ...agent.models.model_selection import HOW_TO, connect, find
+    from ...base.async_bridge import run_async
     from ...config import load_config
     from ...errors import ModelError
     from ..model_trial import tried
@@ -120,8 +120,8 @@ def _of_provider(config: Config) -> list[dict[str, object]]:
     """Nothing when nothing is configured: a provider that nobody chose is no fault."""
     import os
 
-    from ...agent.models.resolve import connect, provider_of
-    from ...async_bridge import run_async
+    from ...agent.models.model_selection import connect, provider_of
+    from ...base.async_bridge import run_async
     from ...config.keys import key_of
 
     choice = provider_of(config.model)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
     from ...serve.gateway.store import GatewayStore
@@ -65,7 +65,7 @@ def remove(
     refuse_inside("remove people")
     if not _store().unpair(account, person):
         say(f"{person} is not paired with {account}; `handrail pair list` shows who is")
-        raise typer.Exit(exits.ExitCode.USAGE)
+        raise typer.Exit(exit_codes.ExitCode.USAGE)
     say(f"{person} is not served any more")
 
 

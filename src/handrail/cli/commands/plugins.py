@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
-    from ...plugins.loading import Plugin
+    from ...plugins.loader import Plugin
     from ...types import JsonDict
 
 _HELP = """See, trust and write plugins.
@@ -89,7 +89,7 @@ def trust(
     A plugin is Python that runs with your rights: read it first. Any change of its files has to be trusted again.
     """
     from ...config.trust import Trust
-    from ...plugins.loading import TRUST_KIND, trust_plugin
+    from ...plugins.loader import TRUST_KIND, trust_plugin
     from ...plugins.sources import Source
     from ..output import emit
 
@@ -122,14 +122,14 @@ def new(
 
 
 def _found() -> list[Plugin]:
-    from ..session import open_runtime
+    from ..open_runtime import open_runtime
 
     plugins = open_runtime().plugins
     return plugins.found if plugins is not None else []
 
 
 def _get(name: str) -> Plugin:
-    from ...suggest import did_you_mean
+    from ...base.suggest import did_you_mean
     from ..output import say
 
     found = _found()
@@ -137,11 +137,11 @@ def _get(name: str) -> Plugin:
         if plugin.name == name:
             return plugin
     say(f"no plugin {name!r}; {did_you_mean(name, [plugin.name for plugin in found])}")
-    raise typer.Exit(exits.ExitCode.USAGE)
+    raise typer.Exit(exit_codes.ExitCode.USAGE)
 
 
 def _as_json(plugin: Plugin) -> JsonDict:
-    from ...plugins.manager import hooks
+    from ...plugins.hook_manager import hooks
 
     return {
         "name": plugin.name,

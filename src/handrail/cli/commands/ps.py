@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
     from ...model_tools import Handrail
-    from ...tools.processes.tracked import Status, TrackedProcess
+    from ...processes.tracked import Status, TrackedProcess
     from ...types import JsonDict
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Processes, as `handrail ps` names them.")]
@@ -45,8 +45,8 @@ def ps(
     """
     if context.invoked_subcommand is not None:
         return
+    from ..open_runtime import open_runtime
     from ..output import emit_json, emit_table, visible
-    from ..session import open_runtime
 
     here = open_runtime()
     try:
@@ -75,8 +75,8 @@ def kill(
 
     Exit codes: 0 they have ended, 1 one of them has not, or is not known.
     """
+    from ..open_runtime import open_runtime
     from ..output import say
-    from ..session import open_runtime
 
     if bool(ids) == everything:
         raise typer.BadParameter("name the processes to end, or give --all")
@@ -87,7 +87,7 @@ def kill(
         here.close()
     for problem in failed:
         say(problem)
-    raise typer.Exit(exits.ExitCode.FAILED if failed else exits.ExitCode.OK)
+    raise typer.Exit(exit_codes.ExitCode.FAILED if failed else exit_codes.ExitCode.OK)
 
 
 def log(
@@ -101,8 +101,8 @@ def log(
       handrail ps log proc_1a2b3c4d | tail
       handrail ps log proc_1a2b3c4d --follow
     """
-    from ..session import open_runtime
-    from ..tail import print_log
+    from ..open_runtime import open_runtime
+    from ..process_log import print_log
 
     here = open_runtime()
     try:
@@ -112,7 +112,7 @@ def log(
 
 
 def _chosen(here: Handrail, ids: list[str] | None) -> list[TrackedProcess]:
-    from ...tools.processes.tracked import State
+    from ...processes.tracked import State
 
     if ids:
         return [here.processes.get(one) for one in ids]
@@ -122,7 +122,7 @@ def _chosen(here: Handrail, ids: list[str] | None) -> list[TrackedProcess]:
 def _end(one: TrackedProcess) -> str | None:
     """What went wrong, if something did."""
     from ...errors import ToolError
-    from ...tools.processes.tracked import State
+    from ...processes.tracked import State
     from ..output import emit
 
     try:

@@ -27,8 +27,8 @@ def record(
       handrail record last -o bug.cassette.jsonl
       handrail replay bug.cassette.jsonl
     """
+    from ...agent.agent_factory import open_store
     from ...agent.cassette import Cassette
-    from ...agent.opening import open_store
     from ..call_text import counted
     from ..output import emit, say
     from ..session_views import chosen

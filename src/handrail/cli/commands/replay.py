@@ -43,7 +43,7 @@ def replay(
     """
     from ...agent.cassette import Cassette
     from ..call_text import counted
-    from ..exits import ExitCode
+    from ..exit_codes import ExitCode
     from ..output import emit, emit_json, result_stream
 
     recorded = Cassette.load(cassette)
@@ -66,11 +66,11 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
     from ...agent.agent import Agent
     from ...agent.cassette import Player
     from ...agent.events import End
-    from ...agent.models.resolve import build
+    from ...agent.models.model_selection import build
     from ...errors import ModelError
     from ...store.sessions import SessionStore
+    from ..open_runtime import open_runtime
     from ..output import note
-    from ..session import open_runtime
 
     here = open_runtime()
     player, store = Player(recorded), SessionStore()
@@ -86,8 +86,8 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
 
 def _with_tools(recorded: Cassette) -> list[Difference]:
     from ...agent.cassette import run_again
-    from ...async_bridge import run_async
-    from ..session import open_runtime
+    from ...base.async_bridge import run_async
+    from ..open_runtime import open_runtime
 
     return run_async(run_again(recorded, open_runtime(), task_id="replay"))
 

@@ -35,16 +35,16 @@ def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id,
     """
     import asyncio
 
-    from ...agent.models.resolve import build
+    from ...agent.models.model_selection import build
     from ...errors import HandrailError, ToolFailed
     from ...rollouts.environment import load
-    from ...rollouts.running import Rollouts
+    from ...rollouts.runner import Rollouts
     from ...store.rollouts import RunState
-    from ...tools.cron.requests import check_may_schedule
-    from ...tools.rl.environments import named
-    from ...tools.rl.runs import BEGUN, open_runs
+    from ...tools.cron.job_requests import check_may_schedule
+    from ...tools.rollouts.environments import named
+    from ...tools.rollouts.runs import BEGUN, open_runs
+    from ..open_runtime import open_runtime
     from ..output import emit
-    from ..session import open_runtime
 
     check_may_schedule()
     here = open_runtime(asks=False)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
     from ...errors import ToolError
     from ...types import CancelToken, JsonDict
     from ..batch_input import BatchInput
-    from ..watch import Watch
+    from ..batch_progress import Watch
 
 
 @dataclass(slots=True)
@@ -80,9 +80,9 @@ def run(
 def _run(work: _Run, stdout: TextIO) -> None:
     """Answer every call. Lines are written as soon as their batch is done."""
     from ...errors import CallCancelled, CallTimeout
-    from ..session import open_runtime
-    from ..supervise import GRACE_SECONDS, Ending, supervise
-    from ..watch import watching
+    from ..batch_progress import watching
+    from ..call_supervision import GRACE_SECONDS, Ending, supervise
+    from ..open_runtime import open_runtime
 
     here = open_runtime(yolo=work.yolo)
     limit = None if work.timeout is None else work.timeout + GRACE_SECONDS  # the batches end themselves before
@@ -130,9 +130,9 @@ def _emit(messages: list[JsonDict], stdout: TextIO, *, by_line: bool) -> None:
 
 
 def _unanswered(raw: Any, error: ToolError) -> JsonDict:
+    from ...core.outcome import error_outcome
     from ...errors import InvalidArguments
-    from ...runtime.calls import read_call, tool_message
-    from ...tools.outcome import error_outcome
+    from ...runtime.tool_calls import read_call, tool_message
 
     try:
         call = read_call(raw)
@@ -141,5 +141,5 @@ def _unanswered(raw: Any, error: ToolError) -> JsonDict:
     return tool_message(call.id, call.name, error_outcome(error))
 
 
-def _code(message: JsonDict) -> exits.ExitCode:
-    return exits.of_outcome(message["content"]) if isinstance(message["content"], str) else exits.ExitCode.OK
+def _code(message: JsonDict) -> exit_codes.ExitCode:
+    return exit_codes.of_outcome(message["content"]) if isinstance(message["content"], str) else exit_codes.ExitCode.OK

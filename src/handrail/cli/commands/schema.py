@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ...runtime.schemas import Format
+from ...runtime.provider_formats import Format
 from .. import options
 
 
@@ -30,8 +30,8 @@ def schema(
       handrail schema | jq -r '.[].function.name'
     """
     from ...model_tools import get_tool_definitions
+    from ..open_runtime import open_runtime
     from ..output import emit_json
-    from ..session import open_runtime
 
     open_runtime().await_toolsets(toolset)
     emit_json(get_tool_definitions(toolset, disable, quiet_mode=True, format=dialect))

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
-    from ...serve.keys import Keys
+    from ...serve.tokens import Keys
 
 DEFAULT = "127.0.0.1:8765"
 _HELP = """Serve the tools, agents and approvals of this machine over HTTP, with a web console.
@@ -45,13 +45,13 @@ def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None
     if context.invoked_subcommand is not None:
         return
     from ...model_tools import default
-    from ...serve import running
+    from ...platforms.adapter_table import accounts
+    from ...serve import server as running
     from ...serve.address import parse_address
-    from ...serve.gateway.adapters import accounts
-    from ...serve.served import Served
+    from ...serve.shared_state import Served
     from ..approval_answers import refuse_inside
+    from ..open_runtime import hide_from_others, log_as_notes
     from ..output import emit
-    from ..session import hide_from_others, log_as_notes
 
     refuse_inside("serve")
     _check_installed()
@@ -92,7 +92,7 @@ def new_token(
         wanted = Role.named(role)
     except ValueError as error:
         say(str(error))
-        raise typer.Exit(exits.ExitCode.USAGE) from None
+        raise typer.Exit(exit_codes.ExitCode.USAGE) from None
     emit(_keys().new_token(name, wanted))
 
 
@@ -117,13 +117,13 @@ def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     refuse_inside("revoke tokens")
     if not _keys().revoke(name):
         say(f"no token is called {name!r}; `handrail serve token list` shows those there are")
-        raise typer.Exit(exits.ExitCode.USAGE)
+        raise typer.Exit(exit_codes.ExitCode.USAGE)
     say(f"{name} is not let in any more")
 
 
 def _keys() -> Keys:
     from ...config.paths import state_dir
-    from ...serve.keys import STORE_NAME, Keys
+    from ...serve.tokens import STORE_NAME, Keys
 
     return Keys(state_dir() / STORE_NAME)
 

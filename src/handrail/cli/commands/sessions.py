@@ -49,7 +49,7 @@ def list_sessions(
     """
     import os
 
-    from ...agent.opening import open_store
+    from ...agent.agent_factory import open_store
     from ..output import emit_json, emit_table
     from ..session_views import session_row, session_view
 
@@ -72,7 +72,7 @@ def show(
       handrail sessions show
       handrail sessions show 20260703-1412 --all
     """
-    from ...agent.opening import open_store
+    from ...agent.agent_factory import open_store
     from ..output import emit, emit_json
     from ..session_views import chosen, message_text, session_view
 
@@ -105,9 +105,9 @@ def search(
 
     Exit codes: 0 something was found, 1 nothing.
     """
-    from ...agent.opening import open_store
+    from ...agent.agent_factory import open_store
     from ...store.search import search as find
-    from ..exits import ExitCode
+    from ..exit_codes import ExitCode
     from ..output import emit, emit_json, say, visible
     from ..session_views import when
 
@@ -139,7 +139,7 @@ def export(
     """
     import json
 
-    from ...agent.opening import open_store
+    from ...agent.agent_factory import open_store
     from ...store.export import as_jsonl, as_sharegpt
     from ..output import emit, say
     from ..session_views import chosen
@@ -173,7 +173,7 @@ def branch(
       handrail sessions branch 20260703 --after 412
       handrail chat --resume $(handrail sessions branch last)
     """
-    from ...agent.opening import open_store
+    from ...agent.agent_factory import open_store
     from ..output import emit, emit_json
     from ..session_views import chosen, session_view
 
@@ -199,7 +199,7 @@ def delete(
     Examples:
       handrail sessions delete 20260703-141200-a1b2c3
     """
-    from ...agent.opening import open_store
+    from ...agent.agent_factory import open_store
     from ..output import say
 
     store = open_store()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 Env = Annotated[
     str | None,
@@ -35,14 +35,14 @@ def shell(env: Env = None, task: options.Task = None) -> None:
 
     The exit code is the shell's.
     """
-    from ...tools.environments.base import ProcessState
+    from ...environments.base import ProcessState
+    from ..open_runtime import open_runtime
     from ..output import note, say
-    from ..relay import relay, window_size
-    from ..session import open_runtime
+    from ..terminal_relay import relay, window_size
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say("this needs a terminal for input and output; a program uses `handrail call terminal command=...`")
-        raise typer.Exit(exits.ExitCode.USAGE)
+        raise typer.Exit(exit_codes.ExitCode.USAGE)
     here = open_runtime()
     try:
         if env is not None:
@@ -60,5 +60,5 @@ def shell(env: Env = None, task: options.Task = None) -> None:
         here.close()
     if status.state is not ProcessState.ENDED or status.exit_code is None:
         say("the shell was lost; nobody knows how it ended")
-        raise typer.Exit(exits.ExitCode.FAILED)
+        raise typer.Exit(exit_codes.ExitCode.FAILED)
     raise typer.Exit(status.exit_code)

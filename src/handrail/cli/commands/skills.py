@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exits, options
+from .. import exit_codes, options
 
 if TYPE_CHECKING:
     from ...tools.skills.library import Library, Skill
@@ -55,7 +55,7 @@ def list_skills(as_json: options.Json = False) -> None:
 @group.command("show")
 def show(name: Name) -> None:
     """Show a skill's whole text, with what cannot be seen made visible, and the names of its files."""
-    from ...suspicion import made_visible
+    from ...base.prompt_injection import made_visible
     from ...tools.skills.content import read, text_of
     from ...tools.skills.format import FILE
     from ..output import emit, visible
@@ -77,8 +77,8 @@ def trust(
 
     A skill is text that a model follows: read it first. Any change of its files has to be trusted again.
     """
+    from ...base.agent_ancestry import is_inside
     from ...config.trust import Trust
-    from ...inside import is_inside
     from ...tools.skills.library import TRUST_KIND
     from ..output import emit, say
 
@@ -89,7 +89,7 @@ def trust(
         return
     if is_inside():
         say("an agent cannot trust skills; this process was started by one of its tools")
-        raise typer.Exit(exits.ExitCode.DENIED)
+        raise typer.Exit(exit_codes.ExitCode.DENIED)
     Trust().trust(TRUST_KIND, skill.place.folder, skill.digest)
     emit(f"{name} is trusted as it is now: {skill.digest[:12]}")
 
@@ -109,7 +109,7 @@ def _get(name: str) -> Skill:
         from ..output import say
 
         say(f"{name} is broken: {skill.reason}")
-        raise typer.Exit(exits.ExitCode.FAILED)
+        raise typer.Exit(exit_codes.ExitCode.FAILED)
     return skill
 
 

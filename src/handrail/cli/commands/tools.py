@@ -9,8 +9,8 @@ import typer
 from .. import options
 
 if TYPE_CHECKING:
+    from ...core.registry import ToolEntry
     from ...model_tools import Handrail
-    from ...tools.registry import ToolEntry
     from ...types import JsonDict
 
 
@@ -29,8 +29,8 @@ def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> No
       handrail tools --toolset file --toolset web
       handrail tools --json | jq -r '.[] | select(.available) | .name'
     """
+    from ..open_runtime import open_runtime
     from ..output import emit_json, emit_table, note
-    from ..session import open_runtime
 
     here = open_runtime()
     here.await_toolsets(toolset)

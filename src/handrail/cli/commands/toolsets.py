@@ -27,8 +27,8 @@ def toolsets(name: options.ToolsetName = None, as_json: options.Json = False) ->
       handrail toolsets coding
       handrail toolsets safe --json
     """
+    from ..open_runtime import open_runtime
     from ..output import emit_json, emit_table
-    from ..session import open_runtime
 
     known = open_runtime().toolsets
     if name is not None:

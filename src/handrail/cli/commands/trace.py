@@ -22,7 +22,7 @@ def trace(session: SessionId = LAST, as_json: options.Json = False) -> None:
       handrail trace
       handrail trace 20260703-1412 --json | jq '.moments[] | select(.kind == "tool")'
     """
-    from ...agent.opening import open_store
+    from ...agent.agent_factory import open_store
     from ..output import emit, emit_json
     from ..session_views import chosen, session_view
     from ..timeline import as_view, lines, moments, summary

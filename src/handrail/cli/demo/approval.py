@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ...approval.approvers.wording import question
+from ...core.registry import ToolRegistry
 from ...errors import Denied
 from ...protocols import Action, ActionKind, ApprovalRequest, Decision
 from ...testing import ModelReply, call
-from ...tools.approval.approvers.wording import question
-from ...tools.registry import ToolRegistry
 from ...types import JsonDict
 from ..output import colours, emit
 from .scenes import Scene

@@ -16,7 +16,7 @@ from ..render import parsed
 from .excerpt import Line, excerpt
 
 if TYPE_CHECKING:
-    from ...tools.registry import ToolRegistry
+    from ...core.registry import ToolRegistry
     from ...types import JsonDict
     from .scenes import Scene
     from .stage import Turn

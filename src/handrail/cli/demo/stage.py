@@ -15,29 +15,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...async_bridge import run_async
+from ...approval.gate import ApprovalGate
+from ...base.async_bridge import run_async
 from ...config import Config
-from ...config.sections import TerminalConfig
-from ...config.services import McpServerConfig
-from ...mcp_client.config import Server
+from ...core.registry import ToolRegistry
+from ...core.registry import registry as builtin
+from ...environments.backend_table import Backends
+from ...environments.backends.local import LocalBackend
+from ...environments.local_environment import LocalEnvironment
+from ...environments.tasks import TaskEnvironments
+from ...files.local import LocalFiles
+from ...mcp_client.server_config import Server
+from ...plugins.hook_manager import HookManager
 from ...plugins.hooks import hookimpl
-from ...plugins.manager import HookManager
+from ...processes.table import ProcessTable
 from ...protocols import Decision
-from ...runtime.concurrency import Batches
+from ...runtime.batches import Batches
 from ...runtime.definitions import Definitions
 from ...runtime.dispatch import Runtime
+from ...settings.sections import TerminalConfig
+from ...settings.services import McpServerConfig
 from ...store.processes import ProcessRecords
 from ...testing import FakeAgent, MemoryResultStore
-from ...tools.approval.gate import ApprovalGate
-from ...tools.environments.backends import Backends
-from ...tools.environments.local import LocalEnvironment
-from ...tools.environments.local_backend import LocalBackend
-from ...tools.environments.tasks import TaskEnvironments
-from ...tools.files.local import LocalFiles
-from ...tools.mcp_tool import McpTools
-from ...tools.processes.table import ProcessTable
-from ...tools.registry import ToolRegistry
-from ...tools.registry import registry as builtin
+from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
 from ...types import JsonDict, Unavailable
 from . import FOLDER_PREFIX, project
@@ -49,7 +49,15 @@ if TYPE_CHECKING:
 SLOW_READ_SECONDS = 0.15
 _TASK = "demo"
 # The modules are imported by name, without a scan, which would leave its notes in the user's cache.
-_TOOLS = ("read_file", "search_files", "patch", "read_result", "todo", "terminal", "process")
+_TOOLS = (
+    "files.read_file",
+    "files.search_files",
+    "files.patch",
+    "files.read_result",
+    "agent.todo",
+    "terminal.terminal",
+    "terminal.process",
+)
 _NOTICE_SECONDS = 10.0
 _CARRIER = Server(
     "carrier",
@@ -185,8 +193,8 @@ def _registry(folder: Path) -> ToolRegistry:
     """The built-in tools and two of the demonstration's own, in a table that nobody else sees."""
     private = ToolRegistry()
     for tool in _TOOLS:
-        importlib.import_module(f"handrail.tools.{tool}_tool")
-        entry = builtin.get_entry(tool)
+        importlib.import_module(f"handrail.tools.{tool}")
+        entry = builtin.get_entry(tool.rpartition(".")[2])
         if entry is not None:
             # Whether the configured environment can be had says nothing about this one.
             properties = {**entry._asdict(), "check_fn": None}

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from ...config.paths import state_dir
 from ...errors import ConfigError, HandrailError
-from . import commands, wording
-from .adapters import Account, accounts
-from .base import Pressed, Said, Unreachable
-from .chat import Chat
+from ...platforms.adapter import Pressed, Said, Unreachable
+from ...platforms.adapter_table import Account, accounts
+from . import chat_commands, texts
+from .chat_session import Chat
 from .questions import Questions
 from .store import STORE_NAME, GatewayStore, Where
 
 if TYPE_CHECKING:
-    from ..served import Served
+    from ..shared_state import Served
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Gateway:
         if not text:
             return ""
         if text.startswith("/"):
-            return commands.obey(self, chat, said.person, text)
+            return chat_commands.obey(self, chat, said.person, text)
         heard = chat.hear(text if said.is_direct else f"{said.person}: {text}")
         return "" if heard else "Too much waits here already; let me finish, or /stop."
 
@@ -130,9 +130,9 @@ class Gateway:
         words = said.text.split()
         if len(words) in (1, 2) and len(words[-1]) == _CODE_CHARS and self.store.pair(*who, words[-1]):
             log.info("%s is paired with %s", said.person, account.name)
-            return f"Welcome. From now on I work for you.\n{wording.HELP}"
+            return f"Welcome. From now on I work for you.\n{texts.HELP}"
         tries.append(now)
-        return wording.stranger()
+        return texts.stranger()
 
     def _chat(self, account: Account, chat: str) -> Chat:
         where = Where(account.name, chat)

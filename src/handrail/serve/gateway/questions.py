@@ -8,16 +8,16 @@ import time
 from typing import TYPE_CHECKING
 
 from ...errors import HandrailError, SessionNotFound
+from ...platforms.adapter import Unreachable
 from ...protocols import Answer, Decision
-from ..bus import MISSED
-from . import wording
-from .base import Unreachable
+from ..event_bus import MISSED
+from . import texts
 from .store import Post, Where
 
 if TYPE_CHECKING:
+    from ...platforms.adapter_table import Account
     from ...store.approvals import StoredRequest
-    from ..served import Served
-    from .adapters import Account
+    from ..shared_state import Served
     from .store import GatewayStore
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Questions:
         if where in self.yolo:
             return self.answer(request.id, Answer(Decision.ONCE, f"{where.adapter}:yolo")) is None
         adapter = self._accounts[where.adapter].adapter
-        text = wording.question(request, can_tap=adapter.can_edit, max_chars=adapter.max_chars)
+        text = texts.question(request, can_tap=adapter.can_edit, max_chars=adapter.max_chars)
         try:
             message = await adapter.send(where.chat, text, key=f"ask-{request.id}", offers=request.offers)
         except Unreachable as error:
@@ -115,7 +115,7 @@ class Questions:
     async def _end(self, post: Post) -> bool:
         if post.message:
             try:
-                text = wording.over(self._served.approvals.get(post.request))
+                text = texts.over(self._served.approvals.get(post.request))
                 await _put(self._accounts[post.where.adapter], post, text)
             except Unreachable as error:
                 log.info("%s: %s", post.where.adapter, error)
@@ -143,7 +143,7 @@ class Questions:
         if decision not in stored.request.offers:
             return f"This question takes {', '.join(each.value for each in stored.request.offers)}."
         before = self.answer(request_id, Answer(decision, f"{where.adapter}:{person}"))
-        return wording.too_late(before) if before is not None else ""
+        return texts.too_late(before) if before is not None else ""
 
     def answer(self, request_id: str, answer: Answer) -> StoredRequest | None:
         """None: it holds. Else what had happened before."""

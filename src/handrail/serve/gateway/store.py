@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from ...base.agent_ancestry import is_inside
 from ...errors import Denied
-from ...inside import is_inside
 from ...store.database import Database
 
 STORE_NAME = "gateway.db"

@@ -54,7 +54,7 @@ async def decisions(asked: Asked) -> JsonDict:
 
 async def revoke(asked: Asked) -> JsonDict:
     """Take back what was allowed for longer than once: by a grant's number, or by the kind that is always allowed."""
-    from ...tools.approval.settings import remove_from_allowlist
+    from ...approval.settings import remove_from_allowlist
 
     name = asked.path["id"]
     grants = asked.served.approvals.grants

@@ -9,7 +9,7 @@ from ..endpoint import Asked, Endpoint
 from ..sse import frame, streamed
 
 if TYPE_CHECKING:
-    from ..bus import Bus
+    from ..event_bus import Bus
 
 
 async def events(asked: Asked) -> Any:

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ...types import JsonDict
+from ..access_control import COOKIE
 from ..endpoint import Asked, Endpoint, HttpError, as_response
-from ..guard import COOKIE
-from ..keys import LOGIN_SECONDS
 from ..roles import Role, Who
+from ..tokens import LOGIN_SECONDS
 from .shapes import NUMBER, TEXT, bounded, many, maybe, record
 
 if TYPE_CHECKING:

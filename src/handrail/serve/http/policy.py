@@ -19,7 +19,7 @@ async def rules(_: Asked) -> JsonDict:
 
 
 def _rules() -> list[JsonDict]:
-    from ...tools.approval.rules.custom import configured
+    from ...judge.rules.custom import configured
 
     return [
         {
@@ -39,10 +39,10 @@ async def check(asked: Asked) -> JsonDict:
 
 
 def _check(command: str, cwd: str) -> JsonDict:
-    from ...tools.approval.detect import assess
-    from ...tools.approval.display import pieces
-    from ...tools.approval.project import policy_file, tightened
-    from ...tools.approval.rules.custom import configured
+    from ...approval.display import pieces
+    from ...approval.project_policy import policy_file, tightened
+    from ...judge.assess import assess
+    from ...judge.rules.custom import configured
 
     assessment = assess(command, cwd=cwd, rulebook=configured(tightened(load_config(), policy_file())))
     spans = [each.span for each in assessment.findings if each.severity.value != "note"]
@@ -55,7 +55,7 @@ async def simulate(asked: Asked) -> JsonDict:
 
 
 def _simulate(policy: str) -> JsonDict:
-    from ...tools.approval.simulation import simulated
+    from ...approval.simulation import simulated
 
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         file.write(policy)

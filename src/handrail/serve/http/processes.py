@@ -7,7 +7,7 @@ import base64
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from ...tools.processes.interact import send, typed
+from ...processes.interact import send, typed
 from ...types import JsonDict
 from ..endpoint import Asked, Endpoint, HttpError
 from ..roles import Role
@@ -16,7 +16,7 @@ from ..views import process_view
 from .shapes import FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 
 if TYPE_CHECKING:
-    from ...tools.processes.tracked import TrackedProcess
+    from ...processes.tracked import TrackedProcess
 
 _LOOK_SECONDS = 0.05
 _PIECE_BYTES = 64 * 1024
@@ -112,7 +112,7 @@ async def kill(asked: Asked) -> JsonDict:
 
 
 def _of(asked: Asked) -> TrackedProcess:
-    from ...tools.environments.errors import NoSuchProcess
+    from ...environments.errors import NoSuchProcess
 
     try:
         return asked.served.here.processes.get(asked.path["id"])

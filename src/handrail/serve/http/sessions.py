@@ -8,10 +8,10 @@ from typing import Any
 
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
+from ..agent_turns import SessionBusy, event_view
 from ..endpoint import Asked, Endpoint, HttpError
 from ..roles import Role
 from ..sse import frame, streamed
-from ..turns import SessionBusy, event_view
 from ..views import session_view
 from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING, Any
 
-from ..guard import allowed_hosts
+from ..access_control import allowed_hosts
 
 if TYPE_CHECKING:
     import socket

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from ...tools.outcome import Outcome, error_of
+from ...core.outcome import Outcome, error_of
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult

@@ -7,10 +7,10 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
+from ...core.outcome import error_outcome
 from ...errors import ToolError, UnknownTool
-from ...tools.outcome import error_outcome
 from ...types import CancelToken, Progress
-from .asking import CallUnderWay, ClientApprover, Waiting, current
+from .approval_requests import CallUnderWay, ClientApprover, Waiting, current
 from .results import answer_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class HandrailServer:
             here.environments.override(ONLY_CLIENT, {"backend": backend})
 
     def _ask_at_client(self) -> None:
-        from ...tools.approval.approvers import ChainApprover, PolicyApprover
+        from ...approval.approvers import ChainApprover, PolicyApprover
 
         runtime = self._here.runtime
         runtime.approver = ChainApprover(ClientApprover(), runtime.approver or PolicyApprover())

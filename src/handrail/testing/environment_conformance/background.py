@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from ...tools.environments.base import ProcessState
-from ...tools.environments.errors import EnvironmentStartError, InputRefused, NoSuchProcess
+from ...environments.base import ProcessState
+from ...environments.errors import EnvironmentStartError, InputRefused, NoSuchProcess
 from .check import check, expect, expect_error, expect_that
 from .place import Place, takes_at_most
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ...tools.environments.output import OutputSink
+from ...environments.output import OutputSink
 from .check import check, expect, expect_that
 from .place import Place
 

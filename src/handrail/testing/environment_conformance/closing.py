@@ -6,8 +6,8 @@ import os
 import tempfile
 import threading
 
-from ...tools.environments.errors import EnvironmentClosed
-from ...tools.environments.far import proc
+from ...environments.errors import EnvironmentClosed
+from ...environments.shell_host import proc
 from .check import check, expect, expect_error
 from .place import Place, takes_at_most
 

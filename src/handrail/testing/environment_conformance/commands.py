@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 
+from ...environments.errors import CommandRefused, NoSuchDirectory
 from ...errors import ToolError
-from ...tools.environments.errors import CommandRefused, NoSuchDirectory
 from .check import ConformanceFailure, check, expect, expect_error
 from .place import Place, text
 

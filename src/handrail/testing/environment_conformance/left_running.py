@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...tools.environments.base import ProcessState
+from ...environments.base import ProcessState
 from .check import check, expect, expect_that
 from .place import Place, takes_at_most
 

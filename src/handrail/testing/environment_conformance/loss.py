@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...tools.environments.base import RestartReason
-from ...tools.environments.errors import EnvironmentLost
+from ...environments.base import RestartReason
+from ...environments.errors import EnvironmentLost
 from .check import check, expect, expect_that
 from .place import Place
 

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ...tools.environments.errors import EnvironmentClosed
+from ...environments.errors import EnvironmentClosed
 from ...types import CancelToken
 from .check import ConformanceFailure, NotApplicable, expect, expect_that
 
 if TYPE_CHECKING:
-    from ...tools.environments.base import CommandResult, Environment
+    from ...environments.base import CommandResult, Environment
 
 MakeEnvironment = Callable[[], "Environment"]
 BreakConnection = Callable[["Environment"], object]

@@ -14,7 +14,7 @@ from .check import Check, ConformanceFailure, NotApplicable
 from .place import BreakConnection, MakeEnvironment, Place
 
 if TYPE_CHECKING:
-    from ...tools.environments.base import Environment
+    from ...environments.base import Environment
 
 PATIENCE_SECONDS = 30.0
 FLOOD_SECONDS = 1.0

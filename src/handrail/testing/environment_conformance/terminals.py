@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...tools.environments.base import PtyProcess
+from ...environments.base import PtyProcess
 from .check import check, expect, expect_that
 from .place import Place
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from ...errors import CallCancelled, ToolError, ToolFailed
 from ...types import JsonDict
 from .downloads import incoming
-from .own_files import Loop, OwnFiles
+from .profile_dir import Loop, OwnFiles
 from .proxy import GuardProxy
 from .session import NO_PAGE, Session
 
@@ -89,7 +89,7 @@ class _Room:
     """The thread, its loop, and what lives in it."""
 
     def __init__(self, config: Config) -> None:
-        from ..web.guard import Guard
+        from ...net.url_guard import Guard
 
         self._config = config
         self.guard = Guard(config.web.allow_private)
@@ -204,7 +204,7 @@ class _Room:
     async def _start(self) -> None:
         from playwright.async_api import Error, async_playwright
 
-        from .finding import executable
+        from .installed_browsers import executable
 
         config = self._config.browser
         if self._playwright is None:

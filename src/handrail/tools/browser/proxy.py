@@ -11,10 +11,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ...errors import HandrailError, ToolError
-from ..web.guard import target_of
+from ...net.url_guard import target_of
 
 if TYPE_CHECKING:
-    from ..web.guard import Guard
+    from ...net.url_guard import Guard
 
 REFUSED_HEADER = "x-handrail-refused"
 _HEAD_SECONDS = 30.0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Page, Request
 
     from ...config import Config
-    from ..web.guard import Guard
+    from ...net.url_guard import Guard
     from .proxy import GuardProxy
 
 T = TypeVar("T")

@@ -35,12 +35,12 @@ try:
     compiled = bundle['compiled'][sys.modules['_frozen_importlib_external'].MAGIC_NUMBER]
     modules = marshal.loads(zlib.decompress(bytes.fromhex(compiled)))
 except (KeyError, ImportError):
-    modules = [(name, compile(text, 'handrail_inside/' + name, 'exec')) for name, text in bundle['modules']]
-package = sys.modules['handrail_inside'] = Module('handrail_inside')
+    modules = [(name, compile(text, 'handrail_script_host/' + name, 'exec')) for name, text in bundle['modules']]
+package = sys.modules['handrail_script_host'] = Module('handrail_script_host')
 package.__path__ = []
 for name, code in modules:
-    module = sys.modules['handrail_inside.' + name] = Module('handrail_inside.' + name)
-    module.__package__ = 'handrail_inside'
+    module = sys.modules['handrail_script_host.' + name] = Module('handrail_script_host.' + name)
+    module.__package__ = 'handrail_script_host'
     exec(code, module.__dict__)
 module.main(bundle['hello'])
 """
@@ -61,7 +61,7 @@ def first_words(hello: JsonDict) -> bytes:
 @cache
 def _modules() -> tuple[list[tuple[str, str]], str]:
     """Our side of it as text, and as this Python has compiled it."""
-    here = files(__package__) / "inside"
+    here = files(__package__) / "script_host"
     texts = [(name, (here / f"{name}.py").read_text("utf-8")) for name in _MODULES]
-    codes = [(name, compile(text, f"handrail_inside/{name}", "exec", dont_inherit=True)) for name, text in texts]
+    codes = [(name, compile(text, f"handrail_script_host/{name}", "exec", dont_inherit=True)) for name, text in texts]
     return texts, zlib.compress(marshal.dumps(codes)).hex()

@@ -18,14 +18,14 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, Self
 
+from ...environments.base import ProcessState
+from ...environments.errors import InputRefused
 from ...errors import ToolFailed
-from ..environments.base import ProcessState
-from ..environments.errors import InputRefused
-from .inside.supervisor import FRAME
+from .script_host.supervisor import FRAME
 
 if TYPE_CHECKING:
+    from ...environments.base import BackgroundProcess
     from ...types import CancelToken
-    from ..environments.base import BackgroundProcess
 
 Frame = tuple[bytes, int, bytes]
 

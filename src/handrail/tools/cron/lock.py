@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from ...base.runtime_id import is_gone, pid_of, this_runtime
 from ...config import state_dir
 from ...errors import SchedulerRuns
-from ...owners import is_gone, pid_of, this_runtime
 
 _LOCK, _WHO = "scheduler.lock", "scheduler.who"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...base.safe_text import well_formed
 from ...errors import InvalidArguments
-from ...safe_text import well_formed
-from .failures import shown
+from ...files.failures import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

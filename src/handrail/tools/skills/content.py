@@ -8,9 +8,9 @@ from functools import lru_cache
 from stat import S_ISLNK, S_ISREG
 from typing import NamedTuple
 
+from ...base.prompt_injection import suspicion_of, unseen_in
 from ...config.trust import digest
 from ...errors import SkillError
-from ...suspicion import suspicion_of, unseen_in
 from .format import FILE, Header, parse
 
 _MAX_FILES = 1_000

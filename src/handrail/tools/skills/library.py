@@ -9,10 +9,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from ...config.sections import SkillsConfig
+from ...base.suggest import did_you_mean
 from ...config.trust import Trust
 from ...errors import SkillError
-from ...suggest import did_you_mean
+from ...settings.sections import SkillsConfig
 from . import content
 from .content import Inspected
 from .format import Header

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from .exit_codes import meaning
 
 if TYPE_CHECKING:
+    from ...environments.output_capture import Shown
     from ...types import JsonDict
-    from .capture import Shown
 
 
 def ended(command: str, exit_code: int, shown: Shown) -> JsonDict:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from ...core.outcome import tool_result
+from ...environments.output_capture import capture_of
 from ...errors import ToolError
-from ..outcome import tool_result
 from . import answer
-from .capture import capture_of
 
 if TYPE_CHECKING:
+    from ...environments.base import CommandResult, Environment, LeftRunning
+    from ...environments.command_request import Request
+    from ...environments.tasks import TaskEnvironments
     from ...types import JsonDict, ToolContext
-    from ..environments.base import CommandResult, Environment, LeftRunning
-    from ..environments.tasks import TaskEnvironments
-    from .request import Request
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...base.workers import pool
 from ...errors import CallTimeout, ToolFailed
-from ...workers import pool
 
 if TYPE_CHECKING:
-    from .fetch import Page
+    from ...net.fetch import Page
 
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")

@@ -6,8 +6,8 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....errors import InvalidArguments, ToolFailed
-from ..failures import shown
-from ..text import line_endings, with_crlf
+from ....files.failures import shown
+from ....files.text import line_endings, with_crlf
 from .changes import Hunk, Op
 from .match import Haystack, How, plain
 from .place import Edit, Placer, edit_at, misfit

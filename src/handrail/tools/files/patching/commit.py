@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....errors import ToolError, ToolFailed
-from ..failures import shown
+from ....files.failures import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ....files.content import Current
     from ....protocols import Files, FileStat
-    from ..content import Current
 
 
 class Step(NamedTuple):

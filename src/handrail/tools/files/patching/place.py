@@ -6,9 +6,9 @@ from bisect import bisect_left
 from difflib import unified_diff
 from typing import TYPE_CHECKING, NamedTuple
 
+from ....base.safe_text import well_formed
 from ....errors import ToolFailed
-from ....safe_text import well_formed
-from ..failures import shown
+from ....files.failures import shown
 from .changes import Hunk, Op
 from .indent import Reindent
 from .match import Haystack, How

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....errors import ToolFailed
-from ..content import Current, check_unchanged, editable, load, missing
-from ..diff import bounded_diff
-from ..failures import shown
-from ..text import Text
+from ....files.content import Current, check_unchanged, editable, load, missing
+from ....files.diff import bounded_diff
+from ....files.failures import shown
+from ....files.text import Text
 from .apply import Applied, apply_hunks, new_content
 from .changes import Action, Change
 from .commit import Step
@@ -17,8 +17,8 @@ from .commit import Step
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ....files.read_tracking import Seen
     from ....protocols import Files
-    from ..seen import Seen
     from .match import How
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from ....errors import InvalidArguments
-from ..failures import shown
+from ....files.failures import shown
 from .changes import Action, Change, Hunk, Op
 
 _RANGE = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*")

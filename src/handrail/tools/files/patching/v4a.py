@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from ....errors import InvalidArguments
-from ..failures import shown
+from ....files.failures import shown
 from .changes import Action, Change, Hunk, Op
 
 _HEADER = re.compile(r"\*\*\* (Update|Add|Delete|Move) File:\s*(.*?)\s*")

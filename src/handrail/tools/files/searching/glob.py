@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ....errors import InvalidArguments
-from ..failures import shown
+from ....files.failures import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

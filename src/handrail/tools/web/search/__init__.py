@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from ....core.availability import missing
 from ....errors import ConfigError
 from ....types import Unavailable
-from ...availability import missing
 
 if TYPE_CHECKING:
-    from ....config.web import WebConfig
+    from ....settings.web import WebConfig
     from .service import Hit
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from ....base.workers import pool
 from ....errors import ToolFailed
-from ....workers import pool
 from .service import Hit, Service
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ....errors import ToolFailed
-from ...http import Reply, ask
+from ....net.http_client import Reply, ask
 
 _MOST_BYTES = 5_000_000
 

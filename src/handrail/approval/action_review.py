@@ -1,0 +1,171 @@
+"""Find what is dangerous in an action, each kind in its own way: a command, code, typed input, a file, somebody's tool."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..judge.values.assessment import Assessment, Finding, Reach, Severity
+from ..protocols import Action, ActionKind
+from .grants import can_be_anything
+from .typed_input import read_typed
+
+if TYPE_CHECKING:
+    from ..judge.rules import Rulebook
+    from .policy import Policy
+    from .self_protection import Own
+
+log = logging.getLogger(__name__)
+
+# A command, the action that it is part of, and the rules that hold (None: those that come with Handrail).
+Assess = Callable[[str, Action, "Rulebook | None"], Assessment]
+
+_RULE_CHARACTERS = re.compile(r"[^a-z0-9_.-]+")
+_INTERPRETERS = {
+    "python": "python3 -c",
+    "javascript": "node -e",
+    "js": "node -e",
+    "node": "node -e",
+    "bash": "bash -c",
+    "sh": "sh -c",
+    "shell": "bash -c",
+    "perl": "perl -e",
+    "ruby": "ruby -e",
+    "php": "php -r",
+}
+
+
+class Judged(NamedTuple):
+    """An action and what was found in it."""
+
+    action: Action
+    findings: tuple[Finding, ...] = ()
+    command_lines: tuple[Sequence[str], ...] = ()
+
+
+class Judge:
+    """`assess` judges a command; `own` knows which files are ours."""
+
+    def __init__(self, assess: Assess, own: Own) -> None:
+        self._assess, self._own = assess, own
+
+    def judge(self, action: Action, tool: str, policy: Policy) -> Judged:
+        judged = _WAYS[action.kind](self, action, tool, policy.rulebook)
+        if policy.ask_tools and policy.asks_about_tool(tool):
+            name = rule_name("tool", tool)
+            listed = Finding(name, Severity.ASK, f"approvals.ask_tools lists {tool}", (0, len(action.text)))
+            judged = judged._replace(findings=(*judged.findings, listed))
+        return judged
+
+    def _command(self, action: Action, _: str, rulebook: Rulebook | None) -> Judged:
+        assessment = self._assessed(action.text, action, rulebook)
+        findings = assessment.findings
+        if not action.isolated and (usual := self._own.in_usual_place(action)) is not None:
+            whole = (0, len(action.text))
+            ours = [found for found in self._assessed(usual, action, None).findings if found.rule.startswith("own.")]
+            findings = (*(replace(found, span=whole) for found in ours), *findings)
+        return Judged(action, findings, tuple([segment.argv for segment in assessment.segments]))
+
+    def _assessed(self, text: str, action: Action, rulebook: Rulebook | None) -> Assessment:
+        try:
+            return self._assess(text, action, rulebook)
+        except Exception as error:  # noqa: BLE001  what could not be judged is asked about, whatever went wrong
+            log.warning("a command could not be judged: %s: %s", type(error).__name__, error)
+            why = "it could not be judged"
+            return Assessment(text, (Finding("judge.failed", Severity.ASK, why, (0, len(text)), (), Reach.UNKNOWN),))
+
+    def _code(self, action: Action, tool: str, rulebook: Rulebook | None) -> Judged:
+        """Code is judged as the command that would run it."""
+        language = str(action.details.get("language", "python")).lower()
+        interpreter = _INTERPRETERS.get(language)
+        if interpreter is None:
+            why = f"runs {language} code, which cannot be judged"
+            return Judged(
+                action, (Finding("code.unknown", Severity.ASK, why, (0, len(action.text)), (), Reach.UNKNOWN),)
+            )
+        command = f"{interpreter} {shlex.quote(action.text)}"
+        judged = self._command(action._replace(text=command), tool, rulebook)
+        shift = len(interpreter) + 2
+        is_same = command[shift : shift + len(action.text)] == action.text
+        findings = tuple(_within(finding, shift, len(action.text), exact=is_same) for finding in judged.findings)
+        return Judged(action, findings, judged.command_lines)
+
+    def _input(self, action: Action, tool: str, rulebook: Rulebook | None) -> Judged:
+        reading = read_typed(action)
+        if reading is None:
+            return Judged(action)
+        if reading.findings:
+            return Judged(action, reading.findings)
+        judged = self._command(action._replace(text=reading.text), tool, rulebook)
+        findings: Iterable[Finding] = judged.findings
+        if not reading.is_shell:  # words to a program that may be anything: only what is clearly a command counts
+            findings = [finding for finding in findings if finding.argv and not can_be_anything(finding.rule)]
+        moved = tuple(_within(finding, -reading.start, len(action.text), exact=True) for finding in findings)
+        return Judged(action, moved, judged.command_lines)
+
+    def _file(self, action: Action, _: str, __: Rulebook | None) -> Judged:
+        ours = self._own.of_file(action)
+        if ours is not None:
+            return Judged(action, (ours,))
+        from ..judge.rules import on_write
+
+        found = on_write(action.text, action.cwd or "/")
+        place = (0, len(action.text))
+        return Judged(
+            action,
+            tuple(Finding(m.rule.id, m.rule.severity, m.rule.why, place, (action.text,), m.reach) for m in found),
+        )
+
+    def _tool(self, action: Action, tool: str, _: Rulebook | None) -> Judged:
+        """A tool that says of itself that it destroys, or a question that a plugin asks."""
+        why, place = str(action.details.get("why") or ""), (0, len(action.text))
+        if why:
+            named = str(action.details.get("rule") or "")
+            reach = Reach.NOWHERE if named else Reach.UNKNOWN  # a question without a name can be answered only once
+            return Judged(action, (Finding(rule_name("hook", named or tool), Severity.ASK, why, place, (), reach),))
+        if action.details.get("destructive"):
+            why = "a tool of somebody else, which says of itself that it can destroy or overwrite"
+            return Judged(action, (Finding(rule_name("tool", tool), Severity.ASK, why, place),))
+        return Judged(action)
+
+
+_WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]] = {
+    ActionKind.COMMAND: Judge._command,
+    ActionKind.INPUT: Judge._input,
+    ActionKind.CODE: Judge._code,
+    ActionKind.FILE_WRITE: Judge._file,
+    ActionKind.TOOL: Judge._tool,
+}
+
+
+def rule_name(theme: str, name: str) -> str:
+    """A rule's id made from a name that somebody else chose."""
+    return f"{theme}.{_RULE_CHARACTERS.sub('-', name.lower()).strip('-.') or 'unnamed'}"
+
+
+def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> Assessment:
+    """The judge that comes with Handrail."""
+    known = {name: action.details[name] for name in ("project", "variables") if name in action.details}
+    return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, **known)
+
+
+@functools.cache
+def _assess() -> Callable[..., Assessment]:
+    """Most actions of some programs are no commands, and need no parser."""
+    from ..judge.assess import assess
+
+    return assess
+
+
+def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Finding:
+    """A finding in a longer text, moved to the part of it that begins at `shift`."""
+    start, end = finding.span
+    span = (max(0, start - shift), min(length, end - shift)) if exact else (0, length)
+    if span[0] >= span[1]:
+        span = (0, length)
+    return replace(finding, span=span)

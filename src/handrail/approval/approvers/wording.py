@@ -1,0 +1,106 @@
+"""The question as a person reads it at a terminal: what would run and where, why it is asked, what each answer covers."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Iterator
+
+from ...protocols import ActionKind, ApprovalRequest, Decision
+from ..display import Piece, lines, visible
+
+ANSWERS = {name: decision for decision in Decision for name in (decision.value, decision.value[0])}
+ANSWERS |= {"yes": Decision.ONCE, "y": Decision.ONCE, "no": Decision.DENY, "n": Decision.DENY}
+
+_VERBS = {
+    ActionKind.COMMAND: "wants to run",
+    ActionKind.INPUT: "wants to type into a running program",
+    ActionKind.CODE: "wants to run code",
+    ActionKind.FILE_WRITE: "wants to write",
+    ActionKind.TOOL: "wants to go on",
+}
+_STYLES = {"title": "1;33", "marked": "1;31", "ours": "7", "dim": "2", "key": "1"}
+
+
+def question(request: ApprovalRequest, *, width: int, painted: bool) -> str:
+    """All lines of the question but the last, where the answer goes."""
+    return "\n".join(_lines(request, width=max(width, 40), painted=painted)) + "\n"
+
+
+def _lines(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[str]:
+    title = "── approval needed "
+    yield ""
+    yield _paint(title + "─" * (width - len(title)), "title", on=painted)
+    yield from _wrapped(_what(request), width, indent="  ")
+    yield ""
+    spans = [(concern.start, concern.end) for concern in request.concerns]
+    for line in lines(request.text, spans, width=width - 4):
+        yield "    " + "".join(_piece(piece, on=painted) for piece in line.pieces)
+        if line.pointers:
+            yield "    " + _paint(line.pointers, "marked", on=painted)
+    yield ""
+    for rule, why in dict.fromkeys((concern.rule, concern.why) for concern in request.concerns):
+        yield from _wrapped(f"{visible(why)} ({visible(rule)})", width, indent="    ", first="  • ")
+    yield ""
+    yield from _offers(request, width=width, painted=painted)
+
+
+def _what(request: ApprovalRequest) -> str:
+    where = f" in {visible(request.cwd)}" if request.cwd else ""
+    runs_there = bool(request.environment) and request.kind is not ActionKind.TOOL
+    on = f" on {visible(request.environment)}" if runs_there else ""
+    who = f"the child agent for “{visible(request.asker, max_chars=100)}”: " if request.asker else ""
+    return f"{who}{visible(request.tool)} {_VERBS[request.kind]}{where}{on}:"
+
+
+_COVERED = {
+    Decision.ONCE: "this, and nothing else",
+    Decision.TASK: "the same kind in this task, for a while and a number of times",
+    Decision.SESSION: "the same kind until this session ends",
+    Decision.ALWAYS: "the same kind in every session; written to config.yaml",
+    Decision.DENY: "no; the model is told",
+}
+
+
+def covered_by(request: ApprovalRequest, decision: Decision) -> str:
+    """What an answer means, and what else it would allow."""
+    kinds = _kinds(request)
+    lasts = decision not in (Decision.ONCE, Decision.DENY)
+    return f"{_COVERED[decision]}: {visible(kinds)}" if lasts and kinds else _COVERED[decision]
+
+
+def _kinds(request: ApprovalRequest) -> str:
+    return "; ".join(dict.fromkeys(concern.covers for concern in request.concerns if concern.covers))
+
+
+def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[str]:
+    covered = _kinds(request)
+    for decision in request.offers:
+        yield f"  {_paint(f'{decision.value:8}', 'key', on=painted)} {_COVERED[decision]}"
+    if covered and len(request.offers) > 2:
+        yield from _wrapped(f"The same kind is: {visible(covered)}", width, indent="           ")
+    left = max(0, round(request.expires_at - time.time()))
+    if left:
+        no_answer = f"No answer within {_duration(left)} is a no."
+        here = f" Also: handrail approvals answer {request.id}" if request.id else ""
+        for line in _wrapped(no_answer + here, width, indent="  "):
+            yield _paint(line, "dim", on=painted)
+
+
+def _wrapped(text: str, width: int, *, indent: str, first: str | None = None) -> list[str]:
+    begin = indent if first is None else first
+    return textwrap.wrap(text, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _piece(piece: Piece, *, on: bool) -> str:
+    if piece.marked:
+        return _paint(piece.text, "marked", on=on)
+    return _paint(piece.text, "ours", on=on) if piece.ours else piece.text
+
+
+def _paint(text: str, style: str, *, on: bool) -> str:
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if on and text else text
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds // 60}:{seconds % 60:02d} min" if seconds >= 60 else f"{seconds} s"

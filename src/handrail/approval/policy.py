@@ -1,0 +1,173 @@
+"""What is decided without asking anybody: the floor, the deny list, what the user allowed, what cannot reach anything.
+
+The order is fixed: floor, deny list, then what allows. `--yolo` and the mode `off` allow what would be asked, nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from ..errors import ConfigError
+from ..judge.values.assessment import Finding, Reach, Severity
+from .allowlist import Entry, allow_entries, deny_entries
+from .grants import Kind, can_be_anything, kind_of, parse_kind
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..judge.rules import Rule, Rulebook
+    from ..protocols import Action
+    from .action_review import Judged
+
+T = TypeVar("T")
+
+# Nobody can say of these that they keep to the floor, so they are asked about even when nobody wants to be asked.
+_UNREAD = ("parse.", "limit", "judge.")
+# Rules that are not the judge's, and are about the machine where the action runs.
+_HERE = ("judge.", "input.", "code.", "own.")
+# In a container that has the project mounted, these can be on the host's side of the mount.
+_MOUNTED = frozenset({Reach.PROJECT, Reach.OUTSIDE, Reach.HOME, Reach.UNKNOWN})
+
+
+class By(Enum):
+    """Who decided, when it was nobody that could be asked."""
+
+    HARMLESS = "harmless"
+    FLOOR = "floor"
+    DENY_LIST = "deny list"
+    ALLOW_LIST = "allow list"
+    ISOLATED = "isolated"
+    GRANT = "grant"
+    OFF = "off"
+    YOLO = "yolo"
+
+
+class Open(NamedTuple):
+    """A finding that nothing has decided yet, and the kind of action that it is."""
+
+    finding: Finding
+    kind: Kind
+    action: Action
+
+
+class Ruling(NamedTuple):
+    """What the policy says of one action. Refused, or allowed if `open` is empty, or to be asked."""
+
+    judged: Judged
+    by: By
+    refused: Finding | None = None
+    open: tuple[Open, ...] = ()
+
+
+class Policy(NamedTuple):
+    """A user's settings, read and checked. `asks`: whether somebody is to be asked at all."""
+
+    asks: By | None = None  # None: yes; else why not
+    smart: bool = False
+    allowlist: tuple[Kind, ...] = ()
+    allow: tuple[Entry, ...] = ()
+    deny: tuple[Entry, ...] = ()
+    ask_tools: tuple[str, ...] = ()
+    rulebook: Rulebook | None = None  # None: the rules that come with Handrail
+
+    def rule(self, judged: Judged, tool: str, *, granted: Callable[[Iterable[Kind]], bool]) -> Ruling:
+        """`granted`: whether these kinds, all of them, were allowed for longer; asking counts as one use."""
+        for finding in judged.findings:
+            if finding.severity is Severity.BLOCK:
+                return Ruling(judged, By.FLOOR, finding)
+        if self.deny and (denied := self._denied(judged, tool)) is not None:
+            return Ruling(judged, By.DENY_LIST, denied)
+        found = [finding for finding in judged.findings if finding.severity is Severity.ASK]
+        if not found:
+            return Ruling(judged, By.HARMLESS)
+        reaching = [finding for finding in found if can_reach(finding, judged)]
+        if not reaching:
+            return Ruling(judged, By.ISOLATED)
+        left = self._not_allowed(judged, reaching, tool)
+        if not left:
+            return Ruling(judged, By.ALLOW_LIST)
+        if granted([item.kind for item in left]):
+            return Ruling(judged, By.GRANT)
+        if self.asks is not None:
+            left = [item for item in left if item.finding.rule.startswith(_UNREAD)]
+            if not left:
+                return Ruling(judged, self.asks)
+        return Ruling(judged, By.HARMLESS, open=tuple(left))
+
+    def asks_about_tool(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self.ask_tools)
+
+    def _denied(self, judged: Judged, tool: str) -> Finding | None:
+        for entry in self.deny:
+            hit = entry.matches_tool(tool) or any(entry.matches(argv) for argv in judged.command_lines)
+            if hit:
+                why = f"your deny list has {entry.text!r}"
+                return Finding("policy.denied", Severity.BLOCK, why, (0, len(judged.action.text)))
+        return None
+
+    def _not_allowed(self, judged: Judged, findings: Iterable[Finding], tool: str) -> list[Open]:
+        action, left = judged.action, []
+        for finding in findings:
+            root = str(action.details.get("project") or action.cwd)
+            kind = kind_of(finding.rule, finding.reach, root=root, environment=action.environment)
+            if any(allowed.covers(kind) for allowed in self.allowlist):
+                continue
+            if any(entry.matches(finding.argv) or entry.matches_tool(tool) for entry in self.allow):
+                continue
+            left.append(Open(finding, kind, action))
+        return left
+
+
+def read_policy(config: Config, *, yolo: bool = False, more_rules: Sequence[Rule] = ()) -> Policy:
+    """Raises ConfigError for an entry that cannot be used. `more_rules` are those of plugins."""
+    settings = config.approvals
+    asks = By.YOLO if yolo else By.OFF if settings.mode == "off" else None
+    return Policy(
+        asks=asks,
+        smart=settings.mode == "smart",
+        allowlist=_checked("command_allowlist", lambda: tuple(map(parse_kind, config.command_allowlist))),
+        allow=_checked("approvals.allow", lambda: allow_entries(settings.allow)),
+        deny=_checked("approvals.deny", lambda: deny_entries(settings.deny)),
+        ask_tools=settings.ask_tools,
+        rulebook=_checked("approval_rules", lambda: _rulebook(config, more_rules)),
+    )
+
+
+def _rulebook(config: Config, more: Sequence[Rule]) -> Rulebook | None:
+    if not config.approval_rules and not more:
+        return None
+    from ..judge.rules.custom import configured
+
+    return configured(config, more)
+
+
+def strictest(policy: Policy) -> Policy:
+    """What holds inside of an agent's own shell: all that denies, nothing that allows."""
+    return Policy(deny=policy.deny, ask_tools=policy.ask_tools, rulebook=policy.rulebook)
+
+
+def can_reach(finding: Finding, judged: Judged) -> bool:
+    """Whether what was found can do harm outside of where it runs. An isolated place holds what is done to the machine."""
+    action = judged.action
+    if not action.isolated or _acts_elsewhere(finding.rule):
+        return True
+    return action.reaches_host and (finding.reach in _MOUNTED or can_be_anything(finding.rule))
+
+
+def _acts_elsewhere(rule_id: str) -> bool:
+    """Of a user's rule nobody knows, so it might."""
+    from ..judge.rules import Effect, builtin
+
+    rule = builtin().rules.get(rule_id)
+    return rule.effect is Effect.REMOTE if rule is not None else not rule_id.startswith(_HERE)
+
+
+def _checked(key: str, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(str(error), key=key) from None

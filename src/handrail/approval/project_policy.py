@@ -1,0 +1,57 @@
+"""What a project says about approvals, in `.handrail/config.yaml`: it can only tighten what the user has configured.
+
+So it needs no trust, unlike a project's plugins: whoever clones a project gets its prohibitions, and nothing that allows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from ..config import Config, load_config
+from ..config.files import read_text
+from ..config.project import project_folder
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+POLICY_FILE = "config.yaml"
+_APPROVALS, _RULES = "approvals", "approval_rules"
+_TIGHTEN = ("deny", "ask_tools")
+
+
+def policy_file(start: Path | None = None) -> Path | None:
+    """Where the project that we are in has its file, or would have it. None outside of projects."""
+    folder = project_folder(start)
+    return None if folder is None else folder / POLICY_FILE
+
+
+def tightened(config: Config, path: Path | None) -> Config:
+    """The user's settings with the project's added. Raises ConfigError for a file that wants more than to tighten."""
+    text = read_text(path) if path is not None else None
+    if path is None or text is None:
+        return config
+    from ..config.yaml_document import parse
+
+    _check(parse(text, path=str(path)).value or {}, path)
+    project = load_config(path, environ={})
+    approvals = dataclasses.replace(
+        config.approvals,
+        deny=(*config.approvals.deny, *project.approvals.deny),
+        ask_tools=(*config.approvals.ask_tools, *project.approvals.ask_tools),
+    )
+    # A rule of the user's is not replaced by a weaker one of the same name.
+    rules = {**project.approval_rules, **config.approval_rules}
+    return dataclasses.replace(config, approvals=approvals, approval_rules=rules)
+
+
+def _check(settings: Mapping[str, Any], path: Path) -> None:
+    can = f"a project's file can have {_APPROVALS}.{', '.join(_TIGHTEN)} and {_RULES}, and nothing that allows"
+    for key, value in settings.items() if isinstance(settings, dict) else ():
+        if key not in (_APPROVALS, _RULES):
+            raise ConfigError(can, path=str(path), key=str(key))
+        wrong = [name for name in value or () if key == _APPROVALS and name not in _TIGHTEN]
+        if wrong:
+            raise ConfigError(can, path=str(path), key=f"{key}.{wrong[0]}")

@@ -1,0 +1,62 @@
+"""Which files are Handrail's own: its configuration, its state, itself. An agent that could write them would be its own judge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..judge.values.assessment import Finding, Reach, Severity
+from ..protocols import Action
+
+_WHY_OWN = "these are Handrail's own files: an agent cannot change the rules that it is held to"
+_WHY_CODE = "this is Handrail's own program: a change of it changes the gate"
+_USUAL = "~/.config/handrail"
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+
+
+class Own:
+    """`folders` and what is below them may never be written; where they are is looked up once."""
+
+    def __init__(self, folders: Iterable[str | os.PathLike[str]]) -> None:
+        named = {os.path.abspath(folder) for folder in folders}
+        self._folders = sorted({*named, *map(os.path.realpath, named)}, key=len, reverse=True)
+        self._named = [*self._folders, "${HANDRAIL_HOME}", "$HANDRAIL_HOME"]
+
+    def of_file(self, action: Action) -> Finding | None:
+        """What is to be said of writing this path, wherever a link leads."""
+        path = os.path.join(action.cwd or os.getcwd(), os.path.expanduser(action.text))
+        places = {os.path.normpath(path), os.path.realpath(path)}
+        span = (0, len(action.text))
+        if any(_is_in(place, folder) for place in places for folder in self._folders):
+            return Finding("own.files", Severity.BLOCK, _WHY_OWN, span, (), Reach.HOME)
+        if any(_is_in(place, _PACKAGE) for place in places):
+            return Finding("own.program", Severity.ASK, _WHY_CODE, span, (), Reach.SYSTEM)
+        return None
+
+    def in_usual_place(self, action: Action) -> str | None:
+        """A command that names one of the folders, as if they were where they are for most: the rules know that place in
+        every spelling. None when it names none."""
+        command = action.text
+        for name in self._named:
+            command = command.replace(name, _USUAL)
+        if any(_is_in(action.cwd, folder) for folder in self._folders):
+            command = f"cd {_USUAL}; {command}"
+        return None if command is action.text or command == action.text else command
+
+
+def own_folders() -> list[Path]:
+    """Where this user's configuration, state and cache are, what their links point to, and the project's policy."""
+    from ..config.paths import cache_dir, config_path, state_dir
+    from .project_policy import policy_file
+
+    config = config_path()
+    places = [config.parent, state_dir(), cache_dir()]
+    if config.is_symlink():
+        places.append(Path(os.path.realpath(config)))
+    project = policy_file()
+    return [*places, project] if project is not None else places
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

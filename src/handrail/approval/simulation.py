@@ -1,0 +1,82 @@
+"""Judge the recorded history again under another policy. Nothing runs, nobody is asked, nothing is recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..config import load_config, state_dir
+from ..errors import ConfigError
+from ..protocols import Action, ActionKind
+from ..store.history import ActionHistory
+from .action_review import Judge, builtin_assess
+from .gate import HISTORY_NAME
+from .policy import By, Policy, read_policy
+from .self_protection import Own, own_folders
+
+if TYPE_CHECKING:
+    from ..types import JsonDict
+
+
+_NOBODY_ASKED = frozenset(by.value for by in By)
+
+
+class Trial(NamedTuple):
+    """One action: what was decided, and what the policy would decide: allow, ask or deny."""
+
+    at: float
+    tool: str
+    text: str
+    was: str
+    would: str
+    rules: list[str]
+
+    @property
+    def is_changed(self) -> bool:
+        """A person's yes or no is what comes of asking."""
+        return self.would != ("ask" if self.was.startswith("asked") else self.was)
+
+
+class Simulation(NamedTuple):
+    trials: list[Trial]
+
+    def counts(self) -> dict[str, int]:
+        decisions = [trial.would for trial in self.trials]
+        counted = {name: decisions.count(name) for name in ("allow", "ask", "deny")}
+        return {"actions": len(decisions), "changed": sum(trial.is_changed for trial in self.trials), **counted}
+
+
+def simulated(policy_path: str) -> Simulation:
+    """Raises ConfigError for a policy that cannot be used."""
+    if not Path(policy_path).is_file():
+        raise ConfigError("is not there; give a file with `approvals:` in it", path=policy_path)
+    policy = read_policy(load_config(policy_path, environ={}))
+    judge = Judge(builtin_assess, Own(own_folders()))
+    lines = ActionHistory(state_dir() / HISTORY_NAME).lines()
+    return Simulation([_trial(line, judge, policy) for line in lines if "text" in line and "kind" in line])
+
+
+def _trial(line: JsonDict, judge: Judge, policy: Policy) -> Trial:
+    environment, isolated, reaches_host = line.get("where", ["local", False, True])
+    action = Action(
+        ActionKind(line["kind"]),
+        line["text"],
+        line.get("cwd", ""),
+        environment,
+        isolated,
+        reaches_host,
+        line.get("details", {}),
+    )
+    tool = line["tool"]
+    judged = judge.judge(action, tool, policy)
+    ruling = policy.rule(judged, tool, granted=lambda _: False)
+    would = "deny" if ruling.refused is not None else "ask" if ruling.open else "allow"
+    rules = sorted({finding.rule for finding in judged.findings})
+    return Trial(line["at"], tool, line["text"], _was(line), would, rules)
+
+
+def _was(line: JsonDict) -> str:
+    """`allow` and `deny` are the policy's; the other verdicts are answers of somebody who was asked."""
+    if line["verdict"] in ("allow", "deny") and line["by"] in _NOBODY_ASKED:
+        return str(line["verdict"])
+    return f"asked ({line['verdict']})"

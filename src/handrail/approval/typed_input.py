@@ -1,0 +1,78 @@
+"""What is typed into a running program: which of it a shell would run, and as what.
+
+The text is the line as it stands, with what is typed now at its end. A password is nobody's to judge or to keep. Keys that
+recall or complete something (arrows, Tab, Ctrl-R) run what was not typed here, and a line that goes on in the next one is
+no command yet: at a shell both ask.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..judge.programs.interpreter_table import LANGUAGES, SHELLS
+from ..judge.values.assessment import Finding, Reach, Severity
+from ..protocols import Action
+
+# Programs that take command lines, and those that lead to one, somewhere.
+_SHELLS = frozenset(
+    "sh bash zsh dash ksh fish ash mksh rbash busybox ssh su sudo doas tmux screen script docker podman kubectl nsenter chroot "
+    "machinectl toolbox unshare env nohup setsid".split()
+)
+_RUNS_LINE = re.compile(r"[\r\n]")
+_FORGETS_LINE = re.compile(r"^.*[\x03\x15]", re.DOTALL)  # Ctrl-C, Ctrl-U
+_KEYS = re.compile(
+    r"[\x00-\x02\x05-\x09\x0b\x0e-\x14\x16-\x1f\x7f]"
+)  # but Ctrl-C, Ctrl-D, Ctrl-L, Ctrl-U and ends of lines
+_CONTINUED = re.compile(r"\\[\r\n]+\Z")
+
+
+class Reading(NamedTuple):
+    """What a program gets to run, where it begins in what was typed, and whether that program is a shell."""
+
+    text: str
+    start: int
+    is_shell: bool
+    findings: tuple[Finding, ...] = ()
+
+
+def read_typed(action: Action) -> Reading | None:
+    """What to judge before this is typed. None: nothing runs by it."""
+    is_shell = _reads_as_shell(action)
+    if action.details.get("echo") is False and _asks_for_a_password(action):
+        return None
+    typed = action.text.replace("\r\n", "\n")
+    if is_shell and (found := _unforeseeable(typed)) is not None:
+        return Reading(typed, 0, is_shell, (found,))
+    if not _RUNS_LINE.search(typed):
+        return None
+    forgotten = _FORGETS_LINE.match(typed)
+    start = forgotten.end() if forgotten else 0
+    return Reading(_RUNS_LINE.sub("\n", typed[start:]), start, is_shell)
+
+
+def _unforeseeable(typed: str) -> Finding | None:
+    keys = [key.start() for key in _KEYS.finditer(typed)]
+    if keys:
+        why = "keys that recall, complete or edit a line: what the shell will run cannot be known"
+        return Finding("input.keys", Severity.ASK, why, (keys[0], keys[-1] + 1), (), Reach.UNKNOWN)
+    if _CONTINUED.search(typed):
+        why = "the line goes on in the next one: what the shell will run cannot be known"
+        return Finding("input.continued", Severity.ASK, why, (0, len(typed)), (), Reach.UNKNOWN)
+    return None
+
+
+def _asks_for_a_password(action: Action) -> bool:
+    """Not a shell or an interpreter, whose terminal an agent could have made silent: to them it is still a command."""
+    base = str(action.details.get("foreground") or "").rpartition("/")[2].lstrip("-")
+    return bool(base) and base.rstrip("0123456789.") not in SHELLS | LANGUAGES.keys()
+
+
+def _reads_as_shell(action: Action) -> bool:
+    """Of the program in the foreground, if that is known, or else of the one that was started."""
+    name = str(action.details.get("foreground") or "")
+    if not name:
+        words = [word for word in str(action.details.get("command") or "").split() if "=" not in word]
+        name = words[0] if words else ""
+    base = name.rpartition("/")[2].lstrip("-")
+    return not base or base in _SHELLS

@@ -1,0 +1,148 @@
+"""Where coroutines run that sync code waits for, and how an await is bounded.
+
+- A thread with no loop running, the main one or a worker: on that thread's own loop, which is kept between calls so
+  that cached async clients stay alive, and closed when the thread ends.
+- Inside a running loop: on another thread with a loop of its own, for this call only, bounded by a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from ..errors import CallCancelled, CallTimeout
+from ..types import CancelToken
+from .workers import LONGEST_SECONDS, pool, run_bounded
+
+T = TypeVar("T")
+
+NESTED_DEADLINE_SECONDS = 300.0
+CLEAN_UP_SECONDS = 0.3
+
+
+def run(awaitable: Awaitable[T], *, timeout: float | None = None, cancel: CancelToken | None = None) -> T:
+    """As `async_bridge.run_async` says."""
+    if asyncio._get_running_loop() is not None:
+        limit = NESTED_DEADLINE_SECONDS if timeout is None else timeout
+        # The coroutine's own deadline comes first; the margin is for one that swallows its cancellation.
+        work = bounded(awaitable, timeout=limit, cancel=cancel)
+        return cast("T", run_bounded(_run_alone, work, timeout=limit * 1.1 + 1))
+    if timeout is not None or cancel is not None:
+        awaitable = bounded(awaitable, timeout=timeout, cancel=cancel)
+    return _run_here(awaitable)
+
+
+async def bounded(
+    awaitable: Awaitable[T],
+    *,
+    timeout: float | None,  # noqa: ASYNC109  the limit of a foreign awaitable
+    cancel: CancelToken | None = None,
+    clean_up: float = CLEAN_UP_SECONDS,
+) -> T:
+    """Await with a limit and a token, turning either into a typed error. Work that swallows its cancellation is left."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(awaitable)
+    # One future for all three that may come first costs half of what asyncio.wait does.
+    over: asyncio.Future[None] = loop.create_future()
+    wake = partial(_finish, over)
+    task.add_done_callback(wake)
+    forget = cancel.on_cancel(lambda: loop.call_soon_threadsafe(wake)) if cancel is not None else None
+    timer = loop.call_later(min(timeout, LONGEST_SECONDS), wake) if timeout is not None else None
+    try:
+        await over
+        if task.done():
+            return _result_of(task, cancel)
+        await _end(task, clean_up)
+        if cancel is not None and cancel.cancelled:
+            raise cancel.error()
+        raise CallTimeout(f"did not end within {timeout:g} s")
+    except asyncio.CancelledError:
+        await _end(task, clean_up)
+        raise
+    finally:
+        if timer is not None:
+            timer.cancel()
+        if forget is not None:
+            forget()
+
+
+def _finish(future: asyncio.Future[None], *_: object) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _result_of(task: asyncio.Future[T], cancel: CancelToken | None) -> T:
+    if task.cancelled() and cancel is not None and cancel.cancelled:
+        raise cancel.error()
+    return task.result()
+
+
+async def _end(task: asyncio.Future[Any], seconds: float) -> None:
+    """Cancel, and give its clean-up a moment."""
+    task.cancel()
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody will ask for it any more
+    await asyncio.wait({task}, timeout=seconds)
+
+
+class _LoopHolder:
+    """Owns one thread's loop; it dies with the thread, and the loop is closed then."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        weakref.finalize(self, _close, self.loop)
+
+
+_thread = threading.local()
+
+
+def _loop_of_this_thread() -> asyncio.AbstractEventLoop:
+    # Nothing but the thread may hold the holder: a kept exception keeps the frames that it passed.
+    holder: _LoopHolder | None = getattr(_thread, "holder", None)
+    if holder is None or holder.loop.is_closed():
+        holder = _thread.holder = _LoopHolder()
+    return holder.loop
+
+
+def _run_here(awaitable: Awaitable[T]) -> T:
+    loop = _loop_of_this_thread()
+    task = asyncio.ensure_future(awaitable, loop=loop)
+    try:
+        return loop.run_until_complete(task)
+    except asyncio.CancelledError:
+        raise CallCancelled("it was cancelled from within") from None
+    except BaseException:
+        if not task.done():  # Ctrl-C: the coroutine gets to clean up before it is gone
+            task.cancel()
+            loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+        raise
+
+
+def _run_alone(awaitable: Awaitable[T]) -> T:
+    try:
+        with asyncio.Runner() as runner:
+            return runner.run(_as_coroutine(awaitable))
+    except asyncio.CancelledError:
+        raise CallCancelled("it was cancelled from within") from None
+
+
+async def _as_coroutine(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    if loop.is_closed() or loop.is_running():
+        return
+    if asyncio._get_running_loop() is not None:  # let go inside another loop, where it cannot be run to its end
+        pool.submit(_close, loop)
+        return
+    pending: set[asyncio.Task[Any]] = asyncio.all_tasks(loop)
+    for task in pending:
+        task.cancel()
+    if pending:
+        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()

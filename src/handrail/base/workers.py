@@ -1,0 +1,139 @@
+"""Run blocking work on threads that can be waited for with a limit, and left behind when they do not end.
+
+The standard pool joins its threads when Python exits, so one handler that never returns would hold the whole program.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Any, TypeVar
+
+from ..errors import CallTimeout
+from ..types import CancelToken
+
+T = TypeVar("T")
+
+IDLE_SECONDS = 5.0
+# More than a year; what waits inside cannot count much further.
+LONGEST_SECONDS = 50_000_000.0
+
+Job = tuple[contextvars.Context, Callable[..., Any], tuple[Any, ...], "Future[Any]"]
+
+
+class WorkerPool:
+    """Daemon threads, made when none is idle and ended when idle for a while. Limits are set by who submits."""
+
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._idle_seconds = idle_seconds
+        self._idle: list[_Worker] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
+        """Start the work in a copy of the caller's context."""
+        future: Future[T] = Future()
+        job: Job = (contextvars.copy_context(), function, args, future)
+        if self._process != os.getpid():  # after a fork the threads are the parent's
+            self._idle, self._lock, self._process = [], threading.Lock(), os.getpid()
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+        if worker is None:
+            worker = _Worker(self)
+            worker.start(job)
+        else:
+            worker.give(job)
+        return future
+
+    def rejoin(self, worker: _Worker) -> None:
+        with self._lock:
+            self._idle.append(worker)
+
+    def leave(self, worker: _Worker) -> bool:
+        """Whether the idle worker may end; False when a job has just been given to it."""
+        with self._lock:
+            if worker in self._idle:
+                self._idle.remove(worker)
+                return True
+            return False
+
+    @property
+    def idle_seconds(self) -> float:
+        return self._idle_seconds
+
+
+class _Worker:
+    __slots__ = ("_job", "_pool", "_wake")
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
+        self._wake = threading.Lock()
+        self._wake.acquire()
+        self._job: Job | None = None
+
+    def start(self, job: Job) -> None:
+        self._job = job
+        threading.Thread(target=self._work, name="handrail-worker", daemon=True).start()
+
+    def give(self, job: Job) -> None:
+        self._job = job
+        self._wake.release()
+
+    def _work(self) -> None:
+        while True:
+            job, self._job = self._job, None
+            if job is not None:
+                _run(*job)
+            del job  # a waiting thread must not keep the last call's arguments alive
+            self._pool.rejoin(self)
+            if not self._wake.acquire(timeout=self._pool.idle_seconds):
+                if self._pool.leave(self):
+                    return
+                self._wake.acquire()  # just taken from the idle ones: its job is on the way
+
+
+def _run(
+    context: contextvars.Context, function: Callable[..., Any], args: tuple[Any, ...], future: Future[Any]
+) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        value = context.run(function, *args)
+    except BaseException as error:  # noqa: BLE001  carried over to whoever waits
+        future.set_exception(error)
+    else:
+        future.set_result(value)
+
+
+pool = WorkerPool()
+
+
+def run_bounded(
+    function: Callable[..., T],
+    *args: Any,
+    timeout: float | None = None,
+    cancel: CancelToken | None = None,
+    grace: float = 0,
+) -> T:
+    """Run on a worker and wait, for `timeout` seconds at most or until cancelled. The work itself may go on.
+
+    `grace`: seconds that work which hears of the cancel may take to end by itself, with what it has so far.
+    """
+    future = pool.submit(function, *args)
+    over = threading.Event()
+    future.add_done_callback(lambda _: over.set())
+    forget = cancel.on_cancel(over.set) if cancel is not None else None
+    try:
+        over.wait(None if timeout is None else min(timeout, LONGEST_SECONDS))
+    finally:
+        if forget is not None:
+            forget()
+    cancelled = cancel is not None and cancel.cancelled
+    if future.done() or (cancelled and grace and wait([future], grace).done):
+        return future.result()
+    if cancel is not None and cancelled:
+        raise cancel.error()
+    raise CallTimeout(f"did not end within {timeout:g} s")

@@ -1,0 +1,140 @@
+"""Slash commands about conversations: this one and earlier ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import InvalidArguments, ToolFailed
+from ...store.export import as_jsonl
+from ...types import CancelToken
+from ..call_text import age, shortened
+from ..output import visible
+from .transcript import as_markdown, show
+
+if TYPE_CHECKING:
+    from .chat import Chat
+
+_LISTED = 15
+_SHOWN_AGAIN = 4
+
+
+def undo(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
+    said = chat.agent.undo()
+    if not said:
+        chat.say("There is nothing to take back.")
+        return
+    chat.draft = said
+    chat.say("Taken back. Files and what else was done stay as they are.")
+
+
+def save(chat: Chat, rest: str) -> None:
+    path = Path(rest or f"handrail-{chat.agent.session_id}.md").expanduser()
+    info = chat.store.get(chat.agent.session_id)
+    if path.suffix == ".jsonl":
+        text = "".join(f"{line}\n" for line in as_jsonl(chat.store, info.id))
+    else:
+        text = as_markdown(chat.agent.loop.conversation.messages, info)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ToolFailed(f"{path} is there already; /save another name") from None
+    except OSError as error:
+        raise ToolFailed(f"{path} cannot be written: {error.strerror}") from None
+    chat.say(f"Written to {path}. The session itself is kept anyway: handrail chat --resume {info.id}")
+
+
+def resume(chat: Chat, rest: str) -> None:
+    if rest:
+        if chat.store.get(rest).id == chat.agent.session_id:
+            chat.say("That is this one.")
+            return
+        chat.open(rest)
+        greet(chat)
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in ("ID", "AGE", "TITLE"):
+        table.add_column(header, no_wrap=True, overflow="ellipsis")
+    for info in chat.store.recent(limit=_LISTED):
+        mark = " (this one)" if info.id == chat.agent.session_id else ""
+        table.add_row(info.id, age(max(0.0, time.time() - info.updated)), visible(info.title or "-") + mark)
+    chat.screen.print(table)
+    chat.say("/resume ID goes on with one.", "dim")
+
+
+def choices(chat: Chat) -> Iterable[str]:
+    return [info.id for info in chat.store.recent(limit=_LISTED)]
+
+
+def new(chat: Chat, rest: str) -> None:  # noqa: ARG001
+    before = chat.agent.session_id
+    chat.open()
+    chat.agent.begun_after(before)
+    greet(chat)
+
+
+def branch(chat: Chat, rest: str) -> None:  # noqa: ARG001
+    before = chat.agent.session_id
+    chat.open(chat.store.branch(before).id)
+    chat.say(f"This is {chat.agent.session_id} now; {before} stays as it is.")
+
+
+def title(chat: Chat, rest: str) -> None:
+    if rest:
+        chat.store.rename(chat.agent.session_id, rest)
+    chat.say(chat.store.get(chat.agent.session_id).title or "It has no title yet.")
+
+
+def history(chat: Chat, rest: str) -> None:
+    if rest and not (rest.isascii() and rest.isdigit()):
+        raise InvalidArguments("/history, or /history and how many messages")
+    show(chat.screen, chat.agent.loop.conversation.messages, last=int(rest or 20))
+
+
+def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001
+    from ...agent.compaction import estimate
+    from ...base.async_bridge import run_async
+
+    cancel, conversation = CancelToken(), chat.agent.loop.conversation
+    before = estimate(conversation)
+    chat.view.begin("summarising the conversation")
+    try:
+        did = chat.wait_for(
+            lambda: run_async(chat.agent.compact(), cancel=cancel),
+            stop=lambda: cancel.cancel("the person interrupted"),
+        )
+    finally:
+        chat.view.end()
+    if did:
+        chat.say(f"From about {before:,} to {estimate(conversation):,} tokens.")
+    else:
+        chat.say("There is too little to put a summary in place of.")
+
+
+def cost(chat: Chat, rest: str) -> None:  # noqa: ARG001
+    from ...agent.compaction import estimate
+
+    agent, info = chat.agent, chat.store.get(chat.agent.session_id)
+    money = "no price is known" if info.cost is None else f"${info.cost:.4f}"
+    used, window = estimate(agent.loop.conversation), agent.models[0].context_tokens
+    chat.say(f"{info.input_tokens:,} tokens in, {info.output_tokens:,} out; {money}")
+    chat.say(f"The conversation is about {used:,} of the {window:,} tokens that fit ({used / window:.0%}).")
+
+
+def greet(chat: Chat) -> None:
+    """Who is there, and where the conversation was."""
+    from ... import __version__
+
+    agent = chat.agent
+    info = chat.store.get(agent.session_id)
+    chat.say(f"Handrail {__version__} · {agent.models[0].name} · session {info.id}", "bold")
+    if len(agent.loop.conversation):
+        chat.say(shortened(f"{info.title or 'no title'}, in {agent.cwd}", chat.screen.width), "dim")
+        show(chat.screen, agent.loop.conversation.messages, last=_SHOWN_AGAIN)
+    else:
+        chat.say("Say what is to be done. /help shows the commands; Ctrl-D leaves.", "dim")

@@ -1,0 +1,119 @@
+"""Slash commands about what the agent works with: tools, model, processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...errors import InvalidArguments
+from ..call_text import age
+from ..output import visible
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from .chat import Chat
+
+_LOG_BYTES = 8_000
+
+
+def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
+    enabled, disabled = chat.agent.loop.calling.toolsets
+    registry = chat.here.runtime.registry
+    table = _table("TOOL", "WHAT IT DOES")
+    for tool in chat.here.definitions.list(enabled, list(disabled), quiet=True, format="openai"):
+        function = tool["function"]
+        about = str(function["description"]).partition(". ")[0].partition("\n")[0]
+        table.add_row(f"{registry.get_emoji(function['name'])} {function['name']}", visible(about))
+    chat.screen.print(table)
+
+
+def toolsets(chat: Chat, rest: str) -> None:
+    known = chat.here.toolsets
+    enabled, disabled = chat.agent.loop.calling.toolsets
+    if rest:
+        if rest[0] not in "+-":
+            raise InvalidArguments("/toolsets +NAME gives the agent a set of tools, /toolsets -NAME takes it away")
+        name = known.canonical(rest[1:].strip())
+        on, off = list(enabled) if enabled is not None else None, [each for each in disabled if each != name]
+        if rest[0] == "-":
+            off.append(name)
+        elif on is not None and name not in on:
+            on.append(name)
+        enabled, disabled = chat.agent.loop.calling.toolsets = (on, off)
+    offered = set(known.select(enabled, disabled))
+    table = _table("", "TOOLSET", "TOOLS", "WHAT FOR")
+    for info in map(known.info, known.names()):
+        names = set(info["tools"])
+        if names:
+            mark = "●" if names <= offered else "◐" if names & offered else "○"
+            table.add_row(mark, info["name"], f"{len(names & offered)}/{len(names)}", visible(info["description"]))
+    chat.screen.print(table)
+
+
+def toolset_choices(chat: Chat) -> Iterable[str]:
+    return [f"{sign}{name}" for name in chat.here.toolsets.names() for sign in "+-"]
+
+
+def model(chat: Chat, rest: str) -> None:
+    agent = chat.agent
+    if rest:
+        from ...agent.models.model_selection import build
+
+        agent.use(build(chat.here.config.model, name=rest))
+        chat.options["model"] = rest  # for the sessions after this one, too
+    names = [each.name for each in agent.models]
+    others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""
+    chat.say(f"{names[0]}, {agent.models[0].context_tokens:,} tokens of context{others}")
+
+
+def reasoning(chat: Chat, rest: str) -> None:
+    view = chat.view
+    wanted = {"": not view.shows_thoughts, "on": True, "off": False}.get(rest.lower())
+    if wanted is None:
+        raise InvalidArguments("/reasoning on, or /reasoning off")
+    view.shows_thoughts = wanted
+    chat.say("What the model thinks is shown." if wanted else "What the model thinks is not shown.")
+
+
+def processes(chat: Chat, rest: str) -> None:
+    what, _, name = rest.partition(" ")
+    table = chat.here.processes
+    if what == "kill" and name:
+        one = table.get(name.strip())
+        one.kill()
+        chat.say(f"{one.id} {one.status()}")
+    elif what == "log" and name:
+        from ...base.terminal_text import clean
+
+        chat.screen.write(visible(clean(table.get(name.strip()).tail(_LOG_BYTES).data)).rstrip("\n") + "\n")
+    elif rest:
+        raise InvalidArguments("/processes, /processes log ID, or /processes kill ID")
+    else:
+        _show_processes(chat)
+
+
+def process_choices(chat: Chat) -> Iterable[str]:
+    return ["log", "kill", *(one.id for one in chat.here.processes.list())]
+
+
+def _show_processes(chat: Chat) -> None:
+    running = [one for one in chat.here.processes.list() if one.record.ended_at is None]
+    if not running:
+        chat.say("Nothing runs in the background.")
+        return
+    table = _table("ID", "STATUS", "AGE", "COMMAND")
+    for one in running:
+        status, began = one.status(), one.record.started_at
+        table.add_row(one.id, status.state.value, age(max(0.0, time.time() - began)), visible(one.record.command))
+    chat.screen.print(table)
+
+
+def _table(*headers: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        table.add_column(header, no_wrap=True, overflow="ellipsis")
+    return table

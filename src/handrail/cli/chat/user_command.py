@@ -1,0 +1,70 @@
+"""`!command`: the person's own command, in the shell that the agent's commands run in.
+
+It passes no gate: the person is the one who would be asked. The agent is told of it with the next message, as a colleague who
+looks over the shoulder would be, with secrets masked; `!!command` keeps it from the agent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...types import CancelToken
+from ..output import visible
+from . import turn
+
+if TYPE_CHECKING:
+    from ...environments.base import CommandResult
+    from ...model_tools import Handrail
+    from .screen import Screen
+
+_MOST_CHARS = 8_000
+
+
+class Ran(NamedTuple):
+    exit_code: int
+    output: str
+
+    def for_agent(self, command: str) -> str:
+        text = self.output
+        if len(text) > _MOST_CHARS:
+            half = _MOST_CHARS // 2
+            text = f"{text[:half]}\n[... {len(text) - _MOST_CHARS:,} characters were left out ...]\n{text[-half:]}"
+        return f"[I ran `{command}` myself; exit code {self.exit_code}. Its output:]\n{text.strip()}"
+
+
+def run_own(here: Handrail, screen: Screen, command: str, *, task_id: str) -> Ran:
+    """Run it to its end and show what it prints. Ctrl-C ends it."""
+    cancel = CancelToken()
+    ended, output = turn.run(
+        lambda: _execute(here, screen, command, task_id, cancel),
+        stop=lambda: cancel.cancel("interrupted by Ctrl-C"),
+        draw=lambda: None,
+    )
+    notes = [f"exit code {ended.exit_code}"] if ended.exit_code else []
+    if ended.cancelled:
+        notes = ["stopped"]
+    if ended.restarted is not None:
+        notes.append(str(ended.restarted))
+    for note in notes:
+        screen.write(f"{note}\n")
+    return Ran(ended.exit_code, output)
+
+
+def _execute(
+    here: Handrail, screen: Screen, command: str, task_id: str, cancel: CancelToken
+) -> tuple[CommandResult, str]:
+    """How it ended, and what it printed."""
+    from ...base.terminal_text import TextCleaner, clean
+
+    cleaner = TextCleaner()
+
+    def show(text: str) -> None:
+        if text:
+            screen.write(visible(text))
+
+    with here.environments.use(task_id) as environment:
+        ended = environment.execute(command, cancel=cancel, on_output=lambda piece: show(cleaner.feed(piece)))
+    rest = cleaner.finish()
+    show(f"{rest}\n" if rest else "")
+    parts = [clean(ended.output.head), clean(ended.output.tail)] if ended.output.tail else [clean(ended.output.head)]
+    return ended, "\n[...]\n".join(parts)

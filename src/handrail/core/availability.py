@@ -1,0 +1,212 @@
+"""Which tools can be used now, and why not the others."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+from importlib.machinery import PathFinder
+from typing import Protocol
+
+from ..base.async_bridge import run_async
+from ..types import Unavailable
+
+log = logging.getLogger(__name__)
+
+CheckFn = Callable[[], object]
+
+KEPT_SECONDS = 30.0
+FLAKE_SECONDS = 60.0
+CHECK_DEADLINE_SECONDS = 5.0
+_CHECK_THREADS = 4
+
+
+class Checked(Protocol):
+    """The part of a tool's entry that decides whether it can be used."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def check_fn(self) -> CheckFn | None: ...
+    @property
+    def requires_env(self) -> tuple[str, ...]: ...
+
+
+class _Seen:
+    __slots__ = ("checked_at", "last_success", "verdict")
+
+    def __init__(self) -> None:
+        self.verdict: object = None
+        self.checked_at = self.last_success = float("-inf")
+
+
+class Availability:
+    """Runs checks, each bounded in time, and remembers what they said."""
+
+    def __init__(
+        self, *, clock: Callable[[], float] = time.monotonic, deadline: float = CHECK_DEADLINE_SECONDS
+    ) -> None:
+        self._clock = clock
+        self._deadline = deadline
+        # By `_key`: what a check is compared by, as some callables cannot be hashed.
+        self._seen: dict[object, _Seen] = {}
+        self._running: dict[object, Future[object]] = {}
+        self._lock = threading.Lock()
+
+    def why_not(self, tool: Checked) -> Unavailable | None:
+        """None when the tool can be used."""
+        return self.unavailable([tool]).get(tool.name)
+
+    def unavailable(self, tools: Iterable[Checked]) -> dict[str, Unavailable]:
+        """The tools among these that cannot be used now, with the reason. A shared check runs once."""
+        checked = [(tool, tool.check_fn) for tool in tools if tool.check_fn is not None]
+        if not checked:
+            return {}
+        now = self._clock()
+        verdicts: dict[object, object] = {}
+        stale: dict[object, CheckFn] = {}
+        for _, check in checked:
+            key = _key(check)
+            if key in verdicts:
+                continue
+            seen = self._seen.get(key)
+            if seen is not None and now - seen.checked_at < KEPT_SECONDS:
+                verdicts[key] = seen.verdict
+            else:
+                verdicts[key] = None
+                stale[key] = check
+        if stale:
+            verdicts.update(self._refresh(stale))
+        return {tool.name: _explain(tool, verdict) for tool, check in checked if not (verdict := verdicts[_key(check)])}
+
+    def is_fresh(self, tool: Checked) -> bool:
+        """Whether asking about the tool runs nothing."""
+        if tool.check_fn is None:
+            return True
+        seen = self._seen.get(_key(tool.check_fn))
+        return seen is not None and self._clock() - seen.checked_at < KEPT_SECONDS
+
+    def forget(self, check: CheckFn | None = None) -> None:
+        """Ask anew at the next question: one check, or all."""
+        with self._lock:
+            if check is None:
+                self._seen.clear()
+            else:
+                self._seen.pop(_key(check), None)
+
+    @property
+    def remembered(self) -> int:
+        return len(self._seen)
+
+    def _refresh(self, checks: dict[object, CheckFn]) -> dict[object, object]:
+        answers = self._run(checks)
+        now = self._clock()
+        verdicts: dict[object, object] = {}
+        with self._lock:
+            for key, check in checks.items():
+                seen = self._seen.setdefault(key, _Seen())
+                verdict = answers.get(key, Unavailable(f"its check did not answer within {self._deadline:g} s"))
+                if verdict:
+                    seen.last_success = now
+                elif now - seen.last_success < FLAKE_SECONDS:
+                    log.warning("check %s failed shortly after a success, taken for a flake: %s", _name(check), verdict)
+                    verdicts[key] = True
+                    continue
+                seen.verdict, seen.checked_at = verdict, now
+                verdicts[key] = verdict
+        return verdicts
+
+    def _run(self, checks: dict[object, CheckFn]) -> dict[object, object]:
+        """What each check said in time. One that hangs keeps its thread and is not started again meanwhile."""
+        queue: deque[tuple[object, CheckFn]] = deque()
+        with self._lock:
+            for key, check in checks.items():
+                if key not in self._running:
+                    self._running[key] = Future()
+                    queue.append((key, check))
+            asked = {key: self._running[key] for key in checks}
+        until = time.monotonic() + self._deadline
+        for _ in range(min(_CHECK_THREADS, len(queue))):
+            self._start(queue)
+        while (left := until - time.monotonic()) > 0 and wait(asked.values(), min(left, self._deadline / 100)).not_done:
+            if queue:  # those before it take their time, or hang
+                self._start(queue)
+        with self._lock, contextlib.suppress(IndexError):  # a thread may take the last one first
+            while True:  # these were never started: asked again next time
+                self._running.pop(queue.popleft()[0])
+        return {key: answer.result() for key, answer in asked.items() if answer.done()}
+
+    def _start(self, queue: deque[tuple[object, CheckFn]]) -> None:
+        run = contextvars.copy_context().run
+        threading.Thread(target=run, args=(self._work, queue), name="handrail-check", daemon=True).start()
+
+    def _work(self, queue: deque[tuple[object, CheckFn]]) -> None:
+        while True:
+            try:
+                key, check = queue.popleft()
+            except IndexError:
+                return
+            verdict = _answer(check)
+            with self._lock:
+                answer = self._running.pop(key)
+            answer.set_result(verdict)
+
+
+def first_lack(*reasons: Unavailable | None) -> Unavailable | None:
+    """The first thing that is missing, for checks of several. (`or` would pass it over: what is unavailable is falsy.)"""
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def usable_unless(lack: Unavailable | None) -> Unavailable | bool:
+    """What a check says when this is all that can be missing."""
+    return True if lack is None else lack
+
+
+def missing(extra: str, *modules: str) -> Unavailable | None:
+    """What to install, if one of the modules is not there."""
+    absent = [module for module in modules if PathFinder.find_spec(module) is None]
+    if not absent:
+        return None
+    return Unavailable(
+        f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not installed", f"pip install 'handrail[{extra}]'"
+    )
+
+
+def _answer(check: CheckFn) -> object:
+    try:
+        verdict = check()
+        if hasattr(verdict, "__await__"):
+            verdict = run_async(verdict)
+        return verdict if isinstance(verdict, Unavailable) else bool(verdict)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  a check may raise anything; "could not tell" means "not available"
+        return Unavailable(f"its check failed: {type(error).__name__}: {error}")
+
+
+def _key(check: CheckFn) -> object:
+    try:
+        hash(check)
+    except TypeError:
+        return id(check)
+    return check
+
+
+def _explain(tool: Checked, verdict: object) -> Unavailable:
+    if isinstance(verdict, Unavailable):
+        return verdict
+    missing = [name for name in tool.requires_env if not os.environ.get(name)]
+    if missing:
+        names = ", ".join(missing)
+        return Unavailable(
+            f"{names} is not set" if len(missing) == 1 else f"{names} are not set", "set it in the environment"
+        )
+    return Unavailable(f"its check {_name(tool.check_fn)} says that it cannot be used now")
+
+
+def _name(check: CheckFn | None) -> str:
+    return getattr(check, "__qualname__", None) or repr(check)

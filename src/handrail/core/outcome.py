@@ -1,0 +1,103 @@
+"""The shape of what a call gives back: JSON text, an error among it, or a multimodal result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..base.async_bridge import is_cancellation
+from ..base.safe_text import safe_error, well_formed
+from ..errors import CallCancelled, ResultContract, ToolError
+from ..types import JsonDict
+
+# Text for the model, or a multimodal result, which passes through untouched.
+Outcome = str | JsonDict
+
+
+def tool_result(data: object = None, /, **fields: Any) -> str:
+    """A result as JSON text: `tool_result({"a": 1})` or `tool_result(a=1)`."""
+    return to_json(fields if data is None else data)
+
+
+def tool_error(message: str, /, *, error_type: str = "tool_failed", **details: Any) -> str:
+    """An error as JSON text."""
+    return to_json({"error": message, "error_type": error_type, **details})
+
+
+def error_outcome(error: ToolError) -> str:
+    """What the model gets for an error that was raised on purpose: all of it safe to show."""
+    details = {name: _safe(value) for name, value in error.details.items() if name not in ("error", "error_type")}
+    fields = {"error": safe_error(_text_of(error)), "error_type": error.error_type, **details}
+    try:
+        return well_formed(to_json(fields))
+    except (TypeError, ValueError, RecursionError):  # details that JSON cannot carry
+        return to_json({"error": fields["error"], "error_type": fields["error_type"]})
+
+
+def failure_outcome(error: BaseException, prefix: str = "Tool execution failed") -> str:
+    """What the model gets for an exception that nobody expected."""
+    if isinstance(error, ToolError):
+        return error_outcome(error)
+    if is_cancellation(error):
+        return error_outcome(CallCancelled("it was cancelled from within"))
+    return tool_error(safe_error(f"{prefix}: {type(error).__name__}: {_text_of(error)}"))
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  an exception's own __str__ may fail too
+        return "(its text cannot be had)"
+
+
+def _safe(value: Any) -> Any:
+    if isinstance(value, str):
+        return safe_error(value)
+    if isinstance(value, dict):
+        return {key: _safe(item) for key, item in value.items()}
+    return [_safe(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def to_outcome(tool: str, value: object) -> Outcome:
+    """What a handler gave back, as the model gets it. Raises ResultContract for what is not a result."""
+    if isinstance(value, str):
+        return value if value.isascii() else well_formed(value)
+    if isinstance(value, dict) and value.get("_multimodal") is True and isinstance(value.get("content"), list):
+        return value
+    if isinstance(value, dict | list) or hasattr(value, "model_dump"):
+        try:
+            return well_formed(to_json(value))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ResultContract(
+                f"tool {tool!r} returned a {type(value).__name__} that is not JSON: {error}", tool=tool
+            ) from None
+    kind = type(value).__name__
+    raise ResultContract(
+        f"tool {tool!r} returned {kind}; a handler returns a string, a dict, a list or a pydantic model",
+        tool=tool,
+        result_type=kind,
+    )
+
+
+def error_of(outcome: Outcome) -> JsonDict | None:
+    """The error that an outcome reports, or None when it is a success."""
+    if not isinstance(outcome, str) or not outcome.startswith("{") or '"error"' not in outcome:
+        return None
+    try:
+        parsed = json.loads(outcome)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) and parsed.get("error") else None
+
+
+def to_json(data: object) -> str:
+    return _encoder.encode(data)
+
+
+def _jsonable(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is not JSON serialisable")
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_jsonable)

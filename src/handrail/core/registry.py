@@ -1,0 +1,283 @@
+"""The table of tools: who registers what, who may replace whom, and how one call reaches its handler."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from ..base.async_bridge import is_being_cancelled, is_cancellation, run_async
+from ..base.suggest import nearest
+from ..errors import NeedsAgent, ToolUnavailable, UnknownTool
+from .availability import Availability, CheckFn
+from .contract import Contract
+from .entry import Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
+from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
+from .tool_table import ToolTable
+
+if TYPE_CHECKING:
+    from ..protocols import Action
+    from ..types import JsonDict, Resources, ToolContext
+
+__all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]
+
+log = logging.getLogger(__name__)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+OnCollision = Literal["refuse", "replace"]
+
+
+class ToolRegistry(ToolTable):
+    """Tools by name. Safe under threads: a reader works on what it saw when it began."""
+
+    def __init__(self, *, on_collision: OnCollision = "refuse", availability: Availability | None = None) -> None:
+        super().__init__(availability or Availability())
+        self.on_collision: OnCollision = on_collision
+        # Every change takes a number that was never used before, so what was worked out for one holds for no other.
+        self._generations = itertools.count(1)
+        self.generation = 0
+        self.may_override: Callable[[str], bool] = lambda owner: False  # noqa: ARG005  by default no plugin may
+        # Says which plugin's code calls, whatever the caller says. Without plugins nobody has to look.
+        self.owner_of_caller: Callable[[], str] | None = None
+        # Whoever may still bring a tool of that name, and waits for it; what it returns says why it cannot. None: everything
+        # is here from the start.
+        self.late: Callable[[str], str] | None = None
+        self._last_contract: tuple[object, object, Contract | None] = (None, None, None)
+
+    def register(  # noqa: PLR0913  one keyword a documented property of a tool
+        self,
+        name: str,
+        toolset: str,
+        schema: JsonDict,
+        handler: Handler,
+        check_fn: CheckFn | None = None,
+        requires_env: Iterable[str] | None = None,
+        is_async: bool = False,
+        description: str = "",
+        emoji: str = "",
+        max_result_size_chars: int | float | None = None,
+        dynamic_schema_overrides: Callable[..., Mapping[str, Any]] | None = None,
+        override: bool = False,
+        *,
+        read_only: bool = False,
+        resources: Callable[..., Resources] | None = None,
+        timeout: float | None = None,
+        needs_agent: bool = False,
+        owner: str = "",
+        actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = None,
+    ) -> bool:
+        """Add a tool. False when another toolset holds that name and keeps it; RegistrationError when it is no tool."""
+        if self.owner_of_caller is not None:
+            owner = self.owner_of_caller() or owner
+        if not (type(name) is str and name.isidentifier() and name.isascii() and len(name) <= 64 and callable(handler)):
+            check_basics(name, handler)
+        try:
+            parameters = schema["parameters"]
+            described = description or schema["description"]
+        except (KeyError, TypeError):
+            parameters, described = function_of(name, schema, description)
+        if check_fn or dynamic_schema_overrides or resources or actions or timeout is not None:
+            check_options(name, timeout, check_fn, dynamic_schema_overrides, resources, actions)
+        if not toolset or type(toolset) is not str or type(described) is not str:
+            check_texts(name, toolset, described)
+        last, known, contract = self._last_contract
+        # Families of tools share a schema: the same one, unchanged since, is not checked and compiled again.
+        if contract is None or parameters is not last or parameters != known:
+            contract = Contract(name, parameters)
+            self._last_contract = (parameters, _twin(parameters), contract)
+        fields = (
+            name, toolset, described, contract, handler, check_fn, tuple(requires_env) if requires_env else (), is_async, emoji,
+            max_result_size_chars, dynamic_schema_overrides, read_only, resources, timeout, needs_agent, owner, actions,
+        )  # fmt: skip
+        entry = new_entry(ToolEntry, fields)
+        # One atomic step for the usual case of a new name; only a collision needs the lock.
+        if self._tools.setdefault(name, entry) is not entry and not self._replace(entry, override=override):
+            return False
+        self.generation = next(self._generations)
+        return True
+
+    def tool(
+        self, *, toolset: str, name: str | None = None, description: str = "", **properties: Any
+    ) -> Callable[[Function], Function]:
+        """Register a typed function: its signature and docstring become the schema. Takes what `register` takes."""
+
+        def decorate(function: Function) -> Function:
+            from .typed_functions import typed_tool
+
+            typed = typed_tool(function)
+            self.register(
+                name=name or function.__name__,
+                toolset=toolset,
+                schema={"description": description or typed.description, "parameters": typed.parameters},
+                handler=typed,
+                is_async=typed.is_async,
+                **properties,
+            )
+            return function
+
+        return decorate
+
+    def deregister(self, name: str, *, owner: str = "") -> bool:
+        """Take a tool out. False when there is none of that name, or it belongs to someone else."""
+        if self.owner_of_caller is not None:
+            owner = self.owner_of_caller() or owner
+        with self._lock:
+            entry = self._tools.get(name)
+            if entry is None:
+                return False
+            if owner and entry.owner != owner and not self.may_override(owner):
+                log.error("plugin %r may not deregister tool %r of toolset %r", owner, name, entry.toolset)
+                return False
+            del self._tools[name]
+            self._gone.add(name)
+            self._changed()
+            if entry.toolset in self._aliases.values() and not self.get_tool_names_for_toolset(entry.toolset):
+                self._aliases = {alias: target for alias, target in self._aliases.items() if target != entry.toolset}
+        if entry.check_fn is not None:
+            self.availability.forget(entry.check_fn)
+        return True
+
+    def restore(self, entries: Mapping[str, ToolEntry]) -> None:
+        """Have exactly these tools again: what a module that failed half-way had changed is undone."""
+        with self._lock:
+            for name in [name for name in self._tools if name not in entries]:
+                del self._tools[name]
+            self._tools.update(entries)
+            self._changed()
+
+    def register_toolset_alias(self, alias: str, toolset: str) -> None:
+        with self._lock:
+            known = self._aliases.get(alias)
+            if known is not None and known != toolset:
+                log.warning("toolset alias %r now means %r instead of %r", alias, toolset, known)
+            self._aliases[alias] = toolset
+            self._changed()
+
+    # One call.
+
+    def lookup(self, name: str) -> ToolEntry:
+        """The entry of a tool that can be used now. Raises UnknownTool or ToolUnavailable."""
+        entry = self._tools.get(name) if isinstance(name, str) else None
+        if entry is None and self.late is not None:
+            problem = self.late(str(name))
+            entry = self._tools.get(str(name))
+            if entry is None and problem:
+                raise ToolUnavailable(f"{name} is unavailable: {problem}", reason=problem)
+        if entry is None:
+            raise unknown_tool(name, self._tools)
+        if entry.check_fn is not None:
+            why = self.availability.why_not(entry)
+            if why is not None:
+                raise ToolUnavailable(f"{name} is unavailable: {why}", reason=why.reason, fix=why.fix)
+        return entry
+
+    def known_at_once(self, name: str) -> bool:
+        """Whether `lookup` answers without running a check, which may take seconds."""
+        entry = self._tools.get(name) if isinstance(name, str) else None
+        return self.late is None if entry is None else self.availability.is_fresh(entry)
+
+    def dispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
+        """Run one call. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass.
+
+        A tool that says what it is about to do needs a `gate` in the context that looks at it first.
+        """
+        gate = context.pop("gate", None)
+        try:
+            entry = self.lookup(name)
+            _check_agent(entry, context)
+            if entry.actions is not None:
+                from .gating import review  # most tools have nothing to judge
+
+                asked = review(entry, args, context, gate)
+                if asked is not None:
+                    run_async(asked)
+            value = entry.handler(args, **context)
+            if type(value) is str and value.isascii():
+                return value
+            if hasattr(value, "__await__"):
+                value = run_async(value)
+            return to_outcome(name, value)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  a handler's bug becomes the model's result
+            return failure_outcome(error)
+
+    async def adispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
+        """`dispatch` for async callers: an async handler is awaited here, and cancelling the caller cancels it."""
+        gate = context.pop("gate", None)
+        try:
+            entry = self.lookup(name)
+            _check_agent(entry, context)
+            if entry.actions is not None:
+                from .gating import review  # most tools have nothing to judge
+
+                asked = review(entry, args, context, gate)
+                if asked is not None:
+                    await asked
+            value = entry.handler(args, **context)
+            if hasattr(value, "__await__"):
+                value = await value
+            if type(value) is str and value.isascii():
+                return value
+            return to_outcome(name, value)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            if is_cancellation(error) and is_being_cancelled():
+                raise
+            return failure_outcome(error)
+
+    def _changed(self) -> None:
+        self.generation = next(self._generations)
+
+    def _replace(self, entry: ToolEntry, *, override: bool) -> bool:
+        with self._lock:
+            holder = self._tools.get(entry.name)
+            if holder is not None and not self._may_replace(holder, entry, override=override):
+                return False
+            self._tools[entry.name] = entry
+            return True
+
+    def _may_replace(self, holder: ToolEntry, entry: ToolEntry, *, override: bool) -> bool:
+        both = f"tool {entry.name!r} of toolset {entry.toolset!r} and the one of toolset {holder.toolset!r}"
+        if entry.owner and entry.owner != holder.owner and not self.may_override(entry.owner):
+            log.error("%s collide; plugin %r may not override, the first stays", both, entry.owner)
+            return False
+        if entry.toolset == holder.toolset:
+            return True
+        if entry.toolset.startswith("mcp-") and holder.toolset.startswith("mcp-"):
+            log.debug("%s share a name; the later server's is used", both)
+            return True
+        if override:
+            log.info("%s share a name; overridden on request", both)
+            return True
+        if self.on_collision == "replace":
+            log.warning("%s share a name; the later one wins", both)
+            return True
+        log.error("%s collide; the first stays (override=True replaces it)", both)
+        return False
+
+
+def unknown_tool(name: object, known: Iterable[str]) -> UnknownTool:
+    """The error for a name that is not among those."""
+    name = str(name)[:100]
+    near = nearest(name, known)
+    if near is None:
+        return UnknownTool(f"Unknown tool: {name}")
+    return UnknownTool(f"Unknown tool: {name}; did you mean {near}?", did_you_mean=near)
+
+
+def _check_agent(entry: ToolEntry, context: Mapping[str, Any]) -> None:
+    if entry.needs_agent and context.get("agent") is None:
+        raise NeedsAgent(f"{entry.name} must be handled by the agent loop, and no agent is running here")
+
+
+def _twin(value: Any) -> Any:
+    """A copy that shares the strings: comparing with it is then mostly comparing addresses."""
+    if isinstance(value, dict):
+        return {key: _twin(item) for key, item in value.items()}
+    return [_twin(item) for item in value] if isinstance(value, list) else value
+
+
+registry = ToolRegistry()

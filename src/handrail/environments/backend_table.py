@@ -1,0 +1,107 @@
+"""The backends by name: the built-in ones, those of installed packages, and those that a plugin adds.
+
+A backend is a class that fits `Backend`. A built-in one is a file in `backends/` and a line in `BUILT_IN`; elsewhere it is an
+entry point of the group `handrail.environments`. Nothing is imported before it is asked for by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from ..base.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from ..types import Unavailable
+    from .base import Environment
+
+ENTRY_POINTS = "handrail.environments"
+# Names that mean another.
+_SAME = {"singularity": "apptainer"}
+# Where each backend's class is. A table, so that a listing imports none of them.
+BUILT_IN = {
+    "apptainer": "handrail.environments.backends.apptainer:ApptainerEnvironment",
+    "daytona": "handrail.environments.backends.daytona:DaytonaEnvironment",
+    "docker": "handrail.environments.backends.docker:DockerEnvironment",
+    "local": "handrail.environments.backends.local:LocalBackend",
+    "modal": "handrail.environments.backends.modal:ModalEnvironment",
+    "podman": "handrail.environments.backends.docker:PodmanEnvironment",
+    "ssh": "handrail.environments.backends.ssh:SshEnvironment",
+}
+
+
+class Backend(Protocol):
+    """How environments of one sort are made. All of these belong to the class, not to its objects.
+
+    Some attributes more say what is special, where something is:
+    `host_paths = True`: a path means the same there as on this machine (False where it is missing).
+    `shorthand = "host"`: the setting that stands after the colon in `ssh:build.example` ("image" where it is missing).
+    `files_before_start(settings, cwd)`: the files of an environment that has not begun, where they can be had without one.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def from_settings(
+        self, settings: Mapping[str, Any], *, task_id: str, cwd: str | None, env: Mapping[str, str]
+    ) -> Environment:
+        """A new environment, not yet started. Raises a ToolError that names a setting which cannot be used."""
+
+    def check(self, settings: Mapping[str, Any]) -> Unavailable | None:
+        """Why no environment could be started now, and what would change that; None when one can."""
+
+    def prune(self, dry_run: bool) -> list[str]:
+        """Take away what runtimes that are gone left behind: what it was, or would be, one line each."""
+
+
+class Backends:
+    """The table. What a plugin adds wins over an entry point; nothing wins over a built-in one."""
+
+    def __init__(self) -> None:
+        self._added: dict[str, Backend] = {}
+
+    def add(self, backend: Backend) -> None:
+        self._added[backend.name] = backend
+
+    def remove(self, name: str) -> None:
+        self._added.pop(name, None)
+
+    def names(self) -> list[str]:
+        return sorted({*BUILT_IN, *self._added, *_entry_points()})
+
+    def get(self, name: str) -> Backend:
+        """Raises UnknownEnvironment, with the nearest name that is known."""
+        name = _SAME.get(name, name)
+        found = BUILT_IN.get(name) or self._added.get(name) or _entry_points().get(name)
+        if found is None:
+            from .errors import UnknownEnvironment
+
+            raise UnknownEnvironment(f"unknown environment {name!r}; {did_you_mean(name, self.names())}")
+        return _loaded(name, found) if isinstance(found, str) else found
+
+
+backends = Backends()
+
+
+def is_host(backend: Backend) -> bool:
+    """Whether a path means the same there as on this machine."""
+    return bool(getattr(backend, "host_paths", False))
+
+
+@cache
+def _entry_points() -> dict[str, str]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _loaded(name: str, reference: str) -> Backend:
+    module, _, attribute = reference.partition(":")
+    try:
+        return cast("Backend", getattr(import_module(module), attribute))
+    except (ImportError, AttributeError) as error:
+        from .errors import UnknownEnvironment
+
+        raise UnknownEnvironment(f"environment {name!r} cannot be loaded from {reference}: {error}") from error

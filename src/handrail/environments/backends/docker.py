@@ -1,0 +1,391 @@
+"""Commands in a container of Docker or Podman, by the engine's command line.
+
+The container's first process only waits (standby.py), and the shell is beside it, through `exec`. So a command that ends
+every process it can see costs the shell but not the container, and a container that nobody uses any more ends by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+from ...base.runtime_id import is_gone, this_runtime
+from ...types import Unavailable
+from .. import command_line_tools, container_settings, containers
+from ..container_settings import Mount
+from ..errors import EnvironmentStartError
+from ..live_environment import LiveEnvironment
+from ..transport import container_socket, idle_watcher
+from ..transport.container_socket import DoorFolder, open_door
+from ..transport.link import Fatal, Link
+from ..transport.session import Session, Transport
+
+log = logging.getLogger(__name__)
+
+DEFAULT_IMAGE = "python:3.13"
+
+_HARMLESS = frozenset(
+    """--add-host --annotation --blkio-weight --cpu-shares --cpuset-cpus --cpuset-mems --dns --dns-option --dns-search
+    --domainname --env-file --expose --gpus --group-add --hostname --ip --ip6 --label --log-driver --log-opt --mac-address
+    --memory-reservation --memory-swappiness --network-alias --platform --publish --read-only --runtime --shm-size
+    --stop-timeout --storage-opt --tmpfs --ulimit --userns=keep-id""".split()
+)
+_CHECK_SECONDS = 4.0
+_ASK_SECONDS = 30.0
+_START_SECONDS = 120.0
+_PULL_SECONDS = 1800.0
+_LEAVE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockerSettings:
+    """How the container is made.
+
+    `memory`, `cpus`, `pids` and `tmp_size` are limits, and None is none. `network` is `default` (the engine's own), `none`,
+    `bridge`, `host`, or a network's name. `cwd` is made if it is missing, and is the image's own if None. A `persistent`
+    container is stopped when it is closed, and found again by the next environment of the same task; another is removed.
+    `run_arguments` are added to `run`; those that could break the walls need `allow_unsafe`. A container in which nothing has
+    run for `leave_after` seconds ends by itself, which is what happens when the runtime is killed.
+    """
+
+    image: str = DEFAULT_IMAGE
+    engine: str = "docker"
+    memory: str | None = "4g"
+    cpus: float | None = None
+    pids: int | None = 512
+    tmp_size: str | None = "1g"
+    network: str = "default"
+    mounts: tuple[Mount, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    user: str | None = None
+    persistent: bool = False
+    pull: bool = True
+    python: str = "python3"
+    run_arguments: tuple[str, ...] = ()
+    allow_unsafe: bool = False
+    leave_after: float = 60.0
+
+    def __post_init__(self) -> None:
+        container_settings.check_common(self)
+        container_settings.check_size("tmp_size", self.tmp_size)
+
+    @property
+    def unsafe(self) -> tuple[str, ...]:
+        """What here could break the container's walls, or is not known not to."""
+        return container_settings.unsafe("run_arguments", self.run_arguments, _HARMLESS, self.mounts)
+
+    @property
+    def isolated(self) -> bool:
+        return not (self.unsafe or self.network == "host" or any(mount.changes_system for mount in self.mounts))
+
+    @property
+    def reaches_host(self) -> bool:
+        return bool(self.unsafe) or any(mount.changes_host for mount in self.mounts)
+
+    def arguments(self) -> list[str]:
+        """For `run`, without what differs from one container to the next."""
+        words = [
+            "--cap-drop=ALL",
+            *(f"--cap-add={name}" for name in containers.CAPABILITIES),
+            "--security-opt=no-new-privileges",
+        ]
+        words += [f"--stop-signal={idle_watcher.STOP_SIGNAL.name}", "--log-driver=none"]
+        if self.memory is not None:  # swap would make the limit twice as large
+            words += [f"--memory={self.memory}", f"--memory-swap={self.memory}"]
+        if self.cpus is not None:
+            words.append(f"--cpus={self.cpus:g}")
+        if self.pids is not None:
+            words.append(f"--pids-limit={self.pids}")
+        if self.tmp_size is not None:
+            words.append(f"--tmpfs=/tmp:rw,exec,nosuid,nodev,mode=1777,size={self.tmp_size}")
+        if self.network != "default":
+            words.append(f"--network={self.network}")
+        if self.user is not None:
+            words.append(f"--user={self.user}")
+        words += [f"--mount={mount.argument}" for mount in self.mounts]
+        return [*words, *self.run_arguments]
+
+
+class DockerEnvironment(LiveEnvironment):
+    """A bash in a container. `on_progress` gets the lines that the engine prints while it loads an image."""
+
+    name = "docker"
+    engine: ClassVar[str] = "docker"
+
+    def __init__(
+        self, settings: DockerSettings, *, task_id: str = "", on_progress: Callable[[str], None] | None = None
+    ) -> None:
+        super().__init__()
+        if settings.persistent and not task_id:
+            container_settings.fail("persistent", "a container can only be found again by its task; give it a task_id")
+        self.settings, self._task = settings, task_id
+        self.on_progress = on_progress
+        self.isolated, self.reaches_host = settings.isolated, settings.reaches_host
+        self.persistent = settings.persistent
+        self._container, self._maker = "", 0
+        self._door: DoorFolder | None = None
+
+    # What is asked of every backend
+
+    @classmethod
+    def from_settings(
+        cls, settings: Mapping[str, Any], *, task_id: str, cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> Self:
+        made = container_settings.read(DockerSettings, {"engine": cls.engine, **settings}, key=cls.name)
+        return cls(replace(made, cwd=cwd or made.cwd, env={**made.env, **(env or {})}), task_id=task_id)
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Any] | None = None) -> Unavailable | None:
+        engine = str((settings or {}).get("engine", cls.engine))
+        program = shutil.which(engine)
+        if program is None:
+            return Unavailable(f"{engine} is not installed", "install it, or set engine to the one that is there")
+        answer = command_line_tools.ask([program, "ps", "--quiet", "--filter=label=handrail"], seconds=_CHECK_SECONDS)
+        return None if answer.is_good else _out_of_reach(engine, answer)
+
+    @classmethod
+    def prune(cls, dry_run: bool = False) -> list[str]:
+        """Remove the throw-away containers of runtimes that are gone. Persistent ones hold somebody's files, and stay."""
+        program = shutil.which(cls.engine)
+        return [] if program is None else _prune(program, cls.name, dry_run=dry_run)
+
+    # The way there
+
+    def _connect(self, state: bytes | None) -> Link:
+        program = shutil.which(self.settings.engine)
+        if program is None:
+            raise EnvironmentStartError(
+                f"{self.settings.engine} is not installed; install it, or choose another engine"
+            )
+        containers.clear_once((program, os.environ.get("DOCKER_HOST")), lambda: _prune(program, self.name))
+        if self._maker != os.getpid():  # none yet, or the one of the process that this was forked from
+            self._container, self._door = "", None
+        before = self._container
+        is_new = self._have_container(program)
+        if is_new and before:
+            self._has_lost_files, self._state, state = True, None, None
+        settings = self.settings
+        begin = [f"--workdir={settings.cwd}"] if settings.cwd else []
+        transport = Transport(
+            argv=lambda words: [program, "exec", "--interactive", *begin, self._container, *words],
+            where=f"the container {self._container}",
+            python=settings.python,
+        )
+        jobs_root = containers.JOBS_ROOT if settings.persistent else ""
+        try:
+            self._make_folder(program)
+            with open_door(self._door) as door:
+                return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state, door=door)
+        except (Fatal, EnvironmentStartError) as error:
+            if is_new:
+                self._disconnected()
+            raise containers.start_error(settings.image, error) from None
+
+    def _make_folder(self, program: str) -> None:
+        if self.settings.cwd is None:
+            return
+        words = [program, "exec", self._container, "mkdir", "-p", "--", self.settings.cwd]
+        answer = command_line_tools.ask(words, seconds=_ASK_SECONDS)
+        if not answer.is_good:
+            raise EnvironmentStartError(f"the directory {self.settings.cwd} could not be made: {answer.said}")
+
+    def _have_container(self, program: str) -> bool:
+        """Whether it had to be made anew."""
+        is_lasting = self.settings.persistent
+        if is_lasting and not self._container:
+            self._container = containers.lasting_name(self._task)
+        found = self._state_of(program, self._container) if self._container else ""
+        self._maker = os.getpid()
+        if found == "running":
+            return False
+        if found and is_lasting:
+            answer = _launch([program, "start", self._container])
+            if not answer.is_good:
+                raise EnvironmentStartError(f"the container {self._container} could not be started: {answer.said}")
+            return False
+        if not is_lasting:
+            # Another name: the one before may still be on its way out.
+            self._container = containers.passing_name(_readable(self._task))
+        self._create(program, self._container)
+        return True
+
+    def _state_of(self, program: str, name: str) -> str:
+        """What the engine calls it: running, exited; nothing when there is no such container."""
+        # Not `inspect` alone: it fails in the same way when the engine cannot be reached.
+        identity = self._ask(program, "ps", "--all", "--quiet", f"--filter=label=handrail.name={name}").strip()
+        if not identity:
+            return ""
+        details = '--format={{.State.Status}} {{index .Config.Labels "handrail.settings"}}'
+        state, _, fingerprint = self._ask(program, "inspect", details, identity).strip().partition(" ")
+        if fingerprint != self._fingerprint():
+            raise EnvironmentStartError(
+                f"the container {name} of the task {self._task!r} was made with other settings; remove it with "
+                f"`{self.settings.engine} rm --force {name}`, which removes its files, or give the task another name"
+            )
+        return state
+
+    def _create(self, program: str, name: str) -> None:
+        settings = self.settings
+        words = ["--pull=never", *([] if settings.persistent else ["--rm"])]
+        words += [f"--name={name}", *settings.arguments(), *(f"--label={label}" for label in self._labels(name))]
+        python, *waiting = containers.waiting(settings.python, "idle", f"{settings.leave_after:g}")
+        words += [f"--entrypoint={python}", settings.image, *waiting]
+        try:
+            answer = self._made(program, words)
+            if not answer.is_good and settings.pull and self._pulled(program):
+                answer = self._made(program, words)
+        except BaseException:
+            self._remove_door()
+            raise
+        if answer.is_good:
+            return
+        command_line_tools.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
+        self._remove_door()
+        if answer.code == 127:
+            raise EnvironmentStartError(
+                f"there is no {settings.python} in the image {settings.image}. {containers.NEEDS}"
+            )
+        raise EnvironmentStartError(f"{settings.engine} could not start a container: {answer.said}")
+
+    def _made(self, program: str, words: list[str]) -> command_line_tools.Answer:
+        """With a door, unless the engine cannot see this machine's folders."""
+        begin = [program, "run", "--detach"]
+        if not self.settings.persistent:  # one that is used again would need the folder of today tomorrow
+            with contextlib.suppress(OSError):  # no room for temporary files; it can do without
+                self._door = self._door or DoorFolder(self.name)
+        if self._door is not None:
+            answer = _launch([*begin, self._door.mount, *words])
+            if self._door.path not in answer.said:
+                return answer
+            self._remove_door()
+        return _launch([*begin, *words])
+
+    def _pulled(self, program: str) -> bool:
+        """Load the image if it is missing: True when that is what was wrong."""
+        self._ask(program, "ps", "--quiet", "--filter=label=handrail")  # else nobody can be asked about images
+        image = self.settings.image
+        if command_line_tools.ask(
+            [program, "image", "inspect", "--format={{.Id}}", image], seconds=_ASK_SECONDS
+        ).is_good:
+            return False
+        listener = self.on_progress or (lambda line: log.info("%s", line))
+        answer = command_line_tools.ask([program, "pull", image], seconds=_PULL_SECONDS, listener=listener)
+        if answer.is_good:
+            return True
+        said = answer.said.splitlines()[-1:] or ["it said nothing"]
+        raise EnvironmentStartError(
+            f"the image {image} is not here and could not be had: {said[0]}; check its name, "
+            f"or bring it here yourself with `{self.settings.engine} pull`, `load` or `build`"
+        )
+
+    def _labels(self, name: str) -> list[str]:
+        lifetime = "persistent" if self.settings.persistent else "passing"
+        return [
+            "handrail=1",
+            f"handrail.name={name}",
+            f"handrail.owner={this_runtime()}",
+            f"handrail.task={self._task}",
+            f"handrail.lifetime={lifetime}",
+            f"handrail.settings={self._fingerprint()}",
+        ]
+
+    def _fingerprint(self) -> str:
+        return containers.fingerprint(self.settings.image, *self.settings.arguments())
+
+    def _ask(self, program: str, *words: str) -> str:
+        answer = command_line_tools.ask([program, *words], seconds=_ASK_SECONDS)
+        if not answer.is_good:
+            raise EnvironmentStartError(str(_out_of_reach(self.settings.engine, answer)))
+        return answer.out
+
+    def _disconnected(self) -> None:
+        program = shutil.which(self.settings.engine)
+        if program is None or not self._container or self._maker != os.getpid():
+            return
+        name, self._container = self._container, ""
+        if self.settings.persistent:
+            self._leave(program, name)
+            return
+        answer = command_line_tools.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
+        if not answer.is_good:
+            log.warning("the container %s could not be removed: %s", name, answer.said)
+        self._remove_door()
+
+    def _remove_door(self) -> None:
+        if self._door is not None:
+            self._door.remove()
+            self._door = None
+
+    def _leave(self, program: str, name: str) -> None:
+        """Stop it, unless something was started to live on in it, or somebody else is there."""
+        leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
+        words = [program, "exec", name, *leave]
+        if command_line_tools.ask(words, seconds=_ASK_SECONDS).code != idle_watcher.SOMEBODY:
+            command_line_tools.ask([program, "wait", name], seconds=_LEAVE_SECONDS)
+
+
+class PodmanEnvironment(DockerEnvironment):
+    """The same by Podman."""
+
+    name = engine = "podman"
+
+
+def _launch(words: list[str]) -> command_line_tools.Answer:
+    """Podman leaves a process with each container, and when memory runs out that one writes a file to where it was started."""
+    with tempfile.TemporaryDirectory() as nowhere:
+        return command_line_tools.ask(words, seconds=_START_SECONDS, cwd=nowhere)
+
+
+def _prune(program: str, backend: str, *, dry_run: bool = False) -> list[str]:
+    return _prune_containers(program, backend, dry_run=dry_run) + container_socket.prune(backend, dry_run=dry_run)
+
+
+def _prune_containers(program: str, backend: str, *, dry_run: bool) -> list[str]:
+    listed = command_line_tools.ask(
+        [program, "ps", "--all", "--quiet", "--filter=label=handrail=1"], seconds=_ASK_SECONDS
+    )
+    names = listed.out.split()
+    if not names:
+        if not listed.is_good:
+            log.warning("%s could not be asked for containers that were left behind: %s", backend, listed.said)
+        return []
+    # One may be gone by now; the others are told all the same.
+    details = json.loads(command_line_tools.ask([program, "inspect", *names], seconds=_ASK_SECONDS).out or "[]")
+    found = [(one["Name"].lstrip("/"), _labels(one).get("handrail.task", "")) for one in details if _is_left(one)]
+    if found and not dry_run:
+        command_line_tools.ask([program, "rm", "--force", *(name for name, _ in found)], seconds=_ASK_SECONDS)
+    return [f"{backend}: {name}" + (f", of the task {task}" if task else "") for name, task in found]
+
+
+def _is_left(container: Mapping[str, Any]) -> bool:
+    labels = _labels(container)
+    if labels.get("handrail.lifetime") != "passing":
+        return False
+    # One that has ended should have gone by itself: whoever made it has no more use for it.
+    return container["State"]["Status"] in ("exited", "dead") or is_gone(labels.get("handrail.owner", ""))
+
+
+def _labels(container: Mapping[str, Any]) -> Mapping[str, str]:
+    return container["Config"]["Labels"] or {}
+
+
+def _out_of_reach(engine: str, answer: command_line_tools.Answer) -> Unavailable:
+    said = (answer.said or "it said nothing").splitlines()[0]
+    if "permission denied" in said:
+        return Unavailable(f"{engine} may not be used by this user: {said}", "add the user to the group docker")
+    if os.path.basename(engine).startswith("docker") and "from daemon" not in said:
+        return Unavailable(f"cannot reach the Docker daemon: {said}", "start it or set DOCKER_HOST")
+    return Unavailable(f"{engine} failed: {said}", f"see what `{engine} info` says")
+
+
+def _readable(task: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", task)[:30].strip("-.")

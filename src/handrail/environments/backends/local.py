@@ -1,0 +1,95 @@
+"""The backend `local`: what can be said about commands on this machine before there is a shell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...base.suggest import did_you_mean
+from ...errors import InvalidArguments
+from ...types import Unavailable
+
+if TYPE_CHECKING:
+    from ...protocols import Files
+    from ..local_environment import LocalEnvironment
+    from ..sandbox import SandboxPolicy
+
+_SETTINGS: dict[str, type] = {
+    "sandbox": bool,  # hold commands: the system cannot be changed, the network is off
+    "network": bool,  # with a sandbox: let commands reach the network
+    "writable": list,  # with a sandbox: folders that can be changed; the working directory if nothing is said
+    "login": bool,  # begin with the variables of a login shell
+    "roots": list,  # the three below are for the file tools: see `files` in the configuration
+    "max_read_bytes": int,
+    "max_write_bytes": int,
+}
+
+
+class LocalBackend:
+    """Apart from `LocalEnvironment`, so that looking at a file or listing the tools imports no more than it needs."""
+
+    name = "local"
+    host_paths = True
+
+    @staticmethod
+    def from_settings(
+        settings: Mapping[str, Any],
+        *,
+        task_id: str,  # noqa: ARG004  nothing on this machine is kept by it
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> LocalEnvironment:
+        from ..local_environment import LocalEnvironment
+
+        _check(settings)
+        return LocalEnvironment(
+            cwd,
+            env=env,
+            login=settings.get("login", False),
+            sandbox=_policy(settings) if settings.get("sandbox") else None,
+            roots=settings.get("roots", ()),
+            file_limits=_file_limits(settings),
+        )
+
+    @staticmethod
+    def files_before_start(settings: Mapping[str, Any], cwd: str) -> Files | None:
+        """The files of an environment that has not begun. None: it takes an environment to see them."""
+        from ...files.local import LocalFiles
+
+        _check(settings)
+        return None if settings.get("sandbox") else LocalFiles(cwd, settings.get("roots", ()), *_file_limits(settings))
+
+    @staticmethod
+    def check(settings: Mapping[str, Any]) -> Unavailable | None:
+        if not any(os.access(os.path.join(folder, "bash"), os.X_OK) for folder in os.get_exec_path()):
+            return Unavailable("bash is not installed", "install it, or choose another environment: terminal.backend")
+        return _policy(settings).check() if settings.get("sandbox") else None
+
+    @staticmethod
+    def prune(dry_run: bool = False) -> list[str]:  # noqa: ARG004  the guard of each runtime takes away what it leaves
+        return []
+
+
+def _check(settings: Mapping[str, Any]) -> None:
+    for name, value in settings.items():
+        if name not in _SETTINGS:
+            raise InvalidArguments(f"local: unknown setting {name!r}; {did_you_mean(name, _SETTINGS)}")
+        if not isinstance(value, _SETTINGS[name]):
+            raise InvalidArguments(f"local: {name} must be a {_SETTINGS[name].__name__}, not {value!r}")
+
+
+def _file_limits(settings: Mapping[str, Any]) -> tuple[int, int]:
+    from ...files.local import DEFAULT_MAX_BYTES
+
+    return settings.get("max_read_bytes", DEFAULT_MAX_BYTES), settings.get("max_write_bytes", DEFAULT_MAX_BYTES)
+
+
+def _policy(settings: Mapping[str, Any]) -> SandboxPolicy:
+    from ..sandbox import SandboxPolicy
+
+    writable = settings.get("writable")
+    return SandboxPolicy(
+        writable=None if writable is None else tuple(map(os.path.expanduser, writable)),
+        network=settings.get("network", False),
+    )

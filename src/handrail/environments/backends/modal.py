@@ -1,0 +1,221 @@
+"""Commands in a Modal sandbox, by Modal's own SDK (`pip install 'handrail[modal]'`)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..backend_settings import option
+from ..cloud import KEPT, LABEL, TASK, Cloud, CloudEnvironment, Found, Sandbox
+from ..transport.stream import Stream
+
+_HOUR, _DAY = 3600, 24 * 3600
+_MOST_BYTES = 1 << 20
+_END_SECONDS = 5.0
+_SHOWN_BYTES = 500
+_KILLED = 137
+_LOOKS = 25
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModalSettings:
+    image: str | None = option(
+        None, "an image of a registry, such as python:3.12-slim; Modal's own Debian if it is not set"
+    )
+    add_python: str | None = option(None, "a version of Python to add to an image that has none, such as 3.12")
+    app: str = option("handrail", "the Modal app that the sandboxes belong to; it is made if it is missing")
+    cpu: float | None = option(None, "cores", least=0.125)
+    memory_mb: int | None = option(None, "memory in MiB", least=128)
+    gpu: str | None = option(None, "a GPU, such as T4 or A100:2")
+    region: str | None = option(None, "the region to run in")
+    network: bool = option(True, "whether commands reach the network")
+    lifetime: int | None = option(
+        None, "seconds after which a sandbox ends whatever happens; an hour, or a day if it is kept", least=1, most=_DAY
+    )
+    idle_timeout: int = option(
+        600, "seconds without a command and without a runtime after which it ends", least=1, most=_DAY
+    )
+    persistent: bool = option(False, "keep the sandbox after `close`, and find it again by its task")
+    cwd: str = option("", "where the shell begins; the image's folder if it is empty")
+    env: Mapping[str, str] = option({}, "environment variables of the shell")
+    python: str = option("python3", "the program that is Python 3.8 or newer there")
+    keepalive: int = option(
+        10, "seconds between signs of life; after eight without, all that runs there ends", least=1, most=600
+    )
+
+
+class ModalEnvironment(CloudEnvironment):
+    """A bash in a sandbox of Modal. One that is kept has a name, and lives until its lifetime or idle time is over."""
+
+    name = package = "modal"
+    credentials = "run `modal token new`, or set MODAL_TOKEN_ID and MODAL_TOKEN_SECRET"
+    settings_type = ModalSettings
+
+    @classmethod
+    def _open_cloud(cls, settings: ModalSettings) -> Cloud:
+        return ModalCloud(settings)
+
+    @classmethod
+    def _may_have_credentials(cls) -> bool:
+        signs = ("MODAL_TOKEN_ID", "MODAL_OAUTH_REFRESH_TOKEN", "MODAL_IS_REMOTE")
+        file = os.environ.get("MODAL_CONFIG_PATH") or os.path.expanduser("~/.modal.toml")
+        return any(os.environ.get(name) for name in signs) or os.path.exists(file)
+
+    @classmethod
+    def _is_refusal(cls, error: Exception) -> bool:
+        from modal.exception import AuthError, PermissionDeniedError
+
+        return isinstance(error, AuthError | PermissionDeniedError)
+
+
+class ModalCloud:
+    def __init__(self, settings: ModalSettings) -> None:
+        self._settings = settings
+        self._sandboxes: list[Any] = []
+
+    async def hello(self) -> None:
+        import modal
+
+        client: Any = await modal.Client.from_env.aio()
+        await client.hello.aio()
+
+    async def create(self, labels: Mapping[str, str]) -> Sandbox:
+        import modal
+
+        settings = self._settings
+        lifetime = settings.lifetime or (_DAY if settings.persistent else _HOUR)
+        made = await modal.Sandbox.create.aio(
+            app=await modal.App.lookup.aio(settings.app, create_if_missing=True),
+            image=self._image(),
+            name=_name(labels) if settings.persistent else None,
+            tags=dict(labels),
+            timeout=lifetime,
+            idle_timeout=min(settings.idle_timeout, lifetime),
+            cpu=settings.cpu,
+            memory=settings.memory_mb,
+            gpu=settings.gpu,
+            region=settings.region,
+            block_network=not settings.network,
+        )
+        return self._held(made)
+
+    def _held(self, sandbox: Any) -> Sandbox:
+        self._sandboxes.append(sandbox)
+        return ModalSandbox(sandbox)
+
+    def _image(self) -> Any:
+        import modal
+
+        if self._settings.image is None:
+            return modal.Image.debian_slim()
+        return modal.Image.from_registry(self._settings.image, add_python=self._settings.add_python)
+
+    async def find_again(self, labels: Mapping[str, str]) -> Sandbox | None:
+        import modal
+
+        try:
+            return self._held(await modal.Sandbox.from_name.aio(self._settings.app, _name(labels)))
+        except modal.exception.NotFoundError:
+            return None  # or its time was over
+
+    async def leave(self, sandbox: Sandbox, *, is_busy: bool) -> None:
+        """It goes on, for its idle time."""
+
+    async def end(self, identifier: str) -> None:
+        import modal
+
+        try:
+            sandbox = await modal.Sandbox.from_id.aio(identifier)
+            await sandbox.terminate.aio()
+        except modal.exception.NotFoundError:
+            pass
+
+    async def all(self) -> AsyncIterator[Found]:
+        import modal
+
+        try:
+            app = await modal.App.lookup.aio(self._settings.app)
+        except modal.exception.NotFoundError:
+            return
+        async for sandbox in modal.Sandbox.list.aio(app_id=app.app_id, tags={LABEL: "1"}):
+            labels = await sandbox.get_tags.aio()
+            if KEPT not in labels:
+                yield Found(sandbox.object_id, labels)
+
+    async def close(self) -> None:
+        """Let go of the connections to sandboxes. The client itself is kept by the SDK for the whole process."""
+        while self._sandboxes:
+            await self._sandboxes.pop().detach.aio()
+
+
+class ModalSandbox:
+    def __init__(self, sandbox: Any) -> None:
+        self._sandbox = sandbox
+        self.id: str = sandbox.object_id
+
+    async def is_running(self) -> bool:
+        return await self._sandbox.poll.aio() is None
+
+    def stream(self, words: list[str]) -> Stream:
+        return ModalStream(self._sandbox, words)
+
+
+class ModalStream:
+    """An exec in bytes."""
+
+    def __init__(self, sandbox: Any, words: list[str]) -> None:
+        self._sandbox, self._words = sandbox, words
+        self._process: Any = None
+        self._reading: set[asyncio.Task[None]] = set()
+        self._complaints = bytearray()
+
+    async def open(self, on_data: Callable[[bytes], None]) -> None:
+        self._process = await self._sandbox.exec.aio(*self._words, text=False)
+        for source, sink in ((self._process.stdout, on_data), (self._process.stderr, self._on_complaint)):
+            self._reading.add(asyncio.create_task(_read(source, sink)))
+
+    def _on_complaint(self, data: bytes) -> None:
+        self._complaints = (self._complaints + data)[-_SHOWN_BYTES:]
+
+    async def write(self, data: bytes) -> None:
+        for at in range(0, len(data), _MOST_BYTES):
+            self._process.stdin.write(data[at : at + _MOST_BYTES])
+            await self._process.stdin.drain.aio()
+
+    async def wait(self) -> str:
+        await asyncio.gather(*self._reading)
+        code = None
+        for _ in range(_LOOKS):
+            if await self._sandbox.poll.aio() is not None:
+                return "the sandbox has ended, and its files are gone"
+            code = await self._process.poll.aio()
+            if code != _KILLED:
+                break
+            await asyncio.sleep(
+                _LOOK_SECONDS
+            )  # a sandbox kills what is in it a moment before it says that it has ended
+        return f"the process in it ended with code {code}: {self._complaints.decode('utf-8', 'replace').strip()}"
+
+    async def close(self) -> None:
+        if self._process is None:
+            return
+        try:
+            self._process.stdin.write_eof()
+            await self._process.stdin.drain.aio()
+            await asyncio.wait(self._reading, timeout=_END_SECONDS)
+        finally:
+            for task in self._reading:
+                task.cancel()
+
+
+async def _read(source: Any, sink: Callable[[bytes], None]) -> None:
+    async for data in source:
+        sink(data)
+
+
+def _name(labels: Mapping[str, str]) -> str:
+    return f"{LABEL}-{labels[TASK]}"[:64]

@@ -1,0 +1,84 @@
+"""Which of this process's environment variables commands may see."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+
+from ..base.agent_ancestry import MARKER
+from ..base.safe_text import mask_secrets
+from .errors import CommandRefused
+
+# Wider than what is masked in messages: a command that needs one of these can be given it by name.
+_SECRET_NAME = (
+    r"(?i)(?:^|_)(?:api_?key|access_?key|private_?key|secret|token|auth|passw(?:or)?d|passphrase|credentials?|pat|"
+    r"webhook)s?(?:_|$)"
+    r"|(?:apikey|token|secret|passw(?:or)?d|_pwd|_key)s?$"
+)
+# Names that look like the above and are needed: where something is, not the thing itself.
+_NOT_SECRET = r"(?i)(?:_proxy|_(?:file|path|dir|sock|socket|pid)|^xauthority|^git_askpass|^ssh_askpass)$"
+_LOGIN_SECONDS = 10
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def clean_environment(allowed: Collection[str] = ()) -> dict[str, str]:
+    """This process's variables but its secrets, by name or by value. `allowed` are names that pass all the same.
+
+    A marker is added that says whose shell it is: what runs there cannot answer for the person.
+    """
+    return {**_clean(tuple(os.environ.items()), tuple(allowed)), MARKER: "1"}
+
+
+def login_environment(allowed: Collection[str] = ()) -> dict[str, str]:
+    """The variables of a login shell, with the same left out. It runs the user's start-up files: seconds, sometimes."""
+    return dict(_login(tuple(clean_environment(allowed).items())))
+
+
+@lru_cache(maxsize=4)  # some hundred environments may start from the same
+def _clean(items: tuple[tuple[str, str], ...], allowed: tuple[str, ...]) -> Mapping[str, str]:
+    return {name: value for name, value in items if name in allowed or not _is_secret(name, value)}
+
+
+def check_variables(env: Mapping[str, object]) -> None:
+    """Raises CommandRefused for what a program cannot be given."""
+    for name, value in env.items():
+        if not _NAME.fullmatch(name):
+            raise CommandRefused(f"{name!r} cannot be the name of an environment variable: letters, digits and _ only")
+        if not isinstance(value, str):
+            raise CommandRefused(f"the environment variable {name} must be a text, not {value!r}")
+        if "\0" in value:
+            raise CommandRefused(f"the value of {name} holds a NUL character, which no environment variable can")
+
+
+def is_secret_name(name: str) -> bool:
+    return re.search(_SECRET_NAME, name) is not None and re.search(_NOT_SECRET, name) is None
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if re.search(_NOT_SECRET, name):
+        return False
+    return is_secret_name(name) or mask_secrets(value) != value
+
+
+@lru_cache(maxsize=4)
+def _login(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    before = dict(items)
+    try:
+        answer = subprocess.run(
+            ["bash", "-l", "-c", "printf '\\0'; env -0"],
+            env=before,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_LOGIN_SECONDS,
+            start_new_session=True,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return before
+    # What start-up files print comes before the first NUL.
+    lines = answer.stdout.partition(b"\0")[2].split(b"\0")
+    return dict(os.fsdecode(line).split("=", 1) for line in lines if b"=" in line)

@@ -1,0 +1,321 @@
+"""Commands in a cloud's sandbox: what the backends that reach one by an SDK have in common.
+
+A sandbox is made by the first command and ended by `close`. It carries labels that say who made it, ends by itself when its
+time is up or nothing happens in it, and all that runs in it ends when nothing was heard from here for a while: a killed runtime
+leaves nothing for long. `prune` ends what one has left at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import logging
+import os
+import re
+import shlex
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+
+from ..base.runtime_id import is_gone, this_runtime
+from ..errors import ConfigError, ToolError
+from ..types import Unavailable
+from .backend_settings import read_settings
+from .base import ProcessState
+from .errors import EnvironmentStartError, LoginRefused
+from .live_environment import LiveEnvironment
+from .transport import bundle
+from .transport.link import Fatal, Link, Lost
+from .transport.sdk_loop import SdkLoop, sdk_loops
+from .transport.session import Session
+from .transport.stream import Stream, StreamChannel
+
+if TYPE_CHECKING:
+    from .transport.channel import Channel
+
+log = logging.getLogger(__name__)
+
+CHECK_SECONDS = 8.0
+CREATE_SECONDS = 600.0  # an image may have to be built first
+ASK_SECONDS = 30.0
+LABEL, OWNER, TASK, KEPT = "handrail", "handrail-owner", "handrail-task", "handrail-kept"
+_SILENT_KEEPALIVES = 8
+_LONGEST_LABEL = 63  # what clouds allow in a label's value
+
+
+class Found(NamedTuple):
+    """A sandbox of ours, whoever made it."""
+
+    id: str
+    labels: Mapping[str, str]
+
+
+class Sandbox(Protocol):
+    """One sandbox, in the loop."""
+
+    @property
+    def id(self) -> str: ...
+
+    async def is_running(self) -> bool: ...
+
+    def stream(self, words: list[str]) -> Stream:
+        """A process in it, not yet started."""
+
+
+class Cloud(Protocol):
+    """An SDK, in the loop. It raises whatever the SDK raises."""
+
+    async def hello(self) -> None:
+        """Have the cloud answer, to see whether it lets us in."""
+
+    async def create(self, labels: Mapping[str, str]) -> Sandbox: ...
+
+    async def find_again(self, labels: Mapping[str, str]) -> Sandbox | None:
+        """One that was kept, in a state to be used."""
+
+    async def leave(self, sandbox: Sandbox, *, is_busy: bool) -> None:
+        """One that is kept, and not used for now. `is_busy`: something runs in it that was started to live on."""
+
+    async def end(self, identifier: str) -> None: ...
+
+    def all(self) -> AsyncIterator[Found]:
+        """Those with our label."""
+
+    async def close(self) -> None: ...
+
+
+class CloudSettings(Protocol):
+    @property
+    def cwd(self) -> str: ...
+    @property
+    def env(self) -> Mapping[str, str]: ...
+    @property
+    def python(self) -> str: ...
+    @property
+    def persistent(self) -> bool: ...
+    @property
+    def keepalive(self) -> int: ...
+
+
+class CloudEnvironment(LiveEnvironment):
+    """A bash in a sandbox. It is `isolated`, and `persistent` when the settings say so."""
+
+    isolated = True
+    package: ClassVar[str]  # both the SDK's module and our extra
+    credentials: ClassVar[str]  # what to do to have some
+    settings_type: ClassVar[type[Any]]
+
+    def __init__(self, settings: Any, *, task_id: str) -> None:
+        super().__init__()
+        self._settings: CloudSettings = settings
+        self._task_id = task_id
+        self.persistent = settings.persistent
+        self._loop: SdkLoop | None = None
+        self._cloud: Cloud | None = None
+        self._sandbox: Sandbox | None = None
+        self._sandbox_process = os.getpid()
+        self._is_busy = True  # for all that is known
+
+    # What a backend says
+
+    @classmethod
+    def _open_cloud(cls, settings: Any) -> Cloud:
+        """The SDK with these settings. Called in the loop; the package is there."""
+        raise NotImplementedError
+
+    @classmethod
+    def _is_refusal(cls, error: Exception) -> bool:
+        """Whether an SDK's error means that it does not let us in."""
+        raise NotImplementedError
+
+    @classmethod
+    def _may_have_credentials(cls) -> bool:
+        """Whether the SDK would find some, as far as can be told without loading it, which takes seconds."""
+        raise NotImplementedError
+
+    @classmethod
+    def _check_settings(cls, settings: Any) -> None:
+        """Raise ConfigError for settings that do not go together."""
+
+    # What the manager of environments calls
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: Mapping[str, Any],
+        *,
+        task_id: str,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Self:
+        read = read_settings(cls.settings_type, settings, backend=cls.name, cwd=cwd, env=env)
+        cls._check_settings(read)
+        return cls(read, task_id=task_id)
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Any]) -> Unavailable | None:
+        """Ask the cloud whether it lets us in: None when it does."""
+        try:
+            environment = cls.from_settings(settings, task_id="")
+            if find_spec(cls.package) is not None and not cls._may_have_credentials():
+                return Unavailable(f"{cls.name} does not let us in: there are no credentials", cls.credentials)
+            with environment._borrowed(CHECK_SECONDS) as ask:
+                ask(lambda cloud: cloud.hello())
+        except LoginRefused as error:
+            return Unavailable(str(error), cls.credentials)
+        except (ConfigError, ToolError) as error:
+            return Unavailable(str(error))
+        return None
+
+    @classmethod
+    def prune(cls, dry_run: bool, settings: Mapping[str, Any] | None = None) -> list[str]:
+        """End the sandboxes of this machine's processes that have ended. None are ours where no one lets us in."""
+        environment = cls.from_settings(settings or {}, task_id="")
+        if not cls._may_have_credentials():
+            return []
+        try:
+            with environment._borrowed(ASK_SECONDS) as ask:
+                found: list[str] = ask(lambda cloud: _prune(cloud, dry_run=dry_run))
+                return found
+        except (LoginRefused, SdkMissing):
+            return []
+
+    # The life of a sandbox
+
+    def _connect(self, state: bytes | None) -> Link:
+        if self._sandbox_process != os.getpid():  # after a fork it is the parent's, who ends it
+            self._loop = self._cloud = self._sandbox = None
+            self._sandbox_process = os.getpid()
+        settings = self._settings
+        try:
+            with self._translated():
+                self._open()
+                self._ensure_sandbox()
+                return Session(self, env=dict(settings.env), cwd=settings.cwd, state=state, must_have_cwd=True)
+        finally:
+            if self._sandbox is None:
+                self._release()
+
+    def open(self) -> Channel:
+        """A `channel.Way`: start a Python in the sandbox."""
+        assert self._loop is not None
+        assert self._sandbox is not None
+        stream = self._sandbox.stream([self._settings.python, *bundle.PYTHON_ARGUMENTS])
+        silence = float(self._settings.keepalive * _SILENT_KEEPALIVES)
+        return StreamChannel(stream, self._loop, where=f"the sandbox {self._sandbox.id}", silence=silence)
+
+    def _open(self) -> None:
+        if self._cloud is None:
+            self._import()
+            self._loop = self._loop or sdk_loops.take()
+            self._cloud = self._loop.run(self._make_cloud(), ASK_SECONDS)
+
+    async def _make_cloud(self) -> Cloud:
+        return self._open_cloud(self._settings)
+
+    def _ensure_sandbox(self) -> None:
+        assert self._loop is not None
+        assert self._cloud is not None
+        if self._sandbox is not None:
+            if self._loop.run(self._sandbox.is_running(), ASK_SECONDS):
+                return
+            self._sandbox = None
+        labels = self._labels()
+        if self.persistent:
+            self._sandbox = self._loop.run(self._cloud.find_again(labels), CREATE_SECONDS)
+        if self._sandbox is None:
+            self._sandbox = self._loop.run(self._cloud.create(labels), CREATE_SECONDS)
+
+    def _labels(self) -> dict[str, str]:
+        """What finds a sandbox again; one that is kept belongs to its task, and not to a process."""
+        task = {LABEL: "1", TASK: label_value(self._task_id or "none")}
+        return {**task, KEPT: "1"} if self.persistent else {**task, OWNER: this_runtime()}
+
+    def close(self) -> None:
+        if self.persistent and self._link is not None and self._sandbox_process == os.getpid():
+            with contextlib.suppress(ToolError):  # it cannot be asked: then nothing is stopped
+                self._is_busy = any(
+                    one.survives and one.poll().state is ProcessState.RUNNING for one in self.processes()
+                )
+        super().close()
+
+    def _disconnected(self) -> None:
+        loop, cloud, sandbox = self._loop, self._cloud, self._sandbox
+        if loop is None or self._sandbox_process != os.getpid():
+            return
+        self._sandbox = None
+        try:
+            if cloud is not None and sandbox is not None:
+                leave = cloud.leave(sandbox, is_busy=self._is_busy) if self.persistent else cloud.end(sandbox.id)
+                loop.run(leave, ASK_SECONDS)
+        except Exception as error:  # noqa: BLE001  an SDK raises anything; the sandbox ends by itself
+            log.warning(
+                "the sandbox %s could not be ended, and ends by itself later: %s", sandbox and sandbox.id, error
+            )
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        """The SDK and its loop; they are there again when they are needed."""
+        loop, cloud = self._loop, self._cloud
+        self._loop = self._cloud = None
+        if loop is not None:
+            if cloud is not None:
+                with contextlib.suppress(Exception):  # the same; nothing of it is needed any more
+                    loop.run(cloud.close(), ASK_SECONDS)
+            sdk_loops.give_back(loop)
+
+    @contextlib.contextmanager
+    def _borrowed(self, seconds: float) -> Iterator[Callable[[Callable[[Cloud], Any]], Any]]:
+        """The SDK for a question or two, without a sandbox."""
+        with self._translated():
+            try:
+                self._open()
+                loop, cloud = self._loop, self._cloud
+                assert loop is not None
+                assert cloud is not None
+                yield lambda question: loop.run(question(cloud), seconds)
+            finally:
+                self._release()
+
+    def _import(self) -> None:
+        try:
+            importlib.import_module(self.package)
+        except ImportError as error:
+            fix = shlex.quote(f"handrail[{self.package}]")
+            raise SdkMissing(f"the package {self.package} is not installed ({error}); pip install {fix}") from None
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """An SDK's errors as ours."""
+        try:
+            yield
+        except (ToolError, ConfigError, Fatal, Lost):
+            raise
+        except TimeoutError:
+            raise EnvironmentStartError(f"{self.name} did not answer in time") from None
+        except Exception as error:  # noqa: BLE001  an SDK raises anything
+            if self._is_refusal(error):
+                raise LoginRefused(f"{self.name} does not let us in: {error}; {self.credentials}") from None
+            raise EnvironmentStartError(f"{self.name}: {type(error).__name__}: {error}") from None
+
+
+class SdkMissing(EnvironmentStartError):
+    """The SDK is not installed."""
+
+
+async def _prune(cloud: Cloud, *, dry_run: bool) -> list[str]:
+    orphans = [found async for found in cloud.all() if is_gone(found.labels.get(OWNER, ""))]
+    if not dry_run:
+        for orphan in orphans:
+            await cloud.end(orphan.id)
+    return [f"the sandbox {orphan.id} of the task {orphan.labels.get(TASK, '?')}" for orphan in orphans]
+
+
+def label_value(text: str) -> str:
+    """The text as a label's value, still different from every other."""
+    if re.fullmatch(r"[A-Za-z0-9._-]+", text) and len(text) <= _LONGEST_LABEL - 15:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', text)[: _LONGEST_LABEL - 30]}-{digest}"

@@ -1,0 +1,367 @@
+"""An environment whose commands run in a live bash: what all backends with a shell have in common.
+
+A backend gives a way to the shell (`_connect`): `DirectLink` on this machine, or a `Session` over whatever starts a Python
+there. What the shell had when it was lost is given to the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Self
+
+from .base import (
+    CANCELLED_EXIT_CODE,
+    CommandResult,
+    LeftRunning,
+    RestartReason,
+    ShellRestart,
+    ShellState,
+)
+from .clean_env import check_variables
+from .errors import (
+    CommandRefused,
+    EnvironmentBusy,
+    EnvironmentClosed,
+    EnvironmentLost,
+    EnvironmentStartError,
+    NoSuchDirectory,
+)
+from .output import OutputSink
+from .process_handles import JobProcess, LeftProcess
+from .remote_files import RemoteFiles
+from .transport.link import Command, Ended, Fatal, Link, Lost
+
+if TYPE_CHECKING:
+    from ..protocols import Files
+    from ..types import CancelToken
+    from .base import Environment
+    from .shell_host.wire import Packet
+
+_LOCK_LOOK_SECONDS = 0.05
+_CLOSE_SECONDS = 15.0
+_COPY_BYTES = 1 << 20
+_MOST_COMMAND_BYTES = 32 << 20
+
+
+class LiveEnvironment:
+    """See `base.Environment` for what the methods promise."""
+
+    name: str = "live"
+    isolated = reaches_host = persistent = False
+    has_pty = True
+
+    def __init__(self) -> None:
+        self._running = threading.Lock()
+        self._connecting = threading.Lock()
+        self._link: Link | None = None
+        self._state: bytes | None = None
+        self._was_lost = self._has_lost_files = False
+        self._is_closed = False
+        self._cwd = ""
+        self._process = os.getpid()
+
+    # What a backend says
+
+    def _connect(self, state: bytes | None) -> Link:
+        """A new shell, with the state of the one before if there was one. Raises Fatal, Lost or a ToolError.
+
+        Where files are gone with what was lost, `_has_lost_files` is set, and the state is not used.
+        """
+        raise NotImplementedError
+
+    def _disconnected(self) -> None:
+        """Called once, when it was closed: for what a backend has to take away."""
+
+    # The interface
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        self._connected()
+
+    @property
+    def cwd(self) -> str:
+        self._connected()
+        return self._cwd
+
+    @property
+    def files(self) -> Files:
+        return RemoteFiles(self._call, lambda: self.cwd)
+
+    def execute(
+        self,
+        command: str,
+        *,
+        cwd: str | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        output: OutputSink | None = None,
+    ) -> CommandResult:
+        sink = OutputSink() if output is None else output
+        if on_output is not None:
+            sink.listener = on_output
+        text = _with_variables(_encoded(command), env)
+        self._check_process()
+        self._wait_for_turn(timeout, cancel)
+        began = time.perf_counter()
+        try:
+            if cancel is not None and cancel.cancelled:
+                return CommandResult(0, CANCELLED_EXIT_CODE, sink.output(), self._cwd, 0.0, cancelled=True)
+            link = self._connected()
+            where = b"" if cwd is None else _encoded(cwd if cwd.startswith("~") else os.path.join(self._cwd, cwd))
+            ended = self._run(link, Command(text, where, stdin, timeout), sink, cancel)
+        finally:
+            self._running.release()
+        if ended.code is None:
+            raise NoSuchDirectory(f"cannot enter the working directory {cwd}: {_reason(sink)}; the command did not run")
+        return self._result(ended, sink, time.perf_counter() - began)
+
+    def background(
+        self, command: str, *, cwd: str | None = None, env: Mapping[str, str] | None = None, survives: bool = False
+    ) -> JobProcess:
+        return self._start_job(command, cwd, env, survives, None)
+
+    def open_pty(
+        self,
+        command: str,
+        *,
+        rows: int = 24,
+        columns: int = 80,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        survives: bool = False,
+    ) -> JobProcess:
+        return self._start_job(command, cwd, {"TERM": "xterm-256color", **(env or {})}, survives, [rows, columns])
+
+    def processes(self) -> list[JobProcess]:
+        found = []
+        for identity in self._call("jobs")[0]["ids"]:
+            try:
+                found.append(JobProcess(self._call, self._call("job_poll", id=identity)[0]))
+            except FileNotFoundError:
+                continue  # it was forgotten just now
+        return found
+
+    def left_running(self) -> tuple[LeftRunning, ...]:
+        is_idle = self._running.acquire(blocking=False)
+        try:
+            return tuple(map(_left, self._call("left", is_idle=is_idle)[0]["left"]))
+        finally:
+            if is_idle:
+                self._running.release()
+
+    def adopt(self, left: LeftRunning) -> LeftProcess:
+        return LeftProcess(self._call, left)
+
+    def upload(self, host_path: str, path: str) -> None:
+        with open(host_path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode & 0o777
+            RemoteFiles(self._call, lambda: self.cwd).write_pieces(
+                path, iter(lambda: file.read(_COPY_BYTES), b""), mode=mode
+            )
+
+    def download(self, path: str, host_path: str) -> None:
+        files = RemoteFiles(self._call, lambda: self.cwd)
+        offset = 0
+        with tempfile.NamedTemporaryFile(dir=os.path.dirname(host_path) or ".", delete=False) as file:
+            try:
+                while piece := files.read(path, max_bytes=_COPY_BYTES, offset=offset):
+                    file.write(piece)
+                    offset += len(piece)
+                os.replace(file.name, host_path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+
+    def close(self) -> None:
+        self._check_process()
+        with self._connecting:
+            was_closed, self._is_closed = self._is_closed, True
+            link, self._link = self._link, None
+        if link is not None:
+            self._end(link)
+        if not was_closed:
+            self._disconnected()
+
+    def _end(self, link: Link) -> None:
+        link.interrupt()
+        is_ours = self._running.acquire(timeout=_CLOSE_SECONDS)
+        try:
+            link.close()
+        finally:
+            if is_ours:
+                self._running.release()
+
+    # The way there
+
+    def _wait_for_turn(self, timeout: float | None, cancel: CancelToken | None) -> None:
+        if self._running.acquire(blocking=False):
+            return
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._running.acquire(timeout=_LOCK_LOOK_SECONDS):
+            if cancel is not None:
+                cancel.raise_if_cancelled()
+            if end is not None and time.monotonic() >= end:
+                raise EnvironmentBusy(
+                    f"another command of this environment is still running after {timeout:g} s; "
+                    "wait for it, cancel it, or run long commands in the background"
+                )
+
+    def _connected(self) -> Link:
+        self._check_process()
+        if self._link is not None:
+            return self._link
+        with self._connecting:
+            self._check_open()
+            if self._link is None:
+                try:
+                    self._link = self._connect(self._state)
+                except (Fatal, Lost) as error:
+                    raise EnvironmentStartError(
+                        f"no shell could be started in the {self.name} environment: {error}"
+                    ) from None
+                self._cwd = self._link.cwd
+            return self._link
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EnvironmentClosed(f"this {self.name} environment was closed; make a new one")
+
+    def _check_process(self) -> None:
+        """After a fork the shell is the parent's: this process gets one of its own."""
+        if self._process == os.getpid():
+            return
+        self._running, self._connecting, self._process = threading.Lock(), threading.Lock(), os.getpid()
+        link, self._link = self._link, None
+        if link is not None:
+            link.let_go()
+
+    def _run(self, link: Link, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
+        try:
+            return link.run(command, sink, cancel)
+        except (Fatal, Lost) as error:
+            self._lose(link)
+            raise EnvironmentLost(
+                f"the {self.name} environment was lost while the command ran: {error}; nobody knows how far it came. "
+                "The next command starts it again",
+                output=sink.output().head.decode("utf-8", "replace"),
+            ) from None
+
+    def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
+        link = self._connected()
+        try:
+            return link.call(op, data, **details)
+        except (Fatal, Lost) as error:
+            self._lose(link)
+            raise EnvironmentLost(
+                f"the {self.name} environment was lost: {error}; try again to start it anew"
+            ) from None
+
+    def _lose(self, link: Link) -> None:
+        with self._connecting:
+            if self._link is not link:
+                return
+            self._link, self._state, self._was_lost = None, link.state, True
+        link.close()
+
+    def _result(self, ended: Ended, sink: OutputSink, seconds: float) -> CommandResult:
+        self._cwd = ended.cwd
+        restarted = None
+        if ended.restarted:
+            restarted = ShellRestart(RestartReason(ended.restarted), ShellState(ended.state))
+        elif self._was_lost:
+            state = ShellState.OLDER if self._state else ShellState.CLEAN
+            restarted = ShellRestart(RestartReason.LOST, ShellState.EMPTY if self._has_lost_files else state)
+        self._was_lost = self._has_lost_files = False
+        return CommandResult(
+            ended.number,
+            ended.code or 0,
+            sink.output(),
+            ended.cwd,
+            seconds,
+            ended.why == "timeout",
+            ended.why == "cancelled",
+            restarted,
+            tuple(map(_left, ended.left)) if ended.left else (),
+        )
+
+    def _start_job(
+        self, command: str, cwd: str | None, env: Mapping[str, str] | None, survives: bool, pty: list[int] | None
+    ) -> JobProcess:
+        if survives and not self.persistent:
+            raise EnvironmentStartError(
+                f"a process cannot outlive the {self.name} environment that it runs in; start it without survives"
+            )
+        check_variables(env or {})
+        details = {
+            "id": os.urandom(6).hex(),
+            "command": command,
+            "cwd": cwd or "",
+            "extra_env": dict(env or {}),
+            "survives": survives,
+            "pty": pty,
+        }
+        try:
+            known, _ = self._call("job_start", _encoded(command), **details)
+        except OSError as error:
+            if isinstance(error, EnvironmentLost):
+                raise
+            if isinstance(error, FileNotFoundError | NotADirectoryError) and cwd:
+                raise NoSuchDirectory(f"cannot enter the working directory {cwd}; nothing was started") from None
+            raise EnvironmentStartError(
+                f"the background process could not be started: {error.strerror or error}"
+            ) from None
+        return JobProcess(self._call, known)
+
+
+def _encoded(text: str) -> bytes:
+    if "\0" in text:
+        raise CommandRefused(
+            "the command holds a NUL character, which no shell can be given; write it as $'\\\\0' in printf"
+        )
+    try:
+        encoded = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        place = f"U+{ord(text[error.start]):04X} at position {error.start}"
+        raise CommandRefused(f"the command holds {place}, which is no character of its own; leave it out") from None
+    if len(encoded) > _MOST_COMMAND_BYTES:
+        raise CommandRefused(
+            f"the command has {len(encoded):,} bytes; write the data to a file, and name it in the command"
+        )
+    return encoded
+
+
+def _with_variables(text: bytes, env: Mapping[str, str] | None) -> bytes:
+    """The command with variables of its own, which are gone when it has ended."""
+    if not env:
+        return text
+    check_variables(env)
+    words = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
+    command = shlex.quote(text.decode("utf-8", "surrogateescape"))
+    return f"{words} command eval {command}".encode("utf-8", "surrogateescape")
+
+
+def _left(found: Packet) -> LeftRunning:
+    return LeftRunning(found["pid"], found["start"], found["command"], found["started_at"], found["number"])
+
+
+def _reason(sink: OutputSink) -> str:
+    """The last part of `bash: line 1: cd: /x: No such file or directory`."""
+    return sink.output().head.decode("utf-8", "replace").strip().rpartition(": ")[2] or "it is not a directory"
+
+
+if TYPE_CHECKING:
+    _fits: type[Environment] = LiveEnvironment

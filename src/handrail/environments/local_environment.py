@@ -1,0 +1,98 @@
+"""Commands on this machine: as they are, or in a sandbox."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
+from .clean_env import clean_environment, login_environment
+from .errors import EnvironmentStartError
+from .live_environment import LiveEnvironment
+from .remote_files import RemoteFiles
+from .shell_host.operations import JobOps
+from .transport.link import DirectLink, Link
+
+if TYPE_CHECKING:
+    from ..protocols import Files
+    from .sandbox import SandboxPolicy
+    from .shell_host.wire import Packet
+
+
+class LocalEnvironment(LiveEnvironment):
+    """A bash on this machine, in a directory, without this process's secrets.
+
+    `env` is added to this process's variables (a value of None takes one away); `allowed_secrets` are names of secret
+    variables that commands may see; `login` begins with what a login shell would have. `roots` are the folders that the file
+    tools may not leave: commands are held by a sandbox only; `file_limits` are the sizes of what they read whole and what they
+    write. `processes_dir` is where background processes keep their logs.
+    """
+
+    name: str = "local"
+    reaches_host = persistent = True
+
+    def __init__(
+        self,
+        cwd: str | None = None,
+        *,
+        env: Mapping[str, str | None] | None = None,
+        allowed_secrets: Collection[str] = (),
+        login: bool = False,
+        sandbox: SandboxPolicy | None = None,
+        roots: Sequence[str] = (),
+        processes_dir: str | None = None,
+        file_limits: tuple[int, int] = (DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES),
+    ) -> None:
+        super().__init__()
+        self._first_cwd = os.path.abspath(cwd or os.getcwd())
+        self._env, self._allowed, self._login = dict(env or {}), tuple(allowed_secrets), login
+        self._sandbox, self._roots, self._processes_dir = sandbox, tuple(roots), processes_dir
+        if sandbox is not None:
+            self.isolated, self.persistent = sandbox.isolates, False
+        self._file_limits = file_limits
+        self._files: LocalFiles | None = None
+        self._files_cwd = ""
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd or self._first_cwd
+
+    @property
+    def files(self) -> Files:
+        self._check_open()
+        cwd = self.cwd
+        if self._sandbox is not None:
+            return RemoteFiles(self._call, lambda: self.cwd, self._file_limits[0], self._roots)
+        if self._files is None or self._files_cwd != cwd:
+            self._files = LocalFiles(cwd, self._roots, *self._file_limits)
+            self._files_cwd = cwd
+        return self._files
+
+    def _connect(self, state: bytes | None) -> Link:
+        if not os.path.isdir(self._first_cwd):
+            raise EnvironmentStartError(
+                f"the working directory {self._first_cwd} does not exist; make it, or give another"
+            )
+        variables = self._variables()
+        if self._sandbox is not None:
+            return self._sandbox.connect(cwd=self._first_cwd, env=variables, state=state)
+        return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=self._jobs_root())
+
+    def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
+        if self._sandbox is None and hasattr(JobOps, f"op_{op}"):
+            # All that is known of a background process is in its folder: that takes no shell, and outlasts this one.
+            return JobOps(self._jobs_root()).call(op, details, data)
+        return super()._call(op, data, **details)
+
+    def _variables(self) -> dict[str, str]:
+        begin = login_environment if self._login else clean_environment
+        changed = {**begin(self._allowed), **self._env}
+        return {name: value for name, value in changed.items() if value is not None}
+
+    def _jobs_root(self) -> str:
+        if self._processes_dir is not None:
+            return self._processes_dir
+        from ..config.paths import state_dir
+
+        return str(state_dir() / "processes")

@@ -1,0 +1,60 @@
+"""Short-lived folders of this process, for sockets: their paths are short, and what a killed process has left is found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+from .shell_host import proc
+
+# A socket's address has 107 bytes.
+_LONGEST_PLACE = 40
+
+
+def make(prefix: str) -> str:
+    """A new one, that only this user can enter."""
+    stat = proc.stat_of(os.getpid())
+    place = next((place for place in _places() if os.access(place, os.W_OK | os.X_OK)), None)
+    if place is None:
+        raise FileNotFoundError(2, "there is no folder for temporary files that has a short path", "/tmp")
+    return tempfile.mkdtemp(prefix=f"{prefix}.{os.getpid()}.{stat.start if stat else 0}.", dir=place)
+
+
+def left_behind(prefix: str) -> list[str]:
+    """This user's, whose process has ended."""
+    return [folder for folder in every(prefix) if not _has_owner(folder)]
+
+
+def prune(prefix: str, whose: str, *, dry_run: bool) -> list[str]:
+    """What processes that were killed have left, and is removed unless `dry_run`."""
+    found = left_behind(prefix)
+    if not dry_run:
+        for folder in found:
+            shutil.rmtree(folder, ignore_errors=True)
+    return [f"{whose}: {folder}, of a process that has ended" for folder in found]
+
+
+def every(prefix: str) -> Iterator[str]:
+    """This user's, of all processes."""
+    for place in dict.fromkeys(map(os.path.realpath, _places())):
+        with os.scandir(place) as entries:
+            yield from (entry.path for entry in entries if entry.name.startswith(f"{prefix}.") and _is_ours(entry))
+
+
+def _places() -> list[str]:
+    places = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")
+    return [place for place in places if os.path.isdir(place) and len(place) <= _LONGEST_PLACE]
+
+
+def _is_ours(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.stat(follow_symlinks=False).st_uid == os.getuid()
+    except FileNotFoundError:  # it was removed just now
+        return False
+
+
+def _has_owner(folder: str) -> bool:
+    words = os.path.basename(folder).split(".")
+    return len(words) > 3 and words[1].isdigit() and words[2].isdigit() and proc.is_alive(int(words[1]), int(words[2]))

@@ -1,0 +1,160 @@
+"""Background processes of an environment, as handles that work the same on this machine and on another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from .base import LeftRunning, LogPiece, ProcessState, ProcessStatus
+from .errors import InputRefused, NoSuchProcess
+
+if TYPE_CHECKING:
+    from ..types import CancelToken
+    from .shell_host.wire import Packet
+
+    Call = Callable[..., tuple[Packet, bytes]]
+
+_FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.0003, 0.02
+_KILL_SECONDS = 5.0
+_GONE = "nothing is known of this background process any more; list those that are known"
+
+
+class JobProcess:
+    """One with a minder: see far/minder.py. `call` is the environment's way to the operations of far/ops.py."""
+
+    def __init__(self, call: Call, known: Packet) -> None:
+        self._call = call
+        self.id: str = known["id"]
+        self.pid: int = known["pid"]
+        self.command: str = known["command"]
+        self.started_at: float = known["started_at"]
+        self.has_pty: bool = known["pty"]
+        self.survives: bool = known["survives"]
+
+    def poll(self) -> ProcessStatus:
+        return self._look()[0]
+
+    def _look(self) -> tuple[ProcessStatus, bool]:
+        """How it is, and whether anything that it started still runs."""
+        try:
+            status, _ = self._call("job_poll", id=self.id)
+        except FileNotFoundError:
+            raise NoSuchProcess(_GONE) from None
+        return ProcessStatus(ProcessState(status["state"]), status["code"], status["ended_at"]), status["is_minded"]
+
+    def read(self, offset: int = 0, *, max_bytes: int = 1 << 16, timeout: float = 0.0) -> LogPiece:
+        for _ in _looks(timeout, None):
+            piece = self._log(offset, max_bytes)
+            if piece.data or timeout <= 0:
+                return piece
+            if self.poll().state is not ProcessState.RUNNING:
+                break
+        return self._log(offset, max_bytes)  # with what came just before the end
+
+    def _log(self, offset: int, max_bytes: int) -> LogPiece:
+        try:
+            answer, data = self._call("job_log", id=self.id, offset=offset, max_bytes=max_bytes)
+        except FileNotFoundError:
+            raise NoSuchProcess(_GONE) from None
+        return LogPiece(answer["offset"], data, answer["end"])
+
+    def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> ProcessStatus:
+        for _ in _looks(timeout, cancel):
+            status = self.poll()
+            if status.state is not ProcessState.RUNNING:
+                break
+        return status
+
+    def kill(self, *, grace: float = 2.0) -> ProcessStatus:
+        self._call("job_ask", id=self.id, what="kill", grace=grace)
+        for _ in _looks(grace + _KILL_SECONDS, None):
+            status, is_minded = self._look()
+            if not is_minded:
+                break
+        return status
+
+    def write(self, data: bytes) -> None:
+        answer, _ = self._call("job_write", data, id=self.id)
+        if not answer.get("room"):
+            raise InputRefused(
+                "the process takes no input: it has ended, its input was closed, or it has not read what it was given"
+            )
+
+    def close_stdin(self) -> None:
+        self._call("job_ask", id=self.id, what="close")
+
+    def forget(self) -> None:
+        if self.poll().state is ProcessState.RUNNING:
+            self.kill(grace=0.1)
+        self._call("job_forget", id=self.id)
+
+    def resize(self, rows: int, columns: int) -> None:
+        self._call("job_ask", id=self.id, what="resize", rows=rows, columns=columns)
+
+    def waits_for_input(self) -> bool:
+        answer, _ = self._call("job_ask", id=self.id, what="waits")
+        return bool(answer.get("waits"))
+
+    def reader(self) -> tuple[str, bool]:
+        answer, _ = self._call("job_ask", id=self.id, what="reader")
+        return str(answer.get("name", "")), bool(answer.get("hides"))
+
+
+class LeftProcess:
+    """One that a command left running. Its log is what came through the command's pipe after the command's end."""
+
+    has_pty = survives = False
+
+    def __init__(self, call: Call, left: LeftRunning) -> None:
+        self._call, self._left = call, left
+        self.id = f"left-{left.pid}-{left.start}"
+        self.pid = left.pid
+        self.command = left.command_line
+        self.started_at = left.started_at
+
+    def poll(self) -> ProcessStatus:
+        answer, _ = self._call("left", is_idle=False)
+        runs = any(one["pid"] == self.pid and one["start"] == self._left.start for one in answer["left"])
+        return ProcessStatus(ProcessState.RUNNING if runs else ProcessState.ENDED)
+
+    def read(self, offset: int = 0, *, max_bytes: int = 1 << 16, timeout: float = 0.0) -> LogPiece:
+        for _ in _looks(timeout, None):
+            has_ended = timeout > 0 and self.poll().state is not ProcessState.RUNNING
+            answer, data = self._call("late", number=self._left.command_id, offset=offset)
+            if data or has_ended:
+                break
+        return LogPiece(answer["end"] - len(data), data[:max_bytes], answer["end"])
+
+    def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> ProcessStatus:
+        for _ in _looks(timeout, cancel):
+            status = self.poll()
+            if status.state is not ProcessState.RUNNING:
+                break
+        return status
+
+    def kill(self, *, grace: float = 2.0) -> ProcessStatus:  # noqa: ARG002  the shell's keeper gives them all the same
+        self._call("left_end", pid=self.pid, start=self._left.start)
+        return self.wait(_KILL_SECONDS)
+
+    def write(self, data: bytes) -> None:  # noqa: ARG002  the same for all input
+        raise InputRefused(
+            f"process {self.pid} was started with & and has no input; start it in the background instead"
+        )
+
+    def close_stdin(self) -> None:
+        """It has none."""
+
+    def forget(self) -> None:
+        self.kill()
+
+
+def _looks(timeout: float | None, cancel: CancelToken | None) -> Iterator[None]:
+    """Times to look at something: at once, then ever more rarely, and once more when the time is up."""
+    end = float("inf") if timeout is None else time.monotonic() + timeout
+    pause = _FIRST_LOOK_SECONDS
+    yield
+    while (left := end - time.monotonic()) > 0 and not (cancel is not None and cancel.cancelled):
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.1, _LAST_LOOK_SECONDS)
+        yield

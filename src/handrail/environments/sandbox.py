@@ -1,0 +1,154 @@
+"""Run local commands in a sandbox: a read-only system, a writable work tree, a temporary folder of its own, and no network.
+
+Bubblewrap does it where it is installed. Landlock, a part of the kernel, stands in where it is not: it holds files and TCP (see
+`landlock.py` for what it leaves open), so that an environment under it does not count as isolated. Without either nothing runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ..config.paths import config_path, state_dir
+from ..types import Unavailable
+from . import landlock
+from .errors import SandboxUnavailable
+from .transport.link import Link
+from .transport.session import Session, Transport
+
+# What a command has no business to read, in the user's home: keys, and passwords of other programs.
+DEFAULT_HIDDEN = (
+    "~/.ssh",
+    "~/.gnupg",
+    "~/.aws",
+    "~/.azure",
+    "~/.config/gcloud",
+    "~/.config/gh",
+    "~/.docker",
+    "~/.kube",
+    "~/.netrc",
+    "~/.git-credentials",
+    "~/.pypirc",
+    "~/.npmrc",
+    "~/.local/share/keyrings",
+    "~/.mozilla",
+    "~/.config/google-chrome",
+)
+# Where a sandbox has its own, or none.
+_SHARED = ("/tmp", "/var/tmp", "/dev/shm")
+
+
+class Mechanism(Enum):
+    BUBBLEWRAP = "bubblewrap"
+    LANDLOCK = "landlock"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxPolicy:
+    """What a sandboxed command may reach. The working directory is writable unless `writable` says otherwise.
+
+    `mechanism` is the best that is there unless one is given.
+    """
+
+    writable: tuple[str, ...] | None = None
+    network: bool = False
+    hidden: tuple[str, ...] = DEFAULT_HIDDEN
+    mechanism: Mechanism | None = None
+
+    @property
+    def isolates(self) -> bool:
+        """Whether commands reach no process of this machine."""
+        return self._chosen() is Mechanism.BUBBLEWRAP
+
+    def check(self) -> Unavailable | None:
+        """Why there can be no such sandbox, and what would change that."""
+        chosen, version = self._chosen(), landlock.abi()
+        needed = landlock.OLDEST_ABI if self.network else landlock.OLDEST_NETWORK_ABI
+        fix = "install the package bubblewrap, or turn the sandbox off"
+        if chosen is Mechanism.BUBBLEWRAP and shutil.which("bwrap") is None:
+            return Unavailable("bubblewrap (bwrap) is not installed", fix)
+        if chosen is Mechanism.LANDLOCK and version < needed:
+            purpose = "" if self.network else " to cut the network"
+            return Unavailable(f"the kernel's Landlock is version {version}, and {needed} is needed{purpose}", fix)
+        return None
+
+    def connect(self, *, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
+        problem = self.check()
+        if problem is not None:
+            raise SandboxUnavailable(f"a sandbox was asked for, and {problem}. Nothing was run without it")
+        if self._chosen() is Mechanism.LANDLOCK:
+            return self._by_landlock(cwd, env, state)
+        return self._by_bubblewrap(cwd, env, state)
+
+    def _chosen(self) -> Mechanism:
+        if self.mechanism is not None:
+            return self.mechanism
+        has_landlock = landlock.abi() >= landlock.OLDEST_ABI
+        return Mechanism.LANDLOCK if shutil.which("bwrap") is None and has_landlock else Mechanism.BUBBLEWRAP
+
+    def _writable(self, cwd: str) -> list[str]:
+        return [os.path.realpath(place) for place in ((cwd,) if self.writable is None else self.writable)]
+
+    def _hidden(self) -> list[str]:
+        """Also what this runtime knows and decides by: that is nothing for the commands that it runs."""
+        own = (str(config_path().parent), str(state_dir()))
+        return [os.path.realpath(os.path.expanduser(place)) for place in (*self.hidden, *own)]
+
+    # Bubblewrap
+
+    def _by_bubblewrap(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
+        program = shutil.which("bwrap") or "bwrap"  # by our own PATH, not by that of the commands
+        transport = Transport(
+            argv=lambda words: [program, *self.arguments(cwd), "--", *words],
+            where="the sandbox",
+            python=sys.executable,
+            env=env,
+            is_near=True,
+        )
+        return Session(transport, env={}, cwd=cwd, jobs_root="/tmp/handrail", state=state)
+
+    def arguments(self, cwd: str) -> Sequence[str]:
+        """For bwrap. Later ones win, so that a work tree inside of a hidden folder is there."""
+        # Not --die-with-parent, which would mean the thread that started it. It ends with its stdin, and all in it.
+        words = ["--unshare-all", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
+        words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/dev/shm"]
+        for path in self._hidden():
+            if os.path.isdir(path):
+                words += ["--tmpfs", path]
+            elif os.path.exists(path):
+                words += ["--ro-bind", "/dev/null", path]
+        if self.network:
+            # Names are looked up by files that are often links into /run.
+            words += ["--share-net", "--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]
+        for path in self._writable(cwd):
+            words += ["--bind", path, path]
+        return [*words, "--chdir", cwd]
+
+    # Landlock
+
+    def _by_landlock(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
+        temporary = tempfile.mkdtemp(prefix="handrail-")
+        policy = {
+            "writable": [*self._writable(cwd), temporary],
+            "hidden": [*self._hidden(), *_SHARED],
+            "network": self.network,
+            "temporary": temporary,
+        }
+        transport = Transport(
+            argv=lambda words: [sys.executable, "-I", "-S", landlock.__file__, json.dumps(policy), *words],
+            where="the sandbox",
+            python=sys.executable,
+            env={**env, "TMPDIR": temporary, "TMP": temporary, "TEMP": temporary},
+            is_near=True,
+        )
+        try:
+            return Session(transport, env={}, cwd=cwd, jobs_root=f"{temporary}/processes", state=state)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise

@@ -1,0 +1,138 @@
+"""One bash, from its start to its end, and the channels it is reached by."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any, Callable, NamedTuple, Sequence  # noqa: UP035  Python 3.8 knows no other place
+
+from . import bash_template, proc, wire
+from .state import Report, Reports, nearest
+
+OLDEST = (4, 4)
+ARGUMENTS = ("--norc", "--noprofile")
+_PLACES = ("/bin", "/usr/bin", "/usr/local/bin", "/run/current-system/sw/bin")
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGCHLD)
+_FORK_SECONDS = 2.0
+
+
+class Files(NamedTuple):
+    """Descriptors of the keeper that every bash of a shell uses, one after the other."""
+
+    text: int
+    out: int
+    restore: int
+    farewell: int
+    memo: int
+
+
+class Bash:
+    """A running bash. The keeper holds both ends of most pipes, so that nobody ever sees an end too early."""
+
+    def __init__(self, program: str, files: Files, *, cwd: str, env: dict[str, str]) -> None:
+        self.go_read, self.go = os.pipe()
+        self.done_read, self.done = os.pipe()
+        self.state, self._state_write = os.pipe()
+        os.set_blocking(self.state, False)
+        for end in (self.go, self.done):
+            os.fchmod(end, wire.PIPE_MODE)
+        self._reports = Reports()
+        self.is_ready = False
+        self.asked = 0  # how many states were asked for and have not come
+        self.status: int | None = None  # as waitpid gives it, once it has ended
+        numbers = {**files._asdict(), "go": self.go_read, "done": self.done, "state": self._state_write}
+        channels = {name.upper(): path_of(fd) for name, fd in numbers.items()}
+        os.ftruncate(files.farewell, 0)
+        os.pwrite(files.farewell, bash_template.farewell(channels).encode(), 0)
+        script = wire.memory_file("line", bash_template.loop(channels).encode())
+        os.lseek(script, 0, os.SEEK_SET)
+        actions = [
+            (os.POSIX_SPAWN_DUP2, script, 0),
+            *((os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (1, 2)),
+        ]
+        self.pid = spawn(program, (), actions, cwd=cwd, env=env)
+        os.close(script)
+        stat = proc.stat_of(self.pid)
+        self.start = stat.start if stat is not None else 0
+
+    def ask(self, word: bytes) -> None:
+        os.write(self.go, word)
+        self.asked += word == bash_template.SNAPSHOT
+
+    def reports(self) -> list[Report]:
+        """What it has said since the last look."""
+        found: list[Report] = []
+        while True:
+            try:
+                data = os.read(self.state, 1 << 16)
+            except BlockingIOError:
+                return found
+            found += self._reports.feed(data)
+
+    def exit_code(self) -> int:
+        """As a shell reports it: 128 and the number of the signal that ended it."""
+        status = self.status or 0
+        return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+    def close(self) -> None:
+        for fd in (self.go_read, self.go, self.done_read, self.done, self.state, self._state_write):
+            os.close(fd)
+
+
+def find_bash(env: dict[str, str]) -> str | None:
+    for folder in (*env.get("PATH", "").split(":"), *_PLACES):
+        program = os.path.join(folder, "bash")
+        if folder.startswith("/") and os.access(program, os.X_OK) and os.path.isfile(program):
+            return program
+    return None
+
+
+def path_of(fd: int) -> str:
+    """Where another process opens this process's descriptor."""
+    return f"/proc/{os.getpid()}/fd/{fd}"
+
+
+def spawn(program: str, arguments: Sequence[str], actions: list[Any], *, cwd: str, env: dict[str, str]) -> int:
+    """A bash in a session of its own, with signals as a program expects to find them. `actions` make its descriptors."""
+    # posix_spawn does not copy this process to throw the copy away. It knows no directory, so this process goes there.
+    cwd = nearest(cwd)
+    os.chdir(cwd)
+    try:
+        # bash takes a PWD that names the directory it is in, and so keeps a path through links as the user typed it.
+        variables = {**env, "PWD": cwd}
+        return _patiently(
+            lambda: os.posix_spawn(
+                program,
+                ["bash", *ARGUMENTS, *arguments],
+                variables,
+                file_actions=actions,
+                setsid=True,
+                setsigdef=_RESET,
+                setsigmask=[],
+            )
+        )
+    finally:
+        os.chdir("/")
+
+
+def fork() -> int:
+    return _patiently(os.fork)
+
+
+def _patiently(start: Callable[[], int]) -> int:
+    """Try for a while: a fork bomb that is just being ended can fill the process table."""
+    end = time.monotonic() + _FORK_SECONDS
+    while True:
+        try:
+            return start()
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def version_of(report: Report) -> tuple[int, ...]:
+    """`5.2.15(1)-release` as numbers to compare."""
+    numbers: list[Any] = report.head.split(b"(")[0].split(b".")
+    return tuple(int(number) for number in numbers if number.isdigit())

@@ -1,0 +1,113 @@
+"""Starting a background process: a bash with a copy of the shell's state, on pipes or on a terminal.
+
+The keeper prepares everything before it forks a minder, which then has nothing to do but to spawn: a fresh fork is slow at
+whatever it does first, as it has to copy the memory that it writes to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shlex
+import socket
+import struct
+import termios
+from typing import Any, NamedTuple
+
+from . import bash, bash_template, job_status, wire
+from .wire import Packet
+
+
+class Child(NamedTuple):
+    """All that a minder needs. `input` and `output` are our ends, which do not block."""
+
+    job: Packet
+    control: socket.socket  # by which others reach the minder
+    status: int  # the file that says what is known of it
+    input: int
+    output: int
+    theirs: tuple[int, ...]
+    files: tuple[int, ...]  # what the process reads its state and its command from, in its own time
+    words: str
+    actions: list[Any]
+
+    def spawn(self) -> int:
+        job = self.job
+        pid = bash.spawn(job["program"], ("-c", self.words, "bash"), self.actions, cwd=job["cwd"], env=job["env"])
+        for fd in self.theirs:
+            os.close(fd)
+        return pid
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The descriptors that the minder goes on with."""
+        return (self.control.fileno(), self.status, self.input, self.output, *self.files)
+
+    def close(self) -> None:
+        self.control.close()
+        for fd in (self.status, self.input, self.output, *self.theirs, *self.files):
+            os.close(fd)
+
+
+def prepare(job: Packet, state: bytes, text: int) -> Child:
+    """`text` is a memory file with the command. Raises OSError, and has opened nothing then."""
+    job["cwd"] = _directory(job["cwd"], job["shell_cwd"])
+    folder = job["folder"]
+    os.makedirs(folder, mode=0o700)
+    with contextlib.ExitStack() as undo:
+
+        def kept(fd: int) -> int:
+            undo.callback(os.close, fd)
+            return fd
+
+        control = undo.enter_context(_open_control(folder))
+        status = kept(job_status.create(folder))
+        extra = "".join(f"\ncommand declare -x {name}={shlex.quote(value)}" for name, value in job["extra_env"].items())
+        restore = state + os.fsencode(extra) + b"\n"
+        files = (kept(wire.memory_file("restore", restore)), kept(os.dup(text)))
+        actions: list[Any]
+        theirs: tuple[int, ...]
+        if job["pty"] is not None:
+            ours_in, terminal = map(kept, os.openpty())
+            ours_out = kept(os.dup(ours_in))
+            resize(ours_in, *job["pty"])
+            # The first terminal that a session leader opens becomes its own.
+            actions = [(os.POSIX_SPAWN_OPEN, fd, os.ttyname(terminal), os.O_RDWR, 0) for fd in (0, 1, 2)]
+            theirs = (terminal,)
+        else:
+            read, ours_in = map(kept, os.pipe())
+            ours_out, write = map(kept, os.pipe())
+            actions = [(os.POSIX_SPAWN_DUP2, end, fd) for end, fd in ((read, 0), (write, 1), (write, 2))]
+            theirs = (read, write)
+        os.set_blocking(ours_in, False)
+        os.set_blocking(ours_out, False)
+        # The parent of the new bash is the minder, which has them under the same numbers.
+        words = bash_template.job(*(f"/proc/$PPID/fd/{fd}" for fd in files))
+        undo.pop_all()
+    return Child(job, control, status, ours_in, ours_out, theirs, files, words, actions)
+
+
+def resize(terminal: int, rows: int, columns: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def _open_control(folder: str) -> socket.socket:
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        control.bind(f"/proc/self/fd/{here}/control")  # an address has at most 107 bytes, a folder may have more
+    finally:
+        os.close(here)
+    control.listen(16)
+    control.setblocking(False)
+    return control
+
+
+def _directory(asked: str, shells: str) -> str:
+    """Where it begins: where it was told to, or where the shell is."""
+    if not asked:
+        return shells
+    directory = os.path.join(shells, os.path.expanduser(asked))
+    os.stat(os.path.join(directory, "."))  # raises when it cannot be entered
+    return directory

@@ -1,0 +1,108 @@
+"""One command on its way through a shell."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+
+from . import bash_template
+
+CODE_TIMEOUT, CODE_CANCELLED, CODE_KILLED = 124, 130, 137
+_CODE_OF_REASON = {"timeout": CODE_TIMEOUT, "cancelled": CODE_CANCELLED}
+
+# Words that can end the shell without its EXIT trap, so that the state is saved first; the last ones can also end the keeper,
+# which must have the state before that.
+_RISKY = re.compile(rb"\b(?:exec|trap|kill|pkill|killall)\b")
+_LAST_STATUS = re.compile(rb"\$\{?#?\?|PIPESTATUS")
+# After this, a line that is added would become a part of the command.
+_OPEN_ENDED = re.compile(rb"<<|[|&\\]\s*\Z")
+
+# Reads what is in the output's pipe, as much as it likes: how much, 0 at its end. Raises BlockingIOError at none.
+Reader = Callable[[int], int]
+
+
+class Command(NamedTuple):
+    text: bytes
+    cwd: bytes = b""
+    stdin: bytes | None = None
+    timeout: float | None = None
+
+
+class Attempt:
+    """What is known of it so far."""
+
+    __slots__ = (
+        "_last_codes",
+        "began",
+        "code",
+        "codes",
+        "command",
+        "deadline",
+        "has_big_pipe",
+        "is_given",
+        "is_held",
+        "is_noted",
+        "is_over",
+        "last_background",
+        "may_block",
+        "must_save",
+        "number",
+        "read",
+        "why",
+        "words",
+        "writer",
+    )
+
+    def __init__(self, number: int, command: Command, read: Reader, last_codes: tuple[int, ...]) -> None:
+        self.number, self.command, self.read = number, command, read
+        self.may_block = False
+        self.began = time.monotonic()
+        self.deadline = None if command.timeout is None else self.began + command.timeout
+        self.writer = -1  # our own hold on the output's pipe, so that it has no end before the command has
+        self.is_given = self.is_noted = self.is_over = self.is_held = self.has_big_pipe = False
+        self.code: int | None = None
+        self.codes: tuple[int, ...] = (0,)
+        self.last_background = b""  # the shell's `$!`
+        self.why = ""
+        self._last_codes = last_codes
+        self.words = bash_template.RUN_ELSEWHERE if command.cwd else bash_template.RUN
+        risk = _RISKY.search(command.text)
+        self.must_save = risk is not None and b"kill" in command.text
+        if risk is not None:
+            self.words = bash_template.DUMP + self.words
+
+    def text_fields(self, stdin_path: str) -> bytes:
+        """What bash reads."""
+        text, refers_to = self.command.text, b""
+        if b"|" in text and not _OPEN_ENDED.search(text):
+            text = bash_template.with_pipe_status(text)
+        if self._last_codes != (0,) and _LAST_STATUS.search(self.command.text):
+            text, refers_to = bash_template.after_status(self._last_codes), text
+        flags = bash_template.FLAG_TRAP if b"trap" in self.command.text else b""
+        stdin = b"/dev/null" if self.command.stdin is None else stdin_path.encode()
+        fields = (b"%d" % self.number, flags, stdin, self.command.cwd, text, refers_to, b"")
+        return b"\0".join(fields)
+
+    def hear(self, reply: bytes) -> bool:
+        """What came by the channel DONE: is it over? A forged report, or one of an earlier command, has another number."""
+        number = b"%d" % self.number
+        for report in reply.split(b";"):
+            words = report.split()
+            if len(words) < 2 or words[0] != number:
+                continue
+            self.is_over = True
+            if words[1].isdigit():
+                self.code = int(words[1])
+                # bash gives the code once more before the list of them
+                self.codes = tuple(int(word) for word in words[4:] if word.isdigit()) or (self.code,)
+            self.last_background = words[2] if len(words) > 2 else b""
+            return True
+        return False
+
+    def end(self, code: int, why: str = "") -> None:
+        """It ended with the shell."""
+        self.is_over = True
+        self.why = why
+        self.code = _CODE_OF_REASON.get(why, code)
+        self.codes = (self.code,)

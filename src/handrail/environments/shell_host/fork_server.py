@@ -1,0 +1,185 @@
+"""The process that stands behind the keepers: it forks them, and sweeps up when one is killed.
+
+A new shell is a fork of this process, which has everything loaded: some milliseconds and little memory instead of a new Python.
+It is a subreaper: what a killed keeper leaves behind comes here, and is ended. When the client is gone it ends them all.
+
+A packet from the client asks for a shell by an id, and brings the keeper's end of their socket, the shell's spec (a memory
+file), the reading end of OUT, and maybe a state to begin with. Without one, an id that was used before gets its last state.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+import time
+from typing import NamedTuple
+
+from . import proc, wire
+from .bash import fork
+from .events import Events
+from .job_log import remove_folder
+from .shell_supervisor import Keeper
+from .state import Snapshot
+
+END_SECONDS = 1.0
+SWEEP_SECONDS = 5.0
+
+
+class Job(NamedTuple):
+    """A minder that a keeper has told of."""
+
+    keeper: int
+    start: int
+    survives: bool
+    folder: str
+
+
+class Guard:
+    def __init__(self, client: socket.socket, owner: int | None = None) -> None:
+        """`owner` is the process to watch beside the socket: a fork of it may hold the socket open."""
+        proc.become_subreaper()
+        proc.set_title("handrail-guard")
+        self._client = client
+        self._owner = _open_pidfd(owner)
+        self._news, self._for_keepers = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._news.setblocking(False)
+        self._keepers: dict[int, str] = {}  # shell by pid
+        self._states: dict[str, int] = {}  # memory file by shell: it outlives a keeper that was killed
+        self._jobs: dict[int, Job] = {}
+        self._is_wanted, self._has_lost_a_child = True, False
+        # It goes when its client goes, and not before.
+        ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+        self._events = Events(self._on_child, on_term=None, ignored=ignored)
+        gc.collect()
+        gc.freeze()  # the forks share these pages as long as nothing is written to them
+
+    def run(self) -> None:
+        """Until the client is gone."""
+        self._events.watch(self._client.fileno(), self._serve)
+        self._events.watch(self._news.fileno(), self._hear_of_jobs)
+        if self._owner is not None:
+            self._events.watch(self._owner, self._leave)
+        while self._is_wanted:
+            self._events.wait()
+            if self._has_lost_a_child:
+                self._has_lost_a_child = False
+                self._hear_of_jobs()
+                self._tidy()
+        self._end()
+
+    def _serve(self) -> None:
+        try:
+            packet, fds = wire.receive(self._client)
+        except OSError:
+            packet, fds = None, []
+        if packet is None:
+            self._leave()
+            return
+        shell = packet["shell"]
+        if len(fds) > 3 or shell not in self._states:
+            self._forget_state(shell)
+            self._states[shell] = fds.pop() if len(fds) > 3 else wire.memory_file("state")
+        try:
+            pid = fork()
+        except OSError:
+            self._forget_state(shell)  # the client finds its socket closed
+        else:
+            if pid == 0:
+                self._become_keeper(fds, self._states[shell])
+            self._keepers[pid] = shell
+        for fd in fds:
+            os.close(fd)
+
+    def _become_keeper(self, fds: list[int], state: int) -> None:
+        was_left = False
+        try:
+            self._let_go(state)
+            gc.disable()  # collecting would write to, and so copy, every page that is shared with the guard
+            proc.become_subreaper()
+            proc.set_title("handrail-keeper")
+            spec = json.loads(wire.read_whole(fds[1]))
+            os.close(fds[1])
+            was_left = Keeper((socket.socket(fileno=fds[0]), self._for_keepers), fds[2], Snapshot(state), spec).run()
+        finally:
+            os._exit(0 if was_left else 1)
+
+    def _let_go(self, state: int) -> None:
+        """In a new keeper: of all that is the guard's, above all its end of the client's socket."""
+        for fd in self._states.values():
+            if fd != state:
+                os.close(fd)
+        self._events.close()
+        self._client.close()
+        self._news.close()
+        if self._owner is not None:
+            os.close(self._owner)
+
+    def _hear_of_jobs(self) -> None:
+        while True:
+            try:
+                packet, _ = wire.receive(self._news)
+            except BlockingIOError:
+                return
+            if packet is not None:
+                pid = packet.pop("pid")
+                self._jobs[pid] = Job(**packet)
+
+    def _tidy(self) -> None:
+        """A child has ended. If it was a keeper that somebody killed, what it had is ours now."""
+        proc.stop_and_kill(self._orphans, self._events.reap, seconds=SWEEP_SECONDS)
+        for pid, job in list(self._jobs.items()):
+            if proc.is_alive(pid, job.start):
+                continue
+            if job.survives:
+                del self._jobs[pid]
+            elif job.keeper not in self._keepers:
+                remove_folder(job.folder)
+                del self._jobs[pid]
+
+    def _orphans(self) -> list[int]:
+        found: list[int] = []
+        for pid in proc.children(os.getpid()):
+            job = self._jobs.get(pid)
+            if pid not in self._keepers and not (job is not None and job.survives):
+                found += proc.tree(pid)
+                stat = proc.stat_of(pid)
+                found += [pid] if stat is not None and stat.state not in b"ZX" else []
+        return found
+
+    def _on_child(self, pid: int, status: int) -> None:
+        self._has_lost_a_child = True
+        shell = self._keepers.pop(pid, None)
+        if shell is not None and status == 0:  # its client left it, and will not come back
+            self._forget_state(shell)
+
+    def _leave(self) -> None:
+        self._is_wanted = False
+
+    def _forget_state(self, shell: str) -> None:
+        fd = self._states.pop(shell, None)
+        if fd is not None:
+            os.close(fd)
+
+    def _end(self) -> None:
+        proc.signal_each(self._keepers, signal.SIGTERM)
+        end = time.monotonic() + END_SECONDS
+        for fd in (self._client.fileno(), self._owner):
+            self._events.unwatch(-1 if fd is None else fd)
+        while self._keepers and time.monotonic() < end:
+            self._events.wait(50)
+        proc.signal_each(self._keepers, signal.SIGKILL)  # one that hangs, or that a command has stopped
+        self._hear_of_jobs()
+        self._keepers.clear()
+        self._tidy()
+
+
+def _open_pidfd(pid: int | None) -> int | None:
+    if pid is None or not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None

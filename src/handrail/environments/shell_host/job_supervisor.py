@@ -1,0 +1,241 @@
+"""The process that owns one background process: its log, its input, its end.
+
+It is a subreaper, so that all of the process's descendants are below it and can be found. It is reached by a socket in the
+process's folder, by whoever may open that folder: so a process that was started to live on is found again by a later runtime.
+
+    <folder>/status   see `jobstatus`
+    <folder>/log.*    see `joblog`
+    <folder>/control  the socket; one packet asks, one answers (see `jobs`)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import signal
+import socket
+import time
+
+from . import bash, job_status, proc, wire
+from .child import Child, prepare, resize
+from .events import Events
+from .input_wait import reader, waits_for_input
+from .job_log import LogWriter
+from .wire import Packet
+
+INPUT_BYTES = 1 << 20  # the most that waits for a process which does not read
+_READ_BYTES = 1 << 16
+_COMMAND_SHOWN = 300
+
+
+def start_minder(job: Packet, state: bytes, *, answer: int, text: int) -> tuple[int, int] | None:
+    """Fork one: its pid and start. It answers on `answer` itself; None when it could not be forked, which is answered too."""
+    with socket.socket(fileno=os.dup(answer)) as asker:
+        child = None
+        try:
+            child = prepare(job, state, text)
+            pid = bash.fork()
+        except OSError as error:
+            _refuse(asker, error)
+            return None
+        else:
+            if pid == 0:
+                _become_minder(child, asker)
+        finally:
+            if child is not None:
+                child.close()
+    stat = proc.stat_of(pid)
+    return pid, stat.start if stat is not None else 0
+
+
+def _become_minder(child: Child, asker: socket.socket) -> None:
+    try:
+        proc.become_subreaper()
+        try:
+            minder = Minder(child, child.spawn())
+        except OSError as error:
+            _refuse(asker, error)
+            return
+        wire.send(asker, minder.status)
+        # Bash takes longer to start than the rest of this, of which nobody has to wait for the end.
+        minder.run()
+    finally:
+        os._exit(0)
+
+
+def _refuse(asker: socket.socket, error: OSError) -> None:
+    with contextlib.suppress(OSError):  # whoever asked has gone
+        wire.send(asker, {"error": error.errno or errno.EIO, "reason": error.strerror or str(error)})
+
+
+class Minder:
+    def __init__(self, child: Child, process: int) -> None:
+        self._child, self._input, self._output = process, child.input, child.output
+        self._is_pty = child.job["pty"] is not None
+        self._control, self._status_file, self._kept = child.control, child.status, child.kept
+        self._log = LogWriter(child.job["folder"], child.job["segment_bytes"])
+        self._pending = b""
+        self._kill_at: float | None = None
+        self._is_ending = False
+        self.status = _status(child.job, process)
+        self._has_ended = False
+        job_status.begin(self._status_file, self.status)
+
+    def run(self) -> None:
+        """Until the process and all that it started have ended."""
+        self._settle()
+        while not self._is_ending and (not self._has_ended or self._output >= 0 or proc.tree(os.getpid())):
+            self._events.wait(self._milliseconds_to_wait())
+            if self._kill_at is not None and time.monotonic() >= self._kill_at:
+                self._kill_at = None
+                self._kill()
+        if self._is_ending:
+            self._kill()
+        self._control.close()
+
+    def _settle(self) -> None:
+        """Become a process of its own, that holds nothing of the keeper."""
+        os.setsid()
+        proc.set_title("handrail-minder")
+        wire.keep_only(self._kept)
+        null = os.open("/dev/null", os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        self._events = Events(self._on_child, on_term=self._end)
+        self._events.watch(self._control.fileno(), self._on_caller)
+        self._events.watch(self._output, self._on_output)
+        self._events.reap()  # it may have ended before anybody listened
+
+    def _on_output(self) -> None:
+        try:
+            data = os.read(self._output, _READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""  # a terminal whose last user has gone gives EIO
+        if data:
+            self._log.write(data)
+            return
+        self._events.unwatch(self._output)
+        os.close(self._output)
+        self._output = -1
+
+    def _drain(self) -> None:
+        before = -1
+        while self._output >= 0 and self._log.total != before:
+            before = self._log.total
+            self._on_output()
+
+    def _on_caller(self) -> None:
+        try:
+            caller, _ = self._control.accept()
+        except OSError:
+            return
+        caller.setblocking(False)
+        # It has its own time to say what it wants: the log goes on meanwhile.
+        self._events.watch(caller.fileno(), lambda: self._serve(caller))
+
+    def _serve(self, caller: socket.socket) -> None:
+        self._events.unwatch(caller.fileno())
+        with caller:
+            try:
+                packet, fds = wire.receive(caller)
+                for fd in fds:
+                    os.close(fd)
+                wire.send(caller, self._answer(packet or {"op": ""}))
+            except (OSError, ValueError, KeyError, TypeError):
+                pass  # it went away or made no sense; the next one is served
+
+    def _answer(self, packet: Packet) -> Packet:
+        op = packet["op"]
+        if op == "write":
+            return {"room": self._write(packet["data"].encode("latin-1"))}
+        if op == "close":
+            self._close_input()
+        elif op == "kill":
+            proc.signal_each(proc.tree(os.getpid()), signal.SIGTERM)
+            self._kill_at = time.monotonic() + packet["grace"]
+        elif op == "resize" and self._is_pty:
+            resize(self._input, packet["rows"], packet["columns"])
+        elif op == "waits":
+            waits = self._input >= 0 and not self._pending and waits_for_input(self._input, os.getpid())
+            self._drain()  # whoever hears that it waits finds the question in the log
+            return {"waits": waits}
+        elif op == "reader" and self._is_pty and self._input >= 0:
+            name, hides = reader(self._input, os.getpid())
+            return {"name": name, "hides": hides}
+        return {}
+
+    def _write(self, data: bytes) -> bool:
+        """Whether there was room for it, and somebody to read it."""
+        if self._input < 0 or len(self._pending) + len(data) > INPUT_BYTES:
+            return False
+        self._pending += data
+        self._on_input_room()
+        return self._input >= 0
+
+    def _on_input_room(self) -> None:
+        try:
+            self._pending = self._pending[os.write(self._input, self._pending) :] if self._pending else b""
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._pending = b""
+            self._close_input()
+            return
+        if self._pending:
+            self._events.watch(self._input, self._on_input_room, select.POLLOUT)
+        else:
+            self._events.unwatch(self._input)
+
+    def _close_input(self) -> None:
+        if self._is_pty:  # a terminal has no end of input but the character for it
+            with contextlib.suppress(OSError):  # its last user has gone, or reads nothing
+                os.write(self._input, b"\x04")
+        elif self._input >= 0:
+            self._events.unwatch(self._input)
+            os.close(self._input)
+            self._input = -1
+
+    def _kill(self) -> None:
+        proc.stop_and_kill(lambda: proc.tree(os.getpid()), self._events.reap, seconds=5)
+        self._events.reap()
+
+    def _on_child(self, pid: int, status: int) -> None:
+        if pid == self._child:
+            self._ended(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+
+    def _ended(self, code: int) -> None:
+        self._drain()  # what it printed is in the log before anybody can see that it has ended
+        self._has_ended = True
+        job_status.end(self._status_file, code)
+
+    def _milliseconds_to_wait(self) -> float | None:
+        return None if self._kill_at is None else max(0.0, self._kill_at - time.monotonic()) * 1000 + 0.5
+
+    def _end(self) -> None:
+        self._is_ending = True
+
+
+def _status(job: Packet, child: int) -> Packet:
+    keeper = os.getppid()
+    mine, its, keepers = proc.stat_of(os.getpid()), proc.stat_of(child), proc.stat_of(keeper)
+    return {
+        "id": job["id"],
+        "command": job["command"][:_COMMAND_SHOWN],
+        "cwd": job["cwd"][:_COMMAND_SHOWN],
+        "pty": job["pty"] is not None,
+        "survives": job["survives"],
+        "started_at": time.time(),
+        "pid": child,
+        "start": its.start if its is not None else 0,
+        "minder": os.getpid(),
+        "minder_start": mine.start if mine is not None else 0,
+        "keeper": keeper,
+        "keeper_start": keepers.start if keepers is not None else 0,
+        "boot": proc.boot_id(),
+        "code": None,
+        "ended_at": None,
+    }

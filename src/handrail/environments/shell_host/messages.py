@@ -1,0 +1,77 @@
+"""What the bodies of frames hold, as bytes and back.
+
+What every command sends has a fixed form, which takes a tenth of the time that JSON takes: a command that prints one word is
+over in a third of a millisecond. The rest is an object with data behind it: four bytes of length, JSON, data.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+
+from .command_run import Command
+from .live_shell import Ended
+from .wire import Packet
+
+_COMMAND = struct.Struct(
+    ">dII?"
+)  # time limit, bytes of the working directory, bytes of the text, whether stdin is given
+_ENDED = struct.Struct(">Ih")  # number, exit code
+_NO_LIMIT = -1.0
+_NO_CODE = -1
+_MOST_STATE_BYTES = 48 << 10  # what fits into a pipe: a client that does not run anything need not read it
+
+
+def pack(details: Packet, data: bytes = b"") -> bytes:
+    head = json.dumps(details).encode()
+    return struct.pack(">I", len(head)) + head + data
+
+
+def unpack(body: bytes) -> tuple[Packet, bytes]:
+    (length,) = struct.unpack_from(">I", body)
+    return json.loads(body[4 : 4 + length]), body[4 + length :]
+
+
+def pack_command(command: Command) -> bytes:
+    text, cwd, stdin, timeout = command
+    limit = _NO_LIMIT if timeout is None else timeout
+    return _COMMAND.pack(limit, len(cwd), len(text), stdin is not None) + cwd + text + (stdin or b"")
+
+
+def unpack_command(body: bytes) -> Command:
+    limit, cwd_bytes, text_bytes, has_stdin = _COMMAND.unpack_from(body)
+    text_at = _COMMAND.size + cwd_bytes
+    stdin_at = text_at + text_bytes
+    return Command(
+        body[text_at:stdin_at],
+        body[_COMMAND.size : text_at],
+        body[stdin_at:] if has_stdin else None,
+        None if limit == _NO_LIMIT else limit,
+    )
+
+
+def pack_ended(ended: Ended) -> bytes:
+    number, code, why, cwd, restarted, state, left = ended
+    words = "\0".join((why, cwd, restarted, state, json.dumps(left) if left else ""))
+    return _ENDED.pack(number, _NO_CODE if code is None else code) + words.encode("utf-8", "surrogateescape")
+
+
+def unpack_ended(body: bytes) -> Ended:
+    number, code = _ENDED.unpack_from(body)
+    words = body[_ENDED.size :].decode("utf-8", "surrogateescape")
+    why, cwd, restarted, state, left = words.split("\0")
+    return Ended(
+        number, None if code == _NO_CODE else code, why, cwd, restarted, state, json.loads(left) if left else []
+    )
+
+
+def pack_state(state: bytes) -> bytes | None:
+    """None when it is too large to be worth it."""
+    packed = zlib.compress(state, 1)
+    return packed if len(packed) <= _MOST_STATE_BYTES else None
+
+
+def unpack_state(packed: str) -> bytes:
+    """From what was packed, as hexadecimal digits."""
+    return zlib.decompress(bytes.fromhex(packed))

@@ -1,0 +1,124 @@
+"""What a client can ask beside running commands, by name: the same functions here and on another machine."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Tuple  # noqa: UP035  Python 3.8 knows no other place
+
+from . import file_operations, jobs, wire
+from .connection import Lost
+from .job_log import SEGMENT_BYTES
+from .live_shell import LiveShell
+from .wire import Packet
+
+Answer = Tuple[Packet, bytes]  # noqa: UP006  the same
+
+
+class JobOps:
+    """What can be asked of background processes that run: it takes their folder, and no shell."""
+
+    def __init__(self, jobs_root: str) -> None:
+        self._root = jobs_root
+
+    def call(self, op: str, details: Packet, data: bytes = b"") -> Answer:
+        answer: Any = getattr(self, "op_" + op)(data, **details)
+        return answer if isinstance(answer, tuple) else (answer, b"")
+
+    def op_job_poll(self, _: bytes, id: str) -> Packet:  # noqa: A002
+        return jobs.poll(self._folder(id))
+
+    def op_job_log(self, _: bytes, id: str, offset: int, max_bytes: int) -> Answer:  # noqa: A002
+        piece = jobs.log(self._folder(id), offset, max_bytes)
+        return {"offset": piece.offset, "end": piece.end}, piece.data
+
+    def op_job_write(self, data: bytes, id: str) -> Packet:  # noqa: A002
+        return jobs.ask(self._folder(id), "write", data=data.decode("latin-1")) or {"room": False}
+
+    def op_job_ask(self, _: bytes, id: str, what: str, **details: Any) -> Packet:  # noqa: A002
+        answer = jobs.ask(self._folder(id), what, **details)
+        if answer is None and what == "kill":
+            jobs.end_orphan(self._folder(id))
+        return answer or {}
+
+    def op_job_forget(self, _: bytes, id: str) -> Packet:  # noqa: A002
+        jobs.forget(self._folder(id))
+        return {}
+
+    def op_jobs(self, _: bytes) -> Packet:
+        jobs.prune(self._root)
+        return {"ids": jobs.known(self._root)}
+
+    def _folder(self, id: str) -> str:  # noqa: A002
+        if "/" in id or id in ("", ".", ".."):
+            raise FileNotFoundError(2, f"there is no background process {id}")
+        return os.path.join(self._root, id)
+
+
+class Ops(JobOps):
+    """All of them. Each method is an operation: details and data in and out. What goes wrong is an OSError or Lost."""
+
+    def __init__(self, shell: LiveShell, jobs_root: str) -> None:
+        super().__init__(jobs_root)
+        self._shell = shell
+
+    # Processes that commands left running
+
+    def op_left(self, _: bytes, is_idle: bool) -> Packet:
+        """`is_idle`: no command runs, so that what is found was left by the last."""
+        can_tell = is_idle and not self._shell.is_running
+        return self._shell.line.ask("left", number=self._shell.last_number if can_tell else 0)
+
+    def op_left_end(self, _: bytes, pid: int, start: int) -> Packet:
+        return self._shell.line.ask("end", pid=pid, start=start)
+
+    def op_late(self, _: bytes, number: int, offset: int) -> Answer:
+        answer = self._shell.line.ask("late", number=number, offset=offset)
+        return {"end": answer["total"]}, answer["data"].encode("latin-1")
+
+    # Background processes
+
+    def op_job_start(self, data: bytes, **job: Any) -> Packet:
+        folder = os.path.join(jobs.own_folder(self._root), job["id"])
+        text = wire.memory_file("text", data)
+        progress = {"number": self._shell.last_number, "busy": self._shell.is_running}
+        details = {"segment_bytes": SEGMENT_BYTES, **job, "folder": folder, **progress}
+        try:
+            answer = self._shell.line.ask("job", [text], **details)
+        finally:
+            os.close(text)
+        if "error" in answer:
+            jobs.forget(folder)
+            raise OSError(answer["error"], answer["reason"])
+        return answer
+
+    # Files
+
+    def op_resolve(self, _: bytes, cwd: str, path: str) -> Packet:
+        return {"path": file_operations.resolve(cwd, path)}
+
+    def op_stat(self, _: bytes, path: str) -> Packet:
+        return {"stat": file_operations.describe(path)}
+
+    def op_entries(self, _: bytes, path: str) -> Packet:
+        return {"entries": file_operations.entries(path)}
+
+    def op_read(self, _: bytes, path: str, offset: int, max_bytes: int) -> Answer:
+        return {}, file_operations.read(path, offset, max_bytes)
+
+    def op_begin_write(self, _: bytes, path: str, mode: int | None) -> Packet:
+        return {"temporary": file_operations.begin_write(path, mode)}
+
+    def op_append(self, data: bytes, temporary: str, offset: int) -> Packet:
+        file_operations.append(temporary, offset, data)
+        return {}
+
+    def op_end_write(self, _: bytes, temporary: str, path: str) -> Packet:
+        file_operations.end_write(temporary, path)
+        return {"stat": file_operations.describe(path)}
+
+    def op_remove(self, _: bytes, path: str) -> Packet:
+        file_operations.remove(path)
+        return {}
+
+
+__all__ = ["Answer", "JobOps", "Lost", "Ops"]

@@ -1,0 +1,350 @@
+"""The process that owns one bash after the other: restores it when it ends, ends what runs in it.
+
+It is not on the way of a command. The client writes the command and reads the output through descriptors of its own; the
+keeper hears of it by a note, so that the time limit holds even when the client has stopped reading.
+
+Packets from the client, each with an `op`:
+
+    dirty   commands run: save the state when idle    left    what did the command leave behind?
+    note    this one takes long: mind its deadline    late    what came from it after its end?
+    over    it has ended                              end     kill a process that was left behind
+    kill    abandon it, for this reason               job     start a background process, in a minder
+    stdin   what the next command reads               save    save the state now
+    cwd     where is bash?
+
+Packets to the client: `born` with its ends of GO and DONE (and where the client is far, the folder of bash in /proc) and how
+the bash before ended, `saved` when the state was saved,
+`fatal` when there can be no shell. A packet that asks for an answer brings the socket for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
+
+from . import bash_template, proc, wire
+from .bash import OLDEST, Bash, Files, find_bash, version_of
+from .events import Events
+from .job_log import remove_folder
+from .job_supervisor import start_minder
+from .late_output import LatePipes
+from .leftovers import Leftovers
+from .state import Report, Snapshot, nearest
+from .wire import Packet
+
+TERM_SECONDS = 0.03
+ANSWER_SECONDS = 0.03
+IDLE_SECONDS = 0.2
+READY_SECONDS = 10.0
+CLIENT_FIRST_SECONDS = 0.005
+FRESH_STATE_SECONDS = 5.0
+_OF_ANOTHER_SHELL = ("OLDPWD", "PWD", "SHLVL", "_")
+
+
+class Running(NamedTuple):
+    """The command that the client's last note was about."""
+
+    number: int
+    began: float
+    deadline: float | None
+
+
+class Keeper:
+    """See the module. `spec` has the environment variables and the working directory to begin with."""
+
+    def __init__(
+        self, sockets: tuple[socket.socket, socket.socket], out: int, snapshot: Snapshot, spec: Packet
+    ) -> None:
+        self._client, self._guard = sockets
+        self._snapshot, self._spec = snapshot, spec
+        for name in _OF_ANOTHER_SHELL:
+            spec["env"].pop(name, None)
+        text, farewell, memo = (wire.memory_file(name) for name in ("text", "farewell", "memo"))
+        self._files = Files(text, out, snapshot.fd, farewell, memo)
+        self._stdin = os.open("/dev/null", os.O_RDONLY)
+        self._program = find_bash(spec["env"])
+        self._shell: Bash | None = None
+        self._is_restored = self._has_exit_state = False
+        self._ready_by: float | None = None
+        self._running: Running | None = None
+        self._abandoned = 0
+        self._save_at: float | None = None
+        self._late = LatePipes()
+        self._leftovers = Leftovers()
+        self._job_folders: list[str] = []
+        self._is_ending = self._is_left = False
+        ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+        self._events = Events(self._on_child, on_term=self._end, ignored=ignored)
+        self._client.setblocking(False)
+        self._events.watch(self._client.fileno(), self._on_packets)
+
+    def run(self) -> bool:
+        """Until the client is gone: True. Nothing that ran here lives on, except what was started to."""
+        try:
+            self._start("snapshot" if self._snapshot.known else "clean")
+            while not self._is_ending:
+                self._events.wait(self._milliseconds_to_wait())
+                if self._shell is not None and self._shell.status is not None:
+                    self._died("ended")
+                self._look_at_the_clock()
+            self._on_reports()  # a keeper that takes this one's place goes on with what bash has just said
+        finally:
+            proc.stop_and_kill(self._everything, self._events.reap, seconds=5)
+            for folder in self._job_folders:
+                remove_folder(folder)
+        return self._is_left
+
+    # The life of a bash
+
+    def _start(self, state: str, ended: Packet | None = None) -> None:
+        """A new bash with `state`: kept, snapshot or clean. `ended` is what became of the one before."""
+        if self._program is None:
+            self._give_up("bash was not found; install bash 4.4 or newer there")
+            return
+        old = self._shell
+        is_restored = state != "clean"
+        cwd = nearest(self._snapshot.cwd if is_restored else self._spec["cwd"])
+        # A state has all the variables: one that was unset must not come back from the first environment.
+        env = {} if is_restored else self._spec["env"]
+        try:
+            shell = self._shell = Bash(self._program, self._files, cwd=cwd, env=env)
+        except OSError as error:
+            self._give_up(f"{self._program} could not be started: {error.strerror}")
+            return
+        self._is_restored, self._has_exit_state = is_restored, False
+        self._ready_by, self._running = time.monotonic() + READY_SECONDS, None
+        self._events.watch(shell.state, self._on_reports)
+        place = [os.open(f"/proc/{shell.pid}", os.O_PATH | os.O_CLOEXEC)] if self._spec["is_far"] else []
+        self._tell(
+            {
+                "op": "born",
+                "keeper": os.getpid(),
+                "bash": shell.pid,
+                "bash_start": shell.start,
+                "text": self._files.text,
+                "stdin": self._stdin,
+                "cwd": cwd,
+                "state": state,
+                "saved": self._snapshot.command,
+                "ended": ended,
+            },
+            [shell.go, shell.done_read, *place],
+        )
+        for fd in place:
+            os.close(fd)
+        if old is not None:  # only now: who finds the old channels closed can read why
+            self._events.unwatch(old.state)
+            old.close()
+
+    def _on_reports(self) -> None:
+        shell = self._shell
+        if shell is None:
+            return
+        for report in shell.reports():
+            if report.kind == b"R":
+                self._ready(report)
+                continue
+            self._snapshot.take(report)
+            if report.kind == b"E":
+                self._has_exit_state = True
+            if report.kind == bash_template.SNAPSHOT:
+                shell.asked -= 1
+                if self._spec["is_far"]:
+                    self._tell({"op": "saved"}, [self._snapshot.fd])
+
+    def _ready(self, report: Report) -> None:
+        self._ready_by = None
+        self._snapshot.begin(report)
+        if version_of(report) < OLDEST:
+            self._give_up(f"bash there is {report.head.decode('ascii', 'replace')}; 4.4 or newer is needed")
+        else:
+            self._tell({"op": "ready"})
+
+    def _died(self, why: str) -> None:
+        """bash is gone: a new one from the state that its EXIT trap wrote, else from the last that is known."""
+        shell = self._shell
+        assert shell is not None
+        self._on_reports()
+        if self._ready_by is not None:  # it never came to work
+            if not self._is_restored:
+                self._give_up(f"bash ended at once, with code {shell.exit_code()}")
+                return
+            self._snapshot.forget()
+        state = "kept" if self._has_exit_state else "snapshot" if self._snapshot.known else "clean"
+        self._start(state, {"code": shell.exit_code(), "why": why, "number": self._abandoned})
+
+    def _abandon(self, why: str, began: float) -> None:
+        """End the command with all its processes. What earlier commands left running stays."""
+        shell = self._shell
+        if shell is None:
+            return
+        tick = int((time.clock_gettime(time.CLOCK_BOOTTIME) - (time.monotonic() - began)) * proc.TICKS_A_SECOND)
+
+        def victims() -> list[int]:
+            return self._leftovers.strangers(proc.tree(os.getpid()), shell.pid, before=tick)
+
+        # It is pending before the command's child dies: the next command of a list never starts.
+        proc.signal_each([shell.pid], signal.SIGRTMAX)
+        proc.signal_each(victims(), signal.SIGTERM)
+        self._wait(TERM_SECONDS, until=lambda: not victims())
+        proc.stop_and_kill(victims, self._events.reap, seconds=1)
+        self._wait(ANSWER_SECONDS, until=lambda: shell.status is not None)
+        # No answer: it is in a long builtin, it is stopped, or our trap was taken away.
+        proc.signal_each([shell.pid] if shell.status is None else [], signal.SIGKILL)
+        self._wait(READY_SECONDS, until=lambda: shell.status is not None)
+        proc.stop_and_kill(victims, self._events.reap, seconds=1)
+        self._died(why)
+
+    # Packets
+
+    def _on_packets(self) -> None:
+        while not self._is_ending:
+            try:
+                packet, fds = wire.receive(self._client)
+            except BlockingIOError:
+                return
+            except OSError:
+                packet, fds = None, []
+            if packet is None:
+                self._is_ending = self._is_left = True
+                return
+            self._on_packet(packet, fds)
+            for fd in fds:
+                os.close(fd)
+
+    def _on_packet(self, packet: Packet, fds: list[int]) -> None:
+        op = packet["op"]
+        if op == "note":
+            self._running = Running(packet["number"], packet["began"], packet["deadline"])
+        elif op in ("dirty", "over"):
+            self._running = None
+            self._save_at = time.monotonic() + IDLE_SECONDS
+        elif op == "kill":
+            if packet["number"] > self._abandoned:
+                self._abandoned = packet["number"]
+                self._abandon(packet["why"], packet["began"])
+        elif op == "job":
+            self._start_job(packet, fds)
+        else:
+            # Suppressed: whoever asked has gone.
+            with socket.socket(fileno=os.dup(fds[0])) as asker, contextlib.suppress(OSError):
+                wire.send(asker, self._answer(op, packet, fds[1:]))
+
+    def _answer(self, op: str, packet: Packet, fds: list[int]) -> Packet:
+        if op == "stdin":
+            os.dup2(fds[0], self._stdin, inheritable=False)
+            return {}
+        if op == "cwd":
+            return {"cwd": os.readlink(f"/proc/{self._shell.pid}/cwd") if self._shell is not None else ""}
+        if op == "save":
+            self._save_now()
+            return {}
+        if op == "late":
+            total, data = self._late.since(packet["number"], packet["offset"])
+            return {"total": total, "data": data.decode("latin-1")}
+        if op == "end":
+            return {"ended": self._leftovers.end(packet["pid"], packet["start"], os.getpid(), self._events.reap)}
+        if fds:
+            self._rotate(packet["number"], fds[0])
+        shell = self._shell.pid if self._shell is not None else 0
+        return {"left": self._leftovers.look(proc.tree(os.getpid()), shell, packet["number"])}
+
+    def _rotate(self, command: int, new: int) -> None:
+        """Somebody still holds the command's pipe. It is read on, apart, and the next command gets a new one."""
+        old = os.dup(self._files.out)
+        late = self._late.add(command, old)
+        os.dup2(new, self._files.out, inheritable=False)
+
+        def read() -> None:
+            if not late.read():
+                self._events.unwatch(old)
+
+        self._events.watch(old, read)
+
+    def _start_job(self, packet: Packet, fds: list[int]) -> None:
+        if not packet["busy"] and self._snapshot.command != packet["number"]:
+            self._save_now()
+        state = wire.read_whole(self._snapshot.fd)
+        env = {} if self._snapshot.known else self._spec["env"]
+        job = {**packet, "env": env, "shell_cwd": self._snapshot.cwd or self._spec["cwd"], "program": self._program}
+        started = start_minder(job, state, answer=fds[0], text=fds[1])
+        if started is None:
+            return
+        pid, start = started
+        self._leftovers.keep(pid, start, lives_on=packet["survives"])
+        if not packet["survives"]:
+            self._job_folders.append(packet["folder"])
+        notice = {"pid": pid, "start": start, "survives": packet["survives"], "folder": packet["folder"]}
+        with contextlib.suppress(OSError):  # it was killed; nobody sweeps up after this process then
+            wire.send(self._guard, {**notice, "keeper": os.getpid()})
+
+    def _save_now(self) -> None:
+        shell = self._shell
+        if shell is not None:
+            shell.ask(bash_template.SNAPSHOT)
+            self._wait(FRESH_STATE_SECONDS, until=lambda: shell.asked == 0 or shell.status is not None)
+
+    # The loop's means
+
+    def _look_at_the_clock(self) -> None:
+        now = time.monotonic()
+        if self._ready_by is not None and now >= self._ready_by and self._shell is not None:
+            # The restored state leaves no shell that works.
+            proc.signal_each([self._shell.pid], signal.SIGKILL)
+            self._ready_by = now + READY_SECONDS
+        running = self._running
+        if running is not None and running.deadline is not None and now >= running.deadline + CLIENT_FIRST_SECONDS:
+            self._running = None
+            if running.number > self._abandoned:
+                self._abandoned = running.number
+                self._abandon("timeout", running.began)
+        if self._save_at is not None and now >= self._save_at:
+            self._save_at = None
+            if running is None and self._shell is not None:  # what runs for long is followed by another save
+                self._shell.ask(bash_template.SNAPSHOT)
+
+    def _milliseconds_to_wait(self) -> float | None:
+        times = [time for time in (self._ready_by, self._save_at) if time is not None]
+        if self._running is not None and self._running.deadline is not None:
+            times.append(self._running.deadline + CLIENT_FIRST_SECONDS)
+        return max(0.0, min(times) - time.monotonic()) * 1000 + 0.5 if times else None
+
+    def _wait(self, seconds: float, *, until: Callable[[], bool]) -> None:
+        """Wait without hearing the client, but reading what bash has to say: its state may be larger than a pipe."""
+        end = time.monotonic() + seconds
+        poll = select.poll()
+        poll.register(self._events.signals, select.POLLIN)
+        if self._shell is not None:
+            poll.register(self._shell.state, select.POLLIN)
+        while not until() and time.monotonic() < end:
+            poll.poll(2)
+            self._on_reports()
+            self._events.reap()
+
+    def _on_child(self, pid: int, status: int) -> None:
+        if self._shell is not None and pid == self._shell.pid:
+            self._shell.status = status
+        self._leftovers.forget(pid)
+
+    def _everything(self) -> list[int]:
+        return self._leftovers.mortal(proc.tree(os.getpid()))
+
+    def _tell(self, packet: Packet, fds: list[int] | None = None) -> None:
+        try:
+            wire.send(self._client, packet, fds or ())
+        except BlockingIOError:
+            pass  # news that nobody has read for long: the client finds out when it looks
+        except OSError:
+            self._is_ending = True
+
+    def _give_up(self, reason: str) -> None:
+        self._tell({"op": "fatal", "reason": reason})
+        self._is_ending = True
+
+    def _end(self) -> None:
+        self._is_ending = True

@@ -1,0 +1,121 @@
+"""How a task's environment is made: from the configuration, and from what was said for the task alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import InvalidArguments, ToolFailed
+from ..types import Unavailable
+from .backend_table import Backends, backends, is_host
+from .errors import UnknownEnvironment
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from .base import Environment
+
+DEFAULT_TASK = "default"
+# What a caller may say for a task; all else is a setting of the backend.
+_GENERAL = ("backend", "env_type", "cwd", "env", "allowed_secrets")
+
+
+class EnvironmentSettings(NamedTuple):
+    """All that it takes to make the environment again, also in another process: `EnvironmentSettings(**json.loads(text))`.
+
+    Only the names of secrets are in it; their values are read when it is opened.
+    """
+
+    task_id: str
+    backend: str
+    cwd: str | None = None
+    env: Mapping[str, str] = {}
+    allowed_secrets: tuple[str, ...] = ()
+    options: Mapping[str, Any] = {}
+
+    def open(self, backends: Backends) -> Environment:
+        """A new environment, not yet started."""
+        secrets = {name: os.environ[name] for name in self.allowed_secrets if name in os.environ}
+        return backends.get(self.backend).from_settings(
+            self.options, task_id=self.task_id, cwd=self.cwd, env={**secrets, **self.env}
+        )
+
+
+def missing_by_default() -> Unavailable | None:
+    """Why the environment that the configuration names cannot be had, if it cannot."""
+    from ..config import load_config
+
+    try:
+        settings = resolve(DEFAULT_TASK, load_config(), {}, backends)
+    except UnknownEnvironment as error:
+        return Unavailable(str(error), "correct HANDRAIL_TERMINAL, or terminal.backend in the configuration")
+    return backends.get(settings.backend).check(settings.options)
+
+
+def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends: Backends) -> EnvironmentSettings:
+    """What holds for a task. Raises UnknownEnvironment for a backend that is not known."""
+    terminal = config.terminal
+    chosen = str(overrides.get("backend") or overrides.get("env_type") or terminal.backend)
+    name, _, short = chosen.partition(":")
+    backend = backends.get(name)
+    options = {**terminal.backends.get(name, {}), **_for_backend(overrides, name, backends)}
+    if short:
+        options[getattr(backend, "shorthand", "image")] = short
+    # The configured directory is one of the configured backend: a container has others.
+    usual = terminal.cwd if name == terminal.backend.partition(":")[0] else None
+    cwd = overrides.get("cwd") or options.pop("cwd", None) or usual
+    if is_host(backend):
+        cwd = os.path.abspath(os.path.expanduser(cwd)) if cwd else _current_directory()
+        options = {**_file_limits(config), **options}
+    secrets = overrides.get("allowed_secrets", terminal.allowed_secrets)
+    env = {**terminal.env, **overrides.get("env", {})}
+    return EnvironmentSettings(task_id, name, cwd, env, tuple(secrets), options)
+
+
+def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """What a caller said for a task, if it can be kept and given to another process."""
+    import json
+
+    from .clean_env import check_variables
+
+    try:
+        kept: dict[str, Any] = json.loads(json.dumps(dict(overrides)))
+    except (TypeError, ValueError) as error:
+        raise InvalidArguments(f"the settings of a task are text, numbers, lists and mappings: {error}") from None
+    for name, kind in (("backend", str), ("env_type", str), ("cwd", str), ("env", dict), ("allowed_secrets", list)):
+        if not isinstance(kept.get(name, kind()), kind):
+            raise InvalidArguments(f"{name} must be a {kind.__name__}, not {kept[name]!r}", argument=name)
+    check_variables(kept.get("env", {}))
+    return kept
+
+
+def _for_backend(overrides: Mapping[str, Any], name: str, backends: Backends) -> dict[str, Any]:
+    """The settings for the backend itself. `docker_image` is one for docker alone, as the original has it."""
+    chosen: dict[str, Any] = {}
+    for key, value in overrides.items():
+        owner, _, option = key.partition("_")
+        if key in _GENERAL:
+            continue
+        if option and owner in backends.names():
+            chosen |= {option: value} if owner == name else {}
+        else:
+            chosen[key] = value
+    return chosen
+
+
+def _current_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        raise ToolFailed(
+            "the directory that this process was started in no longer exists; set terminal.cwd, or a cwd for the task"
+        ) from None
+
+
+def _file_limits(config: Config) -> dict[str, Any]:
+    files = config.files
+    return {
+        "roots": list(files.roots),
+        "max_read_bytes": files.max_read_bytes,
+        "max_write_bytes": files.max_write_bytes,
+    }

@@ -1,0 +1,336 @@
+"""The environment of each task: opened at its first use, the same until it is closed or has been idle for long."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from ..config import Config
+from ..errors import HandrailError
+from .backend_table import Backends, backends, is_host
+from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
+
+if TYPE_CHECKING:
+    from ..protocols import Files
+    from .base import Environment
+    from .masking import Masker
+
+__all__ = ["DEFAULT_TASK", "EnvironmentSettings", "TaskEnvironments"]
+
+log = logging.getLogger(__name__)
+
+_CLOSING_AT_ONCE = 16
+_MASKER_SECONDS = 5.0
+
+
+class _Slot:
+    """One task's place. Its lock is held while its environment is opened, so that other tasks are not held up."""
+
+    __slots__ = ("environment", "has_run", "idled", "is_over", "lock", "settings", "used_at", "users")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.environment: Environment | None = None
+        self.settings: EnvironmentSettings | None = None
+        self.users = 0
+        self.used_at = 0.0
+        self.has_run = False
+        self.idled = False
+        self.is_over = False
+
+
+class Companion(Protocol):
+    """What else tasks have: a tool's own, closed with the task that uses it."""
+
+    def close_task(self, task_id: str) -> None: ...
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Companion)
+
+
+class ChangeOutput(Protocol):
+    """Changes what commands have printed before a model sees it. `is_wanted` says whether it would change anything."""
+
+    def is_wanted(self) -> bool: ...
+
+    def __call__(
+        self, command: str, output: str, exit_code: int | None, task_id: str | None, session_id: str | None
+    ) -> str: ...
+
+
+class TaskEnvironments:
+    """Environments by task. Safe under threads; `close_all` ends all of them, and may be followed by new ones.
+
+    A task id of None is the task `default`. Nothing is started here: an environment starts with its first command.
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        backends: Backends = backends,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.config = config or Config()
+        self.backends = backends
+        self.change_output: ChangeOutput | None = None
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._slots: dict[str, _Slot] = {}
+        self._overrides: dict[str, dict[str, Any]] = {}
+        self._timer: threading.Timer | None = None
+        self._companions: dict[type, Companion] = {}
+        self._masker: Masker | None = None
+        self._masked_at = 0.0
+
+    # What a task has
+
+    def of(self, task_id: str | None) -> Environment:
+        """The task's environment. Whoever runs something in it holds it with `use`, so that it is not taken for idle."""
+        slot = self._slot(task_id)
+        environment = slot.environment
+        if environment is None:
+            environment = self._open(slot, task_id or DEFAULT_TASK)
+        slot.used_at = self._clock()
+        return environment
+
+    @contextmanager
+    def use(self, task_id: str | None) -> Iterator[Environment]:
+        """The task's environment, not to be closed for being idle meanwhile."""
+        slot = self._slot(task_id)
+        with self._lock:
+            slot.users += 1
+        try:
+            slot.has_run = True
+            if self._timer is None:
+                self._watch()
+            yield self.of(task_id)
+        finally:
+            with self._lock:
+                slot.users -= 1
+                slot.used_at = self._clock()
+
+    def peek(self, task_id: str | None) -> Environment | None:
+        """The task's environment, if it has one already."""
+        slot = self._slots.get(task_id or DEFAULT_TASK)
+        return slot.environment if slot is not None else None
+
+    def cwd(self, task_id: str | None) -> str:
+        """Where the task's shell is, or will begin; empty when only starting it would tell."""
+        slot = self._slots.get(task_id or DEFAULT_TASK)
+        if slot is not None and slot.environment is not None and slot.has_run:
+            return slot.environment.cwd
+        return self.settings(task_id).cwd or ""
+
+    def files(self, task_id: str | None) -> Files:
+        """The task's files, at no cost before they are used."""
+        from .task_files import TaskFiles  # a start needs none
+
+        return TaskFiles(self, task_id)
+
+    def files_before(self, task_id: str | None) -> Files | None:
+        """The files of a task that has no environment yet, where it takes none to see them."""
+        settings = self.settings(task_id)
+        files = getattr(self.backends.get(settings.backend), "files_before_start", None)
+        if files is None or settings.cwd is None:
+            return None
+        return cast("Files | None", files(settings.options, settings.cwd))
+
+    def has_host_paths(self, task_id: str | None) -> bool:
+        """Whether the task's paths mean the same as on this machine."""
+        return is_host(self.backends.get(self.settings(task_id).backend))
+
+    @property
+    def masker(self) -> Masker:
+        """Hides the secrets of this runtime, and those that commands were given. Looked up anew every few seconds."""
+        now = self._clock()
+        if self._masker is None or now - self._masked_at > _MASKER_SECONDS:
+            from .masking import Masker, secret_values
+
+            terminal = self.config.terminal
+            said = [one.get("env") for one in (*terminal.backends.values(), *self._overrides.values())]
+            given = [os.environ, terminal.env, *(env for env in said if isinstance(env, Mapping))]
+            self._masker, self._masked_at = Masker(set().union(*map(secret_values, given))), now
+        return self._masker
+
+    def idled(self, task_id: str | None) -> bool:
+        """Whether the task had another environment before, that was closed for being idle. Said once."""
+        slot = self._slot(task_id)
+        idled, slot.idled = slot.idled, False
+        return idled
+
+    def companion(self, kind: type[C], make: Callable[[], C]) -> C:
+        """What a tool keeps for the tasks: made at its first use, told when a task is closed."""
+        with self._lock:
+            kept = self._companions.get(kind)
+            if kept is None:
+                kept = self._companions[kind] = make()
+        return cast("C", kept)
+
+    # How it is made
+
+    def settings(self, task_id: str | None) -> EnvironmentSettings:
+        """How the task's environment was made, or would be made now."""
+        slot = self._slots.get(task_id or DEFAULT_TASK)
+        if slot is not None and slot.settings is not None:
+            return slot.settings
+        name = task_id or DEFAULT_TASK
+        return resolve(name, self.config, self._overrides.get(name, {}), self.backends)
+
+    def open(self, settings: EnvironmentSettings) -> Environment:
+        """An environment that is the caller's own, to be closed by the caller."""
+        return settings.open(self.backends)
+
+    def override(self, task_id: str, overrides: Mapping[str, Any]) -> None:
+        """Say how the task's environment is made: `backend`, `cwd`, `env`, `allowed_secrets`, and settings of the backend.
+
+        All of it is said at once: what an earlier call said and this one does not holds no longer. An open environment
+        that was made otherwise is closed.
+        """
+        before = self._overrides.get(task_id)
+        self._overrides[task_id] = check_overrides(overrides)
+        self._masker = None
+        try:
+            wanted = resolve(task_id, self.config, self._overrides[task_id], self.backends)
+        except HandrailError:
+            self._set_overrides(task_id, before)
+            raise
+        slot = self._slots.get(task_id)
+        if slot is not None and slot.settings is not None and slot.settings != wanted:
+            self._close_environment(task_id)
+
+    def clear_overrides(self, task_id: str) -> None:
+        """Make the task's next environment as the configuration says. An open one stays."""
+        self._set_overrides(task_id, None)
+
+    def _set_overrides(self, task_id: str, overrides: dict[str, Any] | None) -> None:
+        if overrides is None:
+            self._overrides.pop(task_id, None)
+        else:
+            self._overrides[task_id] = overrides
+
+    # How it ends
+
+    def close(self, task_id: str | None) -> None:
+        """End the task's environment, if it has one, and what tools keep for it. A command that runs in it is ended too."""
+        self._close_environment(task_id or DEFAULT_TASK)
+        for companion in list(self._companions.values()):
+            companion.close_task(task_id or DEFAULT_TASK)
+
+    def _close_environment(self, task_id: str) -> None:
+        with self._lock:
+            slot = self._slots.pop(task_id, None)
+        if slot is not None:
+            _close(slot)
+
+    def close_all(self) -> None:
+        with self._lock:
+            slots, self._slots = list(self._slots.values()), {}
+            timer, self._timer = self._timer, None
+            companions, self._companions = list(self._companions.values()), {}
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        for companion in companions:
+            companion.close()
+        if slots:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(min(len(slots), _CLOSING_AT_ONCE)) as closing:
+                list(closing.map(_close, slots))
+
+    def __enter__(self) -> TaskEnvironments:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close_all()
+
+    def close_idle(self) -> None:
+        """Close what nobody has used for long, and nothing runs in. A timer does it, whenever the next one may be due."""
+        limit, now = self.config.terminal.idle_seconds, self._clock()
+        with self._lock:
+            due = [(task, slot) for task, slot in self._slots.items() if _is_idle(slot) and now - slot.used_at >= limit]
+        for task, slot in due:
+            if _runs_something(slot):
+                slot.used_at = now
+                continue
+            with self._lock:
+                if slot.users or self._slots.get(task) is not slot:
+                    continue
+                fresh = self._slots[task] = _Slot()
+                fresh.idled = slot.has_run
+            _close(slot)
+
+    def _slot(self, task_id: str | None) -> _Slot:
+        name = task_id or DEFAULT_TASK
+        slot = self._slots.get(name)
+        if slot is None:
+            with self._lock:
+                slot = self._slots.setdefault(name, _Slot())
+        return slot
+
+    def _open(self, slot: _Slot, task_id: str) -> Environment:
+        with slot.lock:
+            if slot.is_over:  # it was closed between two looks
+                return self.of(task_id)
+            if slot.environment is None:
+                settings = resolve(task_id, self.config, self._overrides.get(task_id, {}), self.backends)
+                slot.environment, slot.settings = settings.open(self.backends), settings
+                if not is_host(self.backends.get(settings.backend)):  # there even a look at a file starts something
+                    self._watch()
+            return slot.environment
+
+    def _watch(self) -> None:
+        """Have a timer while there is something that it could close."""
+        limit = self.config.terminal.idle_seconds
+        with self._lock:
+            if not limit or self._timer is not None:
+                return
+            self._timer = threading.Timer(max(1.0, limit / 4), self._look)
+            self._timer.name, self._timer.daemon = "handrail-idle", True
+            self._timer.start()
+
+    def _look(self) -> None:
+        self.close_idle()
+        with self._lock:
+            self._timer = None
+            goes_on = any(slot.environment is not None for slot in self._slots.values())
+        if goes_on:
+            self._watch()
+
+
+def _is_idle(slot: _Slot) -> bool:
+    return slot.environment is not None and slot.users == 0
+
+
+def _runs_something(slot: _Slot) -> bool:
+    """Whether closing it would end something that was left to run."""
+    environment = slot.environment
+    if environment is None or not slot.has_run:
+        return False
+    from .base import ProcessState
+
+    try:
+        if environment.left_running():
+            return True
+        mine = [process for process in environment.processes() if not process.survives]
+        return any(process.poll().state is ProcessState.RUNNING for process in mine)
+    except (HandrailError, OSError):
+        return False  # it is gone, and what ran in it too
+
+
+def _close(slot: _Slot) -> None:
+    with slot.lock:
+        environment, slot.environment, slot.is_over = slot.environment, None, True
+    if environment is None:
+        return
+    try:
+        environment.close()
+    except Exception as error:  # noqa: BLE001  a backend that cannot end its environment must not keep the others from ending
+        log.warning("an environment could not be closed: %s: %s", type(error).__name__, error)

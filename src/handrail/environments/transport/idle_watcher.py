@@ -1,0 +1,115 @@
+"""Wait inside of a container until nobody uses it any more, and then end it.
+
+The text of this module is run there, by whatever Python 3.8 there is; it is the container's first process, or beside it:
+
+    python3 -c TEXT idle 60            as the first one: take in orphans, and end when nobody has been here for 60 seconds
+    python3 -c TEXT idle 60 beside     the same beside it, in the background: a signal ends process 1
+    python3 -c TEXT leave 2            end it now, if nobody else is there; a shell that was closed has 2 seconds to go
+
+It does not matter who is there: a runtime's shell, a process that was started to live on, a person who looks around. So a
+runtime that was killed leaves a container that ends by itself, and one that shares it with another takes nothing away.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+
+STOP_SIGNAL = signal.SIGPWR  # ends process 1. A command that ends all processes it can see sends another
+SOMEBODY = 3  # the exit code of `leave`
+_NAME = b"handrail-wait"
+_LEAVING = {b"handrail-pump", b"handrail-guard", b"handrail-keeper"}
+
+
+def source() -> str:
+    """The text of this module."""
+    from importlib.resources import files
+
+    return (files(__package__) / "idle_watcher.py").read_text(encoding="utf-8")
+
+
+def main(task: str, seconds: float, *, is_beside: bool) -> None:
+    if task == "leave":
+        _be_called()
+        sys.exit(_leave(seconds))
+    if not is_beside:
+        signal.signal(STOP_SIGNAL, lambda *_: os._exit(0))
+        _be_called()
+    elif _NAME in _others() or os.fork() != 0:
+        return  # one is enough
+    else:
+        _settle()
+    _wait_until_alone(seconds)
+    if is_beside:
+        os.kill(1, STOP_SIGNAL)
+
+
+def _leave(seconds: float) -> int:
+    end = time.monotonic() + seconds
+    while True:
+        names = _others() - {_NAME}
+        if not names:
+            os.kill(1, STOP_SIGNAL)
+            return 0
+        # What remains of the shell that was closed just now is on its way out.
+        if names - _LEAVING or time.monotonic() >= end:
+            return SOMEBODY
+        time.sleep(0.01)
+
+
+def _wait_until_alone(seconds: float) -> None:
+    since = time.monotonic()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    while time.monotonic() - since < seconds:
+        signal.sigtimedwait([signal.SIGCHLD], min(2.0, seconds / 4))
+        _reap()
+        if _others() - {_NAME}:
+            since = time.monotonic()
+
+
+def _others() -> set[bytes]:
+    """What the processes beside the first one and this are called."""
+    names: set[bytes] = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        if int(pid) not in (1, os.getpid()):
+            try:
+                with open(f"/proc/{pid}/comm", "rb") as file:
+                    names.add(file.read().strip())
+            except OSError:
+                continue  # it has just ended
+    return names
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _settle() -> None:
+    os.setsid()
+    _be_called()
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+
+
+def _be_called() -> None:
+    """Be called so in `ps`, instead of by this whole text."""
+    with open("/proc/self/comm", "wb") as file:
+        file.write(_NAME)
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    start, end = int(fields[45]), int(fields[46])
+    if 0 < start < end:
+        ctypes.memset(start, 0, end - start)
+        ctypes.memmove(start, _NAME, min(len(_NAME), end - start - 1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]), is_beside=sys.argv[3:] == ["beside"])

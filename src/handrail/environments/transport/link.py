@@ -1,0 +1,115 @@
+"""The way to a live shell: straight when it is on this machine, by frames when it is elsewhere (session.py)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from ..shell_host.command_run import Command
+from ..shell_host.connection import Fatal, Lost, connect
+from ..shell_host.live_shell import Ended, LiveShell
+from ..shell_host.operations import Ops
+from .fork_server_client import Zygote, zygotes
+
+if TYPE_CHECKING:
+    from ...types import CancelToken
+    from ..output import OutputSink
+    from ..shell_host.wire import Packet
+
+__all__ = ["Command", "DirectLink", "Ended", "Fatal", "Link", "Lost"]
+
+
+class Link(Protocol):
+    """Raises Fatal when there can be no shell, Lost when it is gone, and OSError for an operation that failed."""
+
+    @property
+    def cwd(self) -> str:
+        """Where the shell began."""
+
+    @property
+    def state(self) -> bytes | None:
+        """The last known state, for the next link to go on with."""
+
+    def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended: ...
+
+    def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
+        """Any thread may, also while a command runs. The operations are in far/ops.py."""
+
+    def interrupt(self) -> None:
+        """Abandon the command that runs. Any thread may."""
+
+    def close(self) -> None:
+        """When no command runs any more."""
+
+    def let_go(self) -> None:
+        """In a forked child: close what was inherited, without ending what is the parent's."""
+
+
+def run_directly(shell: LiveShell, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
+    """In a shell whose pipes this process has."""
+    may_block = sink.listener is not None
+    if cancel is None:
+        return shell.run(command, sink.read_from, may_block=may_block)
+    forget: list[Callable[[], object]] = []
+
+    def begin(number: int) -> None:
+        forget.append(cancel.on_cancel(lambda: shell.kill(number, "cancelled")))
+
+    try:
+        return shell.run(command, sink.read_from, may_block=may_block, on_begin=begin)
+    finally:
+        for function in forget:
+            function()
+
+
+class DirectLink:
+    """A shell of this machine, forked from this process's zygote."""
+
+    state = None  # the guard has it
+
+    def __init__(self, *, env: dict[str, str], cwd: str, jobs_root: str) -> None:
+        spec: Packet = {"env": env, "cwd": cwd, "is_far": False}
+        try:
+            self._zygote, self._shell = self._open(spec)
+        except Lost:  # the guard was killed; another takes its place
+            self._zygote, self._shell = self._open(spec)
+        self._ops = Ops(self._shell, jobs_root)
+        self._is_closed = False
+
+    @staticmethod
+    def _open(spec: Packet) -> tuple[Zygote, LiveShell]:
+        try:
+            zygote = zygotes.take()
+        except OSError as error:
+            raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
+        try:
+            name = os.urandom(8).hex()
+            return zygote, LiveShell(lambda state: connect(zygote.ask, name, spec, state))
+        except BaseException as error:
+            zygote.is_broken = zygote.is_broken or isinstance(error, Lost)
+            zygotes.give_back(zygote)
+            raise
+
+    @property
+    def cwd(self) -> str:
+        return self._shell.line.cwd
+
+    def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
+        return run_directly(self._shell, command, sink, cancel)
+
+    def interrupt(self) -> None:
+        self._shell.interrupt()
+
+    def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
+        return self._ops.call(op, details, data)
+
+    def let_go(self) -> None:
+        self._is_closed = True
+        self._shell.line.let_go()
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._shell.close()
+            zygotes.give_back(self._zygote)

@@ -1,0 +1,100 @@
+"""Load a file as it is now, for someone who is going to show or change it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import ToolError, ToolFailed
+from .failures import shown, size_text
+from .file_kinds import binary_kind, special_kind
+from .read_tracking import Seen, Since
+from .text import Text, decode
+
+if TYPE_CHECKING:
+    from ..protocols import Files, FileStat
+
+
+class Current(NamedTuple):
+    """A regular file. `data` is None when it is larger than one read gives, `text` when it is that or not text."""
+
+    path: str
+    stat: FileStat
+    data: bytes | None
+    text: Text | None
+
+
+def load(files: Files, path: str) -> Current | None:
+    """The file at `path`, None when there is none. Raises ToolFailed for a folder, a device, a pipe."""
+    resolved = files.resolve(path)
+    found = files.stat(resolved)
+    if found is None:
+        return None
+    if found.is_dir:
+        raise ToolFailed(f"{shown(path)} is a folder. List what it holds with `search_files`.", path=shown(resolved))
+    kind = special_kind(found.mode)
+    if kind is not None:
+        raise ToolFailed(f"{shown(path)} is {kind}, not a regular file", path=shown(resolved), kind=kind)
+    limit = files.max_read_bytes
+    # A size of 0 says nothing under /proc: whether there is more is asked, not computed.
+    data = files.read(resolved, max_bytes=limit) if found.size <= limit else None
+    if data is not None and len(data) >= limit and files.read(resolved, offset=limit, max_bytes=1):
+        data = None
+    return Current(resolved, found, data, None if data is None else decode(data))
+
+
+def existing(files: Files, path: str) -> Current:
+    """The same for a file that must be there. Raises ToolFailed with the similar names beside it."""
+    current = load(files, path)
+    if current is None:
+        raise missing(files, path)
+    return current
+
+
+def missing(files: Files, path: str) -> ToolFailed:
+    """Say that there is no such file, and which there are of similar name."""
+    from difflib import get_close_matches  # only on the way to an error
+
+    folder, _, name = files.resolve(path).rpartition("/")
+    try:
+        names = [entry.name for entry in files.entries(folder or "/")]
+    except ToolError:
+        return ToolFailed(f"there is no {shown(path)}, and no folder {shown(folder)} either", path=shown(path))
+    lower = {known.lower(): known for known in names}
+    near = [shown(lower[match]) for match in get_close_matches(name.lower(), lower, n=5, cutoff=0.6)]
+    hint = f"; similar names in that folder: {', '.join(near)}" if near else ""
+    return ToolFailed(f"there is no {shown(path)}{hint}", path=shown(path), **({"similar": near} if near else {}))
+
+
+def editable(current: Current) -> Text:
+    """The text of a file that is to be changed in place. Raises ToolFailed when it has none."""
+    if current.data is None:
+        raise ToolFailed(
+            f"{shown(current.path)} is {size_text(current.stat.size)}, too large to change in place",
+            size=current.stat.size,
+        )
+    if current.text is None:
+        raise not_text(current, current.data)
+    return current.text
+
+
+def not_text(current: Current, head: bytes) -> ToolFailed:
+    kind = binary_kind(head)
+    return ToolFailed(
+        f"{shown(current.path)} is not text: {kind}, {size_text(current.stat.size)}",
+        path=shown(current.path),
+        kind=kind,
+        size=current.stat.size,
+    )
+
+
+def check_unchanged(seen: Seen, task_id: str | None, current: Current) -> Since:
+    """Refuse a file that someone else changed since the task read it."""
+    since = seen.since(task_id, current.path, version=current.stat.version, data=current.data)
+    if since is Since.CHANGED:
+        raise ToolFailed(
+            f"{shown(current.path)} was changed by someone else since you read it, and was left as it is; "
+            "read it again, then repeat the change",
+            path=shown(current.path),
+            changed_since_read=True,
+        )
+    return since

@@ -1,0 +1,139 @@
+"""The files of this machine, as the file tools see them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from ..errors import ToolFailed
+from ..protocols import FileEntry, FileStat
+from .atomic import replace_file
+from .failures import os_failure, shown, size_text
+from .file_kinds import special_kind
+from .roots import Roots
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEFAULT_MAX_BYTES = 10 * 1024 * 1024
+
+
+class LocalFiles:
+    """`protocols.Files` on this machine. Every method holds the path against the roots, whoever resolved it before."""
+
+    def __init__(
+        self,
+        cwd: str | None = None,
+        roots: Sequence[str] = (),
+        max_read_bytes: int = DEFAULT_MAX_BYTES,
+        max_write_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> None:
+        self.max_read_bytes = max_read_bytes
+        self.max_write_bytes = max_write_bytes
+        self._roots = Roots(cwd, roots)
+
+    def resolve(self, path: str) -> str:
+        return self._roots.resolve(path)
+
+    def host_path(self, path: str) -> str | None:
+        return self.resolve(path)
+
+    def stat(self, path: str) -> FileStat | None:
+        resolved = self.resolve(path)
+        try:
+            return _stat(os.stat(resolved))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise os_failure(error, doing="use", path=path) from None
+
+    def entries(self, path: str) -> list[FileEntry]:
+        resolved = self.resolve(path)
+        try:
+            with os.scandir(resolved) as found:
+                return [
+                    FileEntry(
+                        entry.name,
+                        is_dir=entry.is_dir(follow_symlinks=False),
+                        is_file=entry.is_file(follow_symlinks=False),
+                    )
+                    for entry in found
+                ]
+        except OSError as error:
+            raise os_failure(error, doing="list", path=path) from None
+
+    def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
+        # Without O_NONBLOCK, opening a FIFO would wait for a writer.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
+        resolved = self.resolve(path)
+        try:
+            _check_regular(path, os.stat(resolved))
+            fd = os.open(resolved, flags)
+            try:
+                _check_regular(path, os.fstat(fd))
+                return _read(fd, offset, min(max_bytes, self.max_read_bytes))
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise os_failure(error, doing="read", path=path) from None
+
+    def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
+        if len(data) > self.max_write_bytes:
+            raise ToolFailed(
+                f"cannot write {shown(path)}: it would be {size_text(len(data))}, and the limit is "
+                f"{size_text(self.max_write_bytes)} (files.max_write_bytes); split it into several files"
+            )
+        resolved = self.resolve(path)
+        try:
+            if os.path.lexists(resolved):
+                _check_regular(path, os.stat(resolved))
+                _check_writable(resolved)
+            replace_file(resolved, data, mode=mode)
+            return _stat(os.stat(resolved))
+        except OSError as error:
+            raise os_failure(error, doing="write", path=path) from None
+
+    def remove(self, path: str) -> None:
+        literal = self._roots.resolve_parent(path)
+        try:
+            kind = os.lstat(literal).st_mode
+            if stat.S_ISLNK(kind):
+                raise ToolFailed(f"cannot remove {shown(path)}: it is a link, and links are left alone")
+            if stat.S_ISDIR(kind):
+                os.rmdir(literal)
+            else:
+                os.unlink(literal)
+        except OSError as error:
+            raise os_failure(error, doing="remove", path=path) from None
+
+
+def _stat(found: os.stat_result) -> FileStat:
+    version = f"{found.st_mtime_ns:x}-{found.st_ctime_ns:x}-{found.st_size:x}-{found.st_ino:x}"
+    return FileStat(found.st_size, stat.S_ISDIR(found.st_mode), version, found.st_mode)
+
+
+def _check_regular(path: str, found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder")
+    kind = special_kind(found.st_mode)
+    if kind is not None:
+        raise ToolFailed(f"{shown(path)} is {kind}, not a regular file", path=shown(path), kind=kind)
+
+
+def _check_writable(resolved: str) -> None:
+    """Replacing needs no right to the file itself, only to its folder: respect the file's own mode all the same."""
+    if not os.access(resolved, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise PermissionError(errno.EACCES, "read-only")
+
+
+def _read(fd: int, offset: int, max_bytes: int) -> bytes:
+    """Up to the end of the file or `max_bytes`; a size of 0 says nothing under /proc."""
+    pieces: list[bytes] = []
+    left = max_bytes
+    while left > 0 and (piece := os.pread(fd, min(left, 1 << 20), offset)):
+        pieces.append(piece)
+        offset += len(piece)
+        left -= len(piece)
+    return b"".join(pieces)

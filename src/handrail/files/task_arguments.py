@@ -1,0 +1,114 @@
+"""What a file tool gets from its call: the task's files, and arguments that can be used as they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidArguments
+from ..protocols import Action, ActionKind
+from .failures import shown
+from .local import LocalFiles
+from .roots import check_path
+
+if TYPE_CHECKING:
+    from ..protocols import Files
+    from ..types import JsonDict, ToolContext
+
+
+def files_of(context: ToolContext | None) -> Files:
+    """The task's files; without a task, those of this process's working directory."""
+    return context.files if context is not None and context.files is not None else LocalFiles()
+
+
+def task_of(context: ToolContext | None) -> str | None:
+    return context.task_id if context is not None else None
+
+
+def path_argument(args: JsonDict, name: str = "path", default: str | None = None) -> str:
+    """A path as the model gave it."""
+    path = text_argument(args, name, default)
+    check_path(path)
+    return path
+
+
+def text_argument(args: JsonDict, name: str, default: str | None = None) -> str:
+    """A text as the model gave it. Lone surrogates are refused: no file and no answer can carry them."""
+    value = args.get(name)
+    if value is None:
+        value = default
+    if not isinstance(value, str):
+        raise InvalidArguments(f"{name} is missing" if value is None else f"{name} must be a string", argument=name)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArguments(
+            f"{name} holds a lone surrogate, U+{ord(value[error.start]):04X}, at position {error.start}; "
+            f"it is half of a character: send the whole one",
+            argument=name,
+        ) from None
+    return value
+
+
+def number_argument(args: JsonDict, name: str, default: int, *, least: int) -> int:
+    value = args.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int) or value < least:
+        came = shown(repr(value))
+        raise InvalidArguments(f"{name} must be a whole number from {least} on, not {came}", argument=name)
+    return value
+
+
+def write_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
+    """What a gate is told of files that will be written or removed: where they really are."""
+    files = files_of(context)
+    resolved = [files.resolve(path) for path in paths]
+    if context.environments is None:
+        return [Action(ActionKind.FILE_WRITE, files.host_path(path) or path) for path in resolved]
+    environment = context.environments.of(context.task_id)
+    return [
+        Action(
+            ActionKind.FILE_WRITE,
+            files.host_path(path) or path,
+            environment=environment.name,
+            isolated=environment.isolated,
+            reaches_host=environment.reaches_host,
+        )
+        for path in resolved
+    ]
+
+
+def everything(context: ToolContext | None) -> str:
+    """All files of the task, as `Resources` name them: the root of this machine, or a root of the task's own."""
+    environments = context.environments if context is not None else None
+    if context is None or environments is None or environments.has_host_paths(context.task_id):
+        return "/"
+    return f"files of {(context.task_id or '').replace('/', '_')}"
+
+
+def read_name(path: object, context: ToolContext | None) -> str:
+    """A path that is read, as `Resources` name it. What cannot be told overlaps with everything."""
+    top = everything(context)
+    if top != "/":
+        # Only the environment knows its links: what is written there overlaps with all that is read there.
+        return f"{top}/{path}"
+    return _host_name(path, context)
+
+
+def written_name(path: object, context: ToolContext | None) -> str:
+    """The same for a path that is written."""
+    top = everything(context)
+    return _host_name(path, context) if top == "/" else top
+
+
+def _host_name(path: object, context: ToolContext | None) -> str:
+    if not isinstance(path, str) or not path:
+        return "/"
+    environments = context.environments if context is not None else None
+    cwd = environments.cwd(context.task_id) if context is not None and environments is not None else ""
+    try:
+        return os.path.realpath(os.path.join(cwd, os.path.expanduser(path)))
+    except (OSError, ValueError):
+        return "/"

@@ -1,0 +1,147 @@
+"""Judge a command: `assess` says everything, `detect_dangerous_command` the shortest of it. Nothing is ever run."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from .grammar.parser import parse
+from .grammar.syntax import ShellSyntaxError, TooLarge
+from .values import paths
+from .values.assessment import Assessment, Severity
+from .values.word_values import UNKNOWN
+from .walk.command_walk import Running
+from .walk.judgement import Judgement, Limit
+from .walk.source_map import Frame
+from .walk.state import State
+
+if TYPE_CHECKING:
+    from .rules import Rulebook
+
+DANGEROUS_PATTERNS: list[tuple[str, str]]
+MAX_CHARS = 2_000_000
+_LONG = 4_000
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def assess(
+    command: str,
+    *,
+    cwd: str | None = None,
+    project: str | None = None,
+    variables: Mapping[str, str | None] | None = None,
+    rulebook: Rulebook | None = None,
+) -> Assessment:
+    """What would run, what is dangerous in it, and what cannot be known.
+
+    `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
+    the same, unless that is a home or belongs to the system); without them, relative paths count as the project's.
+    `variables` are those that the shell has already, None for a value that is not known.
+    """
+    with _uncollected() if len(command) >= _LONG else contextlib.nullcontext():
+        state = State(cwd or ".", variables)
+        judgement = _judged(command, state, project or _project(cwd), rulebook, recording=True)
+        return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
+
+
+def _project(cwd: str | None) -> str:
+    if cwd is None or not paths.classes(cwd).isdisjoint(
+        ("root", "home-root", "system-root", "config", "kernel", "device")
+    ):
+        return ""
+    return cwd
+
+
+def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
+    """(dangerous, the rule's id, why)."""
+    if len(command) < _LONG:
+        judgement = _judged(command, State("."), "", None, recording=False)
+    else:
+        with _uncollected():
+            judgement = _judged(command, State("."), "", None, recording=False)
+    for finding in judgement.sorted_findings()[:1]:
+        if finding.severity is not Severity.NOTE:
+            return True, finding.rule, finding.why
+    return False, None, None
+
+
+def __getattr__(name: str) -> list[tuple[str, str]]:
+    if name != "DANGEROUS_PATTERNS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    global DANGEROUS_PATTERNS  # made when first asked for: it needs every rule
+    DANGEROUS_PATTERNS = _patterns()
+    return DANGEROUS_PATTERNS
+
+
+def _patterns() -> list[tuple[str, str]]:
+    """What the rules are about, as `(regex, description)`: for listings, and for those who know such lists.
+
+    The judge does not use them. A pattern finds the programs of a rule, or its examples when the rule is about no program.
+    """
+    from .rules import builtin
+    from .rules.usage import programs
+
+    found = []
+    for rule in builtin().rules.values():
+        names = sorted({name for use in rule.uses for name in programs(use) if re.fullmatch(r"[\w.+-]+", name)})
+        if names:
+            found.append((r"(?:^|[\s;&|(`/])(?:" + "|".join(map(re.escape, names)) + r")(?=$|[\s;&|)`])", rule.why))
+        else:
+            found.append(("|".join(map(re.escape, rule.match)), rule.why))
+    return found
+
+
+def _judged(command: str, state: State, project: str, rulebook: Rulebook | None, *, recording: bool) -> Judgement:
+    judgement = Judgement(rulebook or _builtin(), project, recording=recording)
+    whole = (0, len(command))
+    if len(command) > MAX_CHARS:
+        judgement.report("limit.exceeded", ["the command is too long"], whole)
+        return judgement
+    if not command.isascii():
+        if turning := _TURNING.search(command):
+            judgement.report("text.hidden", [f"U+{ord(turning.group()):04X}"], turning.span())
+        command = command.replace(UNKNOWN, "?")
+    try:
+        _follow(command, judgement, state)
+    except (Limit, TooLarge) as error:
+        judgement.report("limit.exceeded", [str(error)], whole)
+    except ShellSyntaxError as error:
+        judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))
+    return judgement
+
+
+@functools.cache
+def _builtin() -> Rulebook:
+    from .rules import builtin
+
+    return builtin()
+
+
+def _follow(command: str, judgement: Judgement, state: State) -> None:
+    script, text_map = parse(command)
+    walk = Running(judgement, state)
+    walk.frame = Frame(text_map=text_map)
+    try:
+        walk.script(script, None)
+        if state.functions or state.aliases:
+            walk.definitions()
+    finally:
+        # They know each other: without this, all of it would wait for the collector.
+        del walk.expander.parameters, walk.expander
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """A long command makes many objects and no garbage: the collector would look at all of them again and again."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,43 @@
+"""Judge a program in another language that stands inside a command: it is read, never run.
+
+Python is read by `ast`; the others by small tokenizers and lists of calls; SQL by statement (`sql`). What such a program
+would run, delete, write or read is shown to the rules as if the shell did it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..values.word_values import Arg, Value
+
+if TYPE_CHECKING:
+    from ..rules import Match
+
+
+def judge(
+    language: str,
+    code: Value,
+    *,
+    shell: Callable[[Value], object],
+    argv: Callable[[Sequence[Arg]], object],
+    cwd: str = ".",
+    project: str = "",
+) -> list[Match]:
+    """What is dangerous in it. Commands that it would run go to `shell` (a text) or `argv` (a list)."""
+    from .host import Host
+
+    host = Host(language, shell, argv, cwd, project)
+    if language == "python":
+        from . import python
+
+        python.judge(host, code.text)
+    else:
+        from . import calls
+
+        calls.judge(host, code.text)
+        if not host.matches:
+            from . import strings
+
+            strings.judge(host, code.text)
+    return host.matches

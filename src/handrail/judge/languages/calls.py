@@ -1,0 +1,355 @@
+"""Read Perl, Ruby, JavaScript, PHP, Lua and others by the calls they make, and by what the whole program is for."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..programs.fork_bombs import loops_for_ever
+from ..programs.interpreter_table import SHELLS
+from ..values.word_values import UNKNOWN
+from .arguments import arguments
+from .call_table import ARGV, KINDS, QUALIFIERS, SHELL
+from .host import MAX_DEPTH, Host
+from .tokens import Token, tokens
+
+_NETWORK = re.compile(
+    r"(?i)\b(?:socket|fsockopen|net\.connect|TCPSocket|net\.Socket|IO::Socket|pfsockopen|stream_socket_client|connect)\b"
+)
+_SHELL_PATH = re.compile(
+    r"/bin/(?:ba|z|da|k|a)?sh|\bsh -i|cmd\.exe|\bbash -i|powershell|"
+    r"(?:exec|spawn|system|popen|proc_open)\w*\W+['\"](?:ba|z|da)?sh\b|`(?:ba|z|da)?sh\b"
+)
+_LOOPS = re.compile(r"\b(?:while|loop|for|redo|until|forever|setInterval)\b")
+_FETCHES = re.compile(
+    r"(?i)\b(?:get|file_get_contents|fetch|URI\.open|URI\.parse|Net::HTTP|LWP|https?\.get|axios|open-uri|curl_exec|HTTP\.get|"
+    r"urlopen|request|curl|wget)\b"
+)
+_PRIVATE = re.compile(
+    r"process\.env\b(?!\.)|\bENV\.(?:to_h|to_a|inspect|map)|%ENV|\$_ENV|getenv\(\s*\)|/\.ssh/|/\.aws/|/etc/(?:shadow|passwd)|\.env['\"]|id_rsa"
+)
+_SENDS = re.compile(
+    r"(?i)\b(?:fetch|axios|https?\.request|Net::HTTP|curl_exec|LWP|HTTP::Tiny|post|request|sendBeacon|https?['\"]?\)?\.get)\b|file_get_contents\(\s*['\"]https?:"
+)
+_MAPS_UNLINK = re.compile(
+    r"\bunlink\s*\(?\s*(?:<|glob\b)|\bfind\s*\(\s*sub\s*\{[^}]*\bunlink|\bunlink\s*(?:$|[;}]|if\b|unless\b|for\b)|array_(?:map|walk)\s*\(\s*['\"](?:unlink|rmdir)|\b(?:foreach|map)\s*\(\s*rm\b|\bforEach\s*\(\s*(?:fs\.)?(?:unlink|rm)\w*\s*\)"
+)
+_EVALUATES_DECODED = re.compile(
+    r"\b(?:eval|assert|Function|loadstring)\b[^;]{0,200}?\b(?:un)?pack1?\b|"
+    r"\b(?:eval|assert|Function|loadstring)\b[^;]{0,200}?\b(?:atob|Buffer\.from|fromCharCode|base64_decode|gzinflate|"
+    r"gzuncompress|str_rot13|hex2bin|strrev|decode_base64|Base64\.\w*decode\w*)\b"
+)
+_DELETES_ELSEWHERE = re.compile(
+    r"\b(?:axios|got|ky|superagent|needle|HTTParty|Faraday|RestClient|Typhoeus|\$http|ua|http|client)(?:\.|->)del(?:ete)?\s*\(|"
+    r"(?i:\bmethod['\"]?\s*(?::|=>|=)\s*['\"]DELETE['\"])|Net::HTTP::Delete\b|Net::HTTP\b.{0,300}?\.delete\s*\(|"
+    r"['\"](?:axios|got|ky|superagent|needle)['\"]\)\.del(?:ete)?\s*\(|CURLOPT_CUSTOMREQUEST['\"]?\s*(?:,|=>)\s*['\"]DELETE|['\"]DELETE['\"]\s*,\s*['\"]https?:"
+)
+_SDK = re.compile(
+    r"aws-sdk|@google-cloud|@azure/|dockerode|octokit|Aws::|google/cloud|@kubernetes/|kubernetes-client|Fog::"
+)
+_SDK_DELETES = re.compile(
+    r"\b(?:delete|terminate|destroy|purge|remove|stop|prune)(?:_\w+|[A-Z]\w*)\s*\(|\b(?:Delete|Terminate|Destroy|Purge|Stop)\w+Command\b"
+)
+_REBOOT = re.compile(r"(?i)0xfee1dead|\b4276215469\b")
+_EVALUATES_LATER = re.compile(r"\b(?:then|map|forEach|on)\s*\((?:\s*['\"]\w+['\"]\s*,)?\s*(?:eval|Function)\s*\)")
+_INCLUDES = re.compile(
+    r"\binclude\s*\(\s*download\b|\b(?:include|require|import|source|dofile|load)(?:_once)?\b\s*\(?\s*['\"](?:https?|ftp|data)://"
+)
+_LISTS = re.compile(
+    r"\b(?:glob|readdir\w*|entries|children|opendir|scandir|list\.files|forEach|each|map|walk)\b|Dir\[|<\*"
+)
+_HOME = re.compile(
+    r"\$ENV\{['\"]?HOME['\"]?\}|#\{(?:ENV\[['\"]HOME['\"]\]|Dir\.home)\}|\$\{(?:process\.env\.HOME|os\.homedir\(\))\}"
+)
+_FILE_MODULE = re.compile(r"['\"](?:node:)?fs(?:/promises|-extra)?['\"]")
+_REMOVERS = re.compile(r"['\"](?:rimraf|del|fs-extra)['\"]")
+_SQL_START = re.compile(r"(?i)\s*(?:drop|delete|truncate|alter|update|insert|select|create|pragma)\s")
+_JOINS = re.compile(r"\b(?:join|implode)\b")
+_MINUS_ONE = re.compile(r"-\s*1\b")
+_CHAIN = re.compile(r"\.|->|::|\?\.")
+_MOST_CALLS = 2000
+_TELLING = (
+    (_EVALUATES_DECODED, "code.exec_computed"),
+    (_DELETES_ELSEWHERE, "cloud.api_delete"),
+    (_REBOOT, "power.off"),
+)
+_FORKS = frozenset(("fork", "pcntl_fork"))
+_STARTS = frozenset(("spawn", "execFile", "popen", "proc_open"))
+_ANY_LAST = (
+    frozenset(("load",))
+    | frozenset(_CHAIN.split(name)[-1].rstrip("!?") for name in KINDS)
+    | {"sync", "default", "manual"}
+)
+_LAST_NAMES = {
+    language: _ANY_LAST
+    | {_CHAIN.split(name)[-1] for name in f"{SHELL.get(language, '')} {ARGV.get(language, '')}".split()}
+    for language in {*SHELL, *ARGV}
+}
+_SHELL_PROGRAMS = frozenset(f"{folder}{shell}" for folder in ("", "/bin/", "/usr/bin/") for shell in SHELLS)
+_BOTH = frozenset(("exec", "system"))
+_ALONE_UNCLEAR = frozenset(("rm", "rmdir", "remove"))
+_LISTS_OF_WORDS = frozenset(("perl", "ruby", "r", "elixir", "scheme"))
+
+
+class Call(NamedTuple):
+    text: str
+    """The whole program."""
+    last: str
+    """The function's own name."""
+    arguments: list[str | None]
+
+    @property
+    def first(self) -> str | None:
+        return self.arguments[0] if self.arguments else None
+
+    @property
+    def known(self) -> list[str]:
+        return [argument for argument in self.arguments if argument is not None]
+
+
+def judge(host: Host, text: str) -> None:
+    if host.language in ("osascript", "tcl"):
+        _apple(host, text) if host.language == "osascript" else _tcl(host, text)
+        return
+    if _NETWORK.search(text) and _SHELL_PATH.search(text):
+        host.find("rce.reverse_shell")
+        return
+    text = _HOME.sub("~", text)
+    found = tokens(host.language, text)
+    _as_a_whole(host, text, found)
+    for place, token in enumerate(found):
+        if token.kind == "command":
+            host.shell(_interpolated(token.text))
+        elif token.kind == "name":
+            _name(host, text, found, place)
+        if host.calls > _MOST_CALLS:
+            host.find("limit.exceeded")
+            return
+
+
+def _as_a_whole(host: Host, text: str, found: Sequence[Token]) -> None:
+    """What the program is for, by the names and strings anywhere in it."""
+    names = {_CHAIN.split(token.text)[-1] for token in found if token.kind == "name"}
+    goes_on = any(token.kind == "string" and token.text.rstrip().endswith("&") for token in found)
+    if (_LOOPS.search(text) and names & _FORKS) or (loops_for_ever(text) and (names & _STARTS or goes_on)):
+        host.find("proc.fork_bomb")
+    if _PRIVATE.search(text) and _SENDS.search(text):
+        host.find("exfil.send")
+    if _INCLUDES.search(text) or (_EVALUATES_LATER.search(text) and _FETCHES.search(text)):
+        host.find("rce.download_to_shell")
+    if _MAPS_UNLINK.search(text):
+        host.find("code.delete")
+    for pattern, found_rule in _TELLING:
+        if pattern.search(text):
+            host.find(found_rule)
+    if _SDK.search(text) and _SDK_DELETES.search(text):
+        host.find("cloud.delete")
+
+
+@functools.lru_cache(64)
+def _mentions(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.search(text) is not None
+
+
+def _interpolated(text: str) -> str:
+    """`#{x}` and `${x}` inside a string are not known; `${HOME}` is one of the shell's, or nothing, which is no better."""
+    return re.sub(r"#\{[^}]*\}|\$\{(?!HOME\b)[^}]*\}", UNKNOWN, text)
+
+
+def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
+    chain = _CHAIN.split(found[place].text)
+    last = chain[-1].rstrip("!?")
+    if last not in _LAST_NAMES.get(host.language, _ANY_LAST):
+        return
+    given, parenthesised = arguments(host.language, found, place + 1)
+    if given is None:
+        return
+    host.calls += 1
+    call = Call(text, last, given)
+    names = _names(host.language, found[place].text, chain, text)
+    if _is_method(host.language, found, place):
+        names -= _BOTH
+    if found[place + 1].kind == "command" and last in _BOTH:  # exec `...`
+        host.find("rce.download_to_shell" if _FETCHES.search(found[place + 1].text) else "code.exec_computed")
+    if names.intersection(ARGV.get(host.language, "").split()):
+        _run(host, call)
+    elif names.intersection(SHELL.get(host.language, "").split()):
+        _shell(host, call, parenthesised=parenthesised)
+    else:
+        kind = "evaluate" if host.language == "lua" and last == "load" else ""
+        kind = kind or next((KINDS[name] for name in sorted(names, key=len, reverse=True) if name in KINDS), "")
+        if (
+            not kind
+            and (len(chain) > 1 or _is_method(host.language, found, place))
+            and KINDS.get(last) in ("sql", "store")
+        ):
+            kind = KINDS[last]
+        if kind and (given or kind == "store"):
+            _ACTIONS[kind](host, call)
+
+
+def _is_method(language: str, found: Sequence[Token], place: int) -> bool:
+    """`(new PDO($x))->exec("...")`: what has such a name without an object before it runs programs."""
+    before = "".join(token.text for token in found[max(0, place - 3) : place])
+    return language == "php" and (before.endswith(")->") or "->" in found[place].text)
+
+
+def _names(language: str, written: str, chain: list[str], text: str) -> set[str]:
+    """The names by which a call may stand in the tables. `/x/.exec(y)` and `db.rm()` say nothing by their last part."""
+    last = chain[-1].rstrip("!?")
+    names = {written.replace("->", ".").lstrip("&")}
+    if len(chain) == 1 or chain[0].lower().lstrip("$") in QUALIFIERS or language == "php":
+        names.add(last)
+    if language == "javascript" and _mentions(_FILE_MODULE, text):
+        names.add(f"fs.{last}")
+    if language == "javascript" and last in ("sync", "default", "manual") and _mentions(_REMOVERS, text):
+        names.add("rimraf")
+    unclear = len(names) == 1 and language != "julia"
+    return names - _ALONE_UNCLEAR if unclear or language == "javascript" else names
+
+
+def _shell(host: Host, call: Call, *, parenthesised: bool) -> None:
+    if not call.arguments:
+        return
+    if call.first is None:
+        if parenthesised:
+            host.find("code.exec_computed")
+    elif host.language == "javascript" and _SQL_START.match(call.first):  # a database's own `exec`
+        host.sql(call.first)
+    elif re.match(r"(?:https?|ftp)://", call.first):
+        host.find("rce.download_to_shell")
+    elif len(call.known) > 1 and _mentions(_JOINS, call.text):
+        host.shell(" ".join(word for word in call.known if word.strip()))
+    elif len(call.known) > 1 and host.language in _LISTS_OF_WORDS and not call.known[1].startswith(("r", "w")):
+        _run(host, call)
+    else:
+        host.shell(_interpolated(call.first))
+
+
+def _run(host: Host, call: Call) -> None:
+    if call.arguments and call.first is None:
+        host.find("code.exec_computed")
+    elif call.first in _SHELL_PROGRAMS and not call.known[1:]:
+        host.run(call.first)
+    elif call.arguments:
+        host.run(*(UNKNOWN if argument is None else _interpolated(argument) for argument in call.arguments))
+
+
+def _tree(host: Host, call: Call) -> None:
+    host.delete(call.first, tree=True)
+
+
+def _file(host: Host, call: Call) -> None:
+    tree = host.language == "r" and "recursive" in call.text
+    for path in call.known:
+        host.delete(path, tree=tree)
+    if not call.known and _mentions(_LISTS, call.text):
+        host.find("code.delete")
+
+
+def _write(host: Host, call: Call) -> None:
+    if call.first:
+        host.write(call.first)
+
+
+def _read(host: Host, call: Call) -> None:
+    if call.first:
+        host.read(call.first)
+
+
+def _open(host: Host, call: Call) -> None:
+    """`open(F, ">path")`, `fopen("path", "w")`, `File.open("path", "a")`."""
+    known = call.known
+    if not known:
+        return
+    if host.language != "perl":
+        mode = known[1] if len(known) > 1 else "r"
+        host.write(known[0]) if not set(mode).isdisjoint("wax+") and len(mode) < 6 else host.read(known[0])
+        return
+    joined = "".join(known[:2]).strip()
+    if joined.startswith("|") or joined.endswith("|"):
+        host.shell(joined.strip("|- "))
+    elif match := re.match(r"(\+?>{1,2}|\+<|<)?\s*(.+)", joined):
+        host.write(match[2].strip()) if match[1] not in (None, "<") else host.read(match[2].strip())
+
+
+def _copy(host: Host, call: Call) -> None:
+    if len(call.known) > 1:
+        moves = call.last in ("rename", "renameSync", "mv", "move", "moveSync")
+        host.run("mv" if moves else "cp", call.known[0], call.known[1])
+
+
+def _chmod(host: Host, call: Call) -> None:
+    mode = next((item for item in call.known if item.isdigit() or item.startswith("0o")), UNKNOWN)
+    path = next((item for item in call.known if item != mode), None)
+    if path is not None:
+        host.run("chmod", mode.removeprefix("0o"), path)
+
+
+def _evaluate(host: Host, call: Call) -> None:
+    if _mentions(_FETCHES, call.text):
+        host.find("rce.download_to_shell")
+    elif call.first is None or UNKNOWN in call.first:
+        host.find("code.exec_computed")
+    elif host.depth < MAX_DEPTH:
+        host.depth += 1
+        judge(host, call.first)
+        host.depth -= 1
+
+
+def _kill(host: Host, call: Call) -> None:
+    known = set(call.known)
+    if known & {"-1", "1"} or (_mentions(_MINUS_ONE, call.text) and "1" in known):
+        host.find("proc.kill_all")
+    elif None in call.arguments or known & {"9", "KILL", "SIGKILL", "-9"}:
+        host.find("proc.kill_force")
+
+
+def _store(host: Host, call: Call) -> None:
+    if call.last not in ("drop", "deleteMany") or not call.known:
+        host.find("sql.destructive")
+
+
+def _sql(host: Host, call: Call) -> None:
+    if call.first:
+        host.sql(call.first)
+
+
+_ACTIONS: dict[str, Callable[[Host, Call], None]] = {
+    "tree": _tree,
+    "file": _file,
+    "write": _write,
+    "read": _read,
+    "open": _open,
+    "copy": _copy,
+    "chmod": _chmod,
+    "evaluate": _evaluate,
+    "kill": _kill,
+    "store": _store,
+    "sql": _sql,
+}
+
+
+def _tcl(host: Host, text: str) -> None:
+    """Tcl and expect: `exec rm x`, `spawn ssh h`; the words are the command's own."""
+    for match in re.finditer(
+        r"(?:^|[;\n{\[])\s*(?:eval\s+)?(?:exec|spawn|open\s+[\"{]\|)\s*(?:-\w+\s+)*([^;\n\]}]+)", text
+    ):
+        host.shell(match[1].strip().strip('"'))
+    for match in re.finditer(r"\bsend\s+(?:--\s+)?\"((?:[^\"\\]|\\.)*)\"", text):
+        host.shell(match[1].replace("\\r", "\n").replace("\\n", "\n").replace('\\"', '"'))
+    for match in re.finditer(r"(?:^|[;\n{\[])\s*file\s+delete\s+(?:-force\s+)?(?:--\s+)?(\S+)", text):
+        host.delete(match[1], tree=True)
+    for match in re.finditer(r"\bopen\s+(\S+)\s+[wa]", text):
+        host.write(match[1])
+
+
+def _apple(host: Host, text: str) -> None:
+    """AppleScript: `do shell script "..."`, and `do script` in a terminal."""
+    for match in re.finditer(r"do (?:shell )?script\s+(\"(?:[^\"\\]|\\.)*\"|\S+)", text):
+        if match[1].startswith('"'):
+            host.shell(match[1][1:-1].replace('\\"', '"'))
+        else:
+            host.find("code.exec_computed")

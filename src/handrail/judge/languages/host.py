@@ -1,0 +1,70 @@
+"""What a program in another language does to the machine, told to the rules in the shell's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..rules import Match, on_read, on_write, rule
+from ..values.assessment import Reach
+from ..values.word_values import UNKNOWN, Arg, Value, make_arg
+
+MAX_DEPTH = 6
+
+
+class Host:
+    """Takes what a reader of some language finds."""
+
+    def __init__(
+        self,
+        language: str,
+        shell: Callable[[Value], object],
+        argv: Callable[[Sequence[Arg]], object],
+        cwd: str,
+        project: str,
+    ) -> None:
+        self.language = language
+        self.matches: list[Match] = []
+        self.depth = 0
+        self.shown: list[str] = []
+        """The texts and words that were shown to the rules as commands."""
+        self.calls = 0
+        """How many calls of interest were looked at; programs that make very many are not read to the end."""
+        self._shell = shell
+        self._argv = argv
+        self._cwd = cwd
+        self._project = project
+
+    def find(self, rule_id: str, reach: Reach = Reach.NOWHERE) -> None:
+        if not any(match.rule.id == rule_id for match in self.matches):
+            self.matches.append(Match(rule(rule_id), reach))
+
+    def shell(self, text: str) -> None:
+        """It runs a text through a shell."""
+        self.shown.append(text)
+        self._shell(Value(text))
+
+    def run(self, *words: str) -> None:
+        """It runs a program with these arguments, or does what that program would do."""
+        self.shown += words
+        self._argv([make_arg(word, glob="*" in word) for word in words])
+
+    def write(self, path: str, *, empties: bool = False) -> None:
+        self.matches.extend(on_write(path, self._cwd, self._project, empties=empties))
+
+    def read(self, path: str) -> None:
+        self.matches.extend(on_read(path, self._cwd, self._project))
+
+    def delete(self, path: str | None, *, tree: bool) -> None:
+        if tree:
+            self.run("rm", "-r", UNKNOWN if path is None else path)
+        elif path is not None:
+            self.run("rm", path)
+
+    def delete_tree(self, path: str) -> None:
+        self.delete(path, tree=True)
+
+    def sql(self, text: str) -> None:
+        from ..grammar.sql import problem
+
+        if problem(text):
+            self.find("sql.destructive")

@@ -1,0 +1,324 @@
+"""Read Python by `ast`: which calls it makes, with arguments folded to constants where that is possible."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from ..values.word_values import UNKNOWN
+from . import python_modules
+from .folding import Constants, fold
+from .host import MAX_DEPTH, Host
+
+_MOST_NODES = 60_000
+_DANGEROUS_WORDS = re.compile(r"\b(system|exec|eval|rmtree|remove|unlink|subprocess|popen|socket|fork|spawn)\b")
+_SHELL = frozenset(
+    "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput "
+    "asyncio.create_subprocess_shell pty.spawn "
+    "popen2.popen2 platform.popen".split()
+)
+_SUBPROCESS = frozenset(
+    "subprocess.run subprocess.call subprocess.Popen subprocess.check_call subprocess.check_output "
+    "asyncio.create_subprocess_exec sh.Command".split()
+)
+_RUNS = _SHELL | _SUBPROCESS
+_EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
+_TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
+_REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
+_DELETES = _TREE | _REMOVE
+_ASKS_ABOUT = frozenset("help print inspect pydoc dir callable repr id type hasattr isinstance str pprint dis".split())
+_OTHERS = frozenset(("os.kill", "os.killpg", "os.fork", "os.chmod", "os.chown", "os.rename", "os.replace"))
+_METHODS_DELETE = frozenset(("unlink", "rmdir", "rmtree"))
+_SQL = frozenset("execute executescript executemany exec_driver_sql raw".split())
+_STORE = frozenset(
+    "flushall flushdb drop_database drop_collection dropDatabase drop_all delete_many drop_table "
+    "delete_bucket terminate_instances delete_db_instance".split()
+)
+_SEND = re.compile(r"(?:requests|httpx|urllib\d?|http|aiohttp|smtplib|ftplib|socket|paramiko|boto3)\b")
+_PRIVATE = re.compile(
+    r"os\.environ|getenv|\.ssh/|\.aws/|/etc/(?:shadow|passwd)|\.netrc|\.kube/|credentials|id_rsa|\.env\b"
+)
+_LISTING = re.compile(r"\b(?:listdir|glob|iglob|rglob|walk|iterdir|scandir)\b")
+_WALKED = re.compile(r"\b(?:walk|rglob|glob|Path|listdir|scandir)\(\s*(['\"])(.+?)\1")
+_DOWNLOADS = re.compile(r"\b(?:requests|urlopen|httpx|urllib|urlretrieve)\b")
+
+
+def judge(host: Host, text: str) -> None:
+    try:
+        tree = ast.parse(text.strip("\n") + "\n" if not text.startswith((" ", "\t")) else text.strip() + "\n")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        if UNKNOWN in text or _DANGEROUS_WORDS.search(text):
+            host.find("code.unreadable")
+        return
+    nodes = list(ast.walk(tree))
+    if len(nodes) > _MOST_NODES or host.depth > MAX_DEPTH:
+        host.find("limit.exceeded")
+        return
+    _Reader(host, text, nodes).read()
+
+
+class _Reader:
+    def __init__(self, host: Host, text: str, nodes: list[ast.AST]) -> None:
+        self.host = host
+        self.text = text
+        self.nodes = nodes
+        self.names: dict[str, str] = {}
+        self.constants: Constants = {}
+        self.modules: set[str] = set()
+        self.everything_of: list[str] = []
+        """Modules from which all names were imported."""
+
+    def read(self) -> None:
+        for node in self.nodes:
+            self._define(node)
+        for node in self.nodes:
+            if isinstance(node, ast.While | ast.For | ast.ListComp | ast.GeneratorExp) and self._forks(node):
+                self.host.find("proc.fork_bomb")
+            if isinstance(node, ast.Call):
+                self._call(node)
+
+    def _define(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                self.names[alias.asname or top] = alias.name if alias.asname else top
+                self.modules.add(top)
+        elif isinstance(node, ast.ImportFrom):
+            self.modules.add((node.module or "").partition(".")[0])
+            for alias in node.names:
+                if alias.name == "*":
+                    self.everything_of.append(node.module or "")
+                self.names[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+        elif isinstance(node, ast.Assign | ast.NamedExpr):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if len(targets) == 1 and isinstance(targets[0], ast.Name):
+                self._assign(targets[0].id, node.value)
+
+    def _assign(self, name: str, value: ast.expr) -> None:
+        constant = fold(value, self.constants)
+        if constant is not None:
+            self.constants[name] = constant
+        elif dotted := self._dotted(value):
+            self.names[name] = dotted
+
+    def _forks(self, loop: ast.AST) -> bool:
+        return any(
+            isinstance(node, ast.Call) and (self._dotted(node.func) or "") in ("os.fork", "os.forkpty")
+            for node in ast.walk(loop)
+        )
+
+    def _dotted(self, node: ast.AST) -> str | None:
+        """`os.system` for whatever stands for it: an alias, getattr, __import__."""
+        if isinstance(node, ast.Name):
+            return self.names.get(node.id) or self._imported(node.id)
+        if isinstance(node, ast.Attribute):
+            return f"{self._dotted(node.value) or '?'}.{node.attr}"
+        if isinstance(node, ast.Call):
+            function = self._dotted(node.func)
+            if function in ("__import__", "importlib.import_module") and node.args:
+                module = fold(node.args[0], self.constants)
+                return module if isinstance(module, str) else "?"
+            if function == "getattr" and len(node.args) >= 2:
+                attribute = fold(node.args[1], self.constants)
+                return f"{self._dotted(node.args[0])}.{attribute}" if isinstance(attribute, str) else "getattr.?"
+            if function == "vars" and node.args:
+                return self._dotted(node.args[0])
+        if isinstance(node, ast.Subscript) and (base := self._dotted(node.value)):
+            key = fold(node.slice, self.constants)
+            return f"{base.removesuffix('.__dict__')}.{key}" if isinstance(key, str) else None
+        return None
+
+    def _imported(self, name: str) -> str:
+        """A name that may have come by `from module import *`."""
+        full = [f"{module}.{name}" for module in self.everything_of]
+        return next((one for one in full if one in _RUNS | _DELETES or _EXEC.fullmatch(one) or one in _OTHERS), name)
+
+    def _call(self, node: ast.Call) -> None:
+        name = (self._dotted(node.func) or "").removeprefix("builtins.").removeprefix("__builtins__.")
+        args = [fold(arg, self.constants) for arg in node.args]
+        args += [
+            fold(keyword.value, self.constants)
+            for keyword in node.keywords
+            if keyword.arg in ("args", "path", "command", "cmd")
+        ]
+        if name in ("exec", "eval", "compile", "runpy.run_path", "code.interact"):
+            self._evaluates(name, node, args)
+        elif name in _SHELL or name in _SUBPROCESS or _EXEC.fullmatch(name):
+            self._runs(name, node, args)
+        elif name in _TREE or name in _REMOVE:
+            self._deletes(name, args)
+        elif name in ("os.kill", "os.killpg", "signal.pidfd_send_signal"):
+            self._kills(args)
+        elif name == "getattr.?":
+            self.host.find("code.exec_computed")
+        elif name in ("os.setuid", "os.setreuid", "os.setresuid") and args[:1] == [0]:
+            self.host.find("privilege.root_shell")
+        elif name in ("open", "io.open", "codecs.open", "os.open"):
+            self._opens(node, args)
+        elif name in ("os.chmod", "os.chown", "os.lchown") and args:
+            self._changes_mode(name, args)
+        elif name in (
+            "shutil.move",
+            "os.rename",
+            "os.replace",
+            "shutil.copy",
+            "shutil.copyfile",
+            "shutil.copy2",
+            "os.symlink",
+            "os.link",
+        ):
+            if len(args) > 1 and all(isinstance(arg, str) for arg in args[:2]):
+                self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
+        else:
+            self._method(name, node, args)
+        self._handed_over(node)
+        if _SEND.match(name) and _PRIVATE.search(self.text) and self._sends(node, name):
+            self.host.find("exfil.send")
+
+    def _handed_over(self, node: ast.Call) -> None:
+        """Functions that are given to others to call: `map(os.remove, x)`, `Thread(target=os.system, args=("ls",))`."""
+        if (self._dotted(node.func) or "").partition(".")[0] in _ASKS_ABOUT:
+            return
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        names = {self._dotted(arg) for arg in given if isinstance(arg, ast.Attribute | ast.Name)}
+        if not names.isdisjoint(_DELETES):
+            self.host.find("code.delete")
+        if not names.isdisjoint(_RUNS):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+                    self.host.shell(inner.value)
+
+    def _sends(self, node: ast.Call, name: str) -> bool:
+        carries = bool(node.keywords) or len(node.args) > 1 or _PRIVATE.search(ast.unparse(node)) is not None
+        return carries and not name.endswith((".socket", ".Session", ".Client", ".get_event_loop"))
+
+    def _method(self, name: str, node: ast.Call, args: list[Any]) -> None:
+        if name.startswith("sh.") and "sh" in self.modules:
+            self.host.run(*name.split(".")[1:2], *(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+            return
+        keywords = {keyword.arg or "": fold(keyword.value, self.constants) for keyword in node.keywords}
+        if python_modules.judge(self.host, name, args, keywords, self.modules):
+            return
+        last = name.rpartition(".")[2]
+        if last == "close" and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+            self._empties(node.func.value)
+        if last in ("send", "sendall", "sendto") and "socket" in self.modules and _PRIVATE.search(ast.unparse(node)):
+            self.host.find("exfil.send")
+        if last in ("kill", "terminate") and "process_iter" in self.text:
+            self.host.find("proc.kill_force")
+        elif last in _SQL and args and isinstance(args[0], str):
+            self.host.sql(args[0])
+        elif last in _STORE:
+            self.host.find("sql.destructive")
+        else:
+            self._path_method(last, node, args)
+
+    def _path_method(self, last: str, node: ast.Call, args: list[Any]) -> None:
+        base = fold(node.func.value, self.constants) if isinstance(node.func, ast.Attribute) else None
+        if last in _METHODS_DELETE:
+            if isinstance(base, str):
+                self.host.delete(base, tree=last == "rmtree")
+            elif _LISTING.search(self.text):
+                self.host.find("code.delete")
+        elif (
+            last in ("write_text", "write_bytes", "touch", "symlink_to", "rename", "replace")
+            and isinstance(base, str)
+            and "/" in base
+        ):
+            self.host.write(base)
+        elif last in ("read_text", "read_bytes", "open") and isinstance(base, str):
+            self.host.read(base)
+        elif last in ("chmod",) and isinstance(base, str) and args and isinstance(args[0], int):
+            self.host.run("chmod", oct(args[0])[2:], base)
+
+    def _empties(self, opened: ast.Call) -> None:
+        """`open(path, "w").close()` leaves nothing in the file."""
+        args = [fold(arg, self.constants) for arg in opened.args]
+        if self._dotted(opened.func) == "open" and len(args) > 1 and isinstance(args[1], str) and "w" in args[1]:
+            if isinstance(args[0], str):
+                self.host.write(args[0], empties=True)
+            elif _LISTING.search(self.text):
+                self.host.find("code.delete")
+
+    def _evaluates(self, name: str, node: ast.Call, args: list[Any]) -> None:
+        if _DOWNLOADS.search(self.text):
+            self.host.find("rce.download_to_shell")
+        if args and isinstance(args[0], str):
+            self.host.depth += 1
+            judge(self.host, args[0])
+            self.host.depth -= 1
+        elif node.args and name != "compile":
+            inner = node.args[0]
+            if not (isinstance(inner, ast.Call) and self._dotted(inner.func) in ("compile", "input")):
+                self.host.find("code.exec_computed")
+
+    def _runs(self, name: str, node: ast.Call, args: list[Any]) -> None:
+        if "socket" in self.modules and "connect" in self.text:
+            self.host.find("rce.reverse_shell")
+            return
+        first = args[0] if args else None
+        reads_input = any(keyword.arg in ("input", "stdin") for keyword in node.keywords)
+        if "urlretrieve" in self.text or (reads_input and _DOWNLOADS.search(self.text)):
+            self.host.find("rce.download_to_shell")
+        words = [str(item) if item is not None else UNKNOWN for item in first] if isinstance(first, list) else []
+        through_shell = name in _SHELL or any(
+            keyword.arg == "shell" and fold(keyword.value, self.constants) not in (False, None)
+            for keyword in node.keywords
+        )
+        if _EXEC.fullmatch(name):
+            flat = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, str)]
+            if flat:
+                self.host.run(flat[0], *flat[2:])
+            else:
+                self.host.find("code.exec_computed")
+        elif words and words[0] != UNKNOWN:
+            self.host.run(*words)
+        elif isinstance(first, str) and first != UNKNOWN:
+            if name.startswith("asyncio.create_subprocess_exec"):
+                self.host.run(*(arg if isinstance(arg, str) else UNKNOWN for arg in args))
+            elif through_shell or " " in first or name == "pty.spawn":
+                self.host.shell(first)
+            else:
+                self.host.run(first)
+        else:
+            self.host.find("code.exec_computed")
+
+    def _deletes(self, name: str, args: list[Any]) -> None:
+        path = args[0] if args and isinstance(args[0], str) else None
+        if name in _TREE:
+            self.host.delete(path, tree=True)
+        elif path is not None:
+            self.host.delete(path, tree=False)
+        elif _LISTING.search(self.text):
+            self.host.find("code.delete")
+
+    def _changes_mode(self, name: str, args: list[Any]) -> None:
+        mode = oct(args[1])[2:] if len(args) > 1 and isinstance(args[1], int) else UNKNOWN
+        walked = _WALKED.search(self.text)
+        path = args[0] if isinstance(args[0], str) else walked[2] if walked else None
+        if path is not None:
+            self.host.run("chmod" if "chmod" in name else "chown", *(["-R"] if walked else []), mode, path)
+
+    def _kills(self, args: list[Any]) -> None:
+        process = args[0] if args else None
+        if args[1:2] == [0]:
+            return
+        if process in (-1, 1):
+            self.host.find("proc.kill_all")
+        elif process in (None, 0) or "pid" in self.text:
+            self.host.find("proc.kill_force")
+
+    def _opens(self, node: ast.Call, args: list[Any]) -> None:
+        mode = next(
+            (fold(keyword.value, self.constants) for keyword in node.keywords if keyword.arg == "mode"),
+            args[1] if len(args) > 1 else "r",
+        )
+        if not args or not isinstance(args[0], str):
+            return
+        flags = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
+        writes = (isinstance(mode, str) and not set(mode).isdisjoint("wax+")) or (
+            (isinstance(mode, int) and mode & 3 != 0)
+            or re.search(r"O_(?:WRONLY|RDWR|TRUNC|CREAT|APPEND)", flags) is not None
+        )
+        self.host.write(args[0]) if writes else self.host.read(args[0])

@@ -1,0 +1,71 @@
+"""Recognise a loop that starts programs for ever: it never ends, and nothing in it waits."""
+
+from __future__ import annotations
+
+import re
+
+from ..grammar.syntax import ArithmeticCommand, Block, Command, Literal, Pipeline, Script, Simple, While, Word
+
+_TRUE = (["true"], [":"], ["1"], ["[", "1", "]"], ["test", "1"], ["/bin/true"])
+_FALSE = (["false"], ["/bin/false"], ["[", "]"])
+_QUICK = frozenset(": true false echo printf let export declare local set shift continue test [".split())
+_ENDLESS = re.compile(
+    r"\b(?:while|until)\b\s*\(?\s*(?:1|true|!0|not false)\b|\bfor\s*\(\s*;\s*;\s*\)|\bloop\s*(?:do\b|\{)"
+)
+
+
+def is_endless(loop: While) -> bool:
+    """`while true`, `until false` and the like."""
+    condition = _only_command(loop.condition)
+    if isinstance(condition, ArithmeticCommand):
+        return not loop.until and [part.text for part in condition.parts if isinstance(part, Literal)] == ["1"]
+    return _words(condition) in (_FALSE if loop.until else _TRUE)
+
+
+def loops_for_ever(code: str) -> bool:
+    """Whether a program in a language like C has such a loop."""
+    return _ENDLESS.search(code) is not None
+
+
+def starts_and_goes_on(body: Script) -> bool:
+    """Whether a loop's body puts something into the background, and waits for nothing."""
+    return _starts(body) and _quick(body)
+
+
+def _starts(script: Script) -> bool:
+    return any(
+        item.background or any(_starts(block.body) for _, pipeline in item.items for block in _blocks(pipeline))
+        for item in script.items
+    )
+
+
+def _quick(script: Script) -> bool:
+    return all(
+        item.background or all(_is_quick(command) for _, pipeline in item.items for command in pipeline.commands)
+        for item in script.items
+    )
+
+
+def _is_quick(command: Command) -> bool:
+    if isinstance(command, Block):
+        return _quick(command.body)
+    return (_words(command) or [""])[0] in _QUICK
+
+
+def _blocks(pipeline: Pipeline) -> list[Block]:
+    return [command for command in pipeline.commands if isinstance(command, Block)]
+
+
+def _only_command(script: Script) -> Command | None:
+    if len(script.items) != 1 or len(script.items[0].items) != 1:
+        return None
+    commands = script.items[0].items[0][1].commands
+    return commands[0] if len(commands) == 1 else None
+
+
+def _words(command: Command | None) -> list[str]:
+    """The words of a simple command; none when one of them has to be expanded first."""
+    if not isinstance(command, Simple):
+        return []
+    texts = [word.plain or word.literal() for word in command.words if isinstance(word, Word)]
+    return [] if None in texts else [text for text in texts if text is not None]

@@ -1,0 +1,171 @@
+"""Rules that users write in config.yaml, checked as strictly as those that come with Handrail.
+
+A rule of a user only ever adds a question or a refusal: it cannot take the place of a built-in one. So a project's file,
+which may come from anywhere, can be read by the same function: it can only tighten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...base.suggest import nearest
+from ...errors import ConfigError, RuleError
+from ..values.assessment import Severity
+from ..values.word_values import Arg
+from .command import Command
+from .model import Rule
+from .rulebook import Rulebook, builtin
+from .slow_patterns import compiled
+from .usage import PatternError, Usage, programs
+
+if TYPE_CHECKING:
+    from ...config import Config
+
+_FIELDS = ("severity", "why", "uses", "pattern", "match", "spare")
+_MOST_RULES = 500
+_PLAIN = tuple(
+    "ls -la, git status, echo hello world, python3 -m pytest -q, make build, cat README.md, docker ps, npm run test".split(
+        ", "
+    )
+)
+_TOO_MANY = 3
+
+
+def configured(config: Config, more: Sequence[Rule] = ()) -> Rulebook:
+    """The rules that hold under this configuration, with those that plugins bring.
+
+    Raises ConfigError, with the key of the rule that is to blame.
+    """
+    rules = config.approval_rules
+    if not rules and not more:
+        return builtin()
+    try:
+        return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}, more)
+    except RuleError as error:
+        raise ConfigError(str(error), key=f"approval_rules.{error.rule}".rstrip(".")) from None
+
+
+def checked(rule: object) -> Rule:
+    """A rule that a plugin brings, held to the same as a user's; raises RuleError."""
+    if not isinstance(rule, Rule):
+        raise RuleError(f"{rule!r} is no rule; make a handrail.judge.rules.Rule")
+    _check(rule)
+    _check_examples(rule, Rulebook((*builtin().rules.values(), rule)))
+    return rule
+
+
+def rulebook(entries: Mapping[str, Mapping[str, Any]], more: Sequence[Rule] = ()) -> Rulebook:
+    """The built-in rules with these beside them; raises RuleError, which names the rule and says what to change.
+
+    An entry's key is the rule's id. It has a `severity` (`ask` if not given), `why`, `uses` (usage patterns) or `pattern` (a
+    regular expression for the words of the command line), and examples that it must `match` and that it must `spare`.
+    `more` are rules that have been checked.
+    """
+    if len(entries) > _MOST_RULES:
+        raise RuleError(f"{len(entries)} rules are too many; at most {_MOST_RULES}")
+    rules = []
+    for rule_id, entry in entries.items():
+        with _about(rule_id):
+            rules.append(_rule(rule_id, entry))
+    taken = {rule.id for rule in rules}
+    book = Rulebook((*builtin().rules.values(), *rules, *(rule for rule in more if rule.id not in taken)))
+    for rule in rules:
+        with _about(rule.id):
+            _check_examples(rule, book)
+    return book
+
+
+@contextlib.contextmanager
+def _about(rule_id: str) -> Iterator[None]:
+    try:
+        yield
+    except RuleError as error:
+        error.rule = rule_id
+        raise
+
+
+def _rule(rule_id: str, entry: Mapping[str, Any]) -> Rule:
+    unknown = [field for field in entry if field not in _FIELDS]
+    if unknown:
+        hint = nearest(unknown[0], _FIELDS)
+        raise RuleError(f"rule {rule_id!r}: unknown field {unknown[0]!r}{f'; did you mean {hint!r}?' if hint else ''}")
+    rule = Rule(
+        rule_id,
+        _severity(rule_id, entry.get("severity", Severity.ASK)),
+        str(entry.get("why", "")),
+        uses=_texts(rule_id, "uses", entry),
+        match=_texts(rule_id, "match", entry),
+        spare=_texts(rule_id, "spare", entry),
+        regex=str(entry.get("pattern", "")),
+    )
+    _check(rule)
+    return rule
+
+
+def _check(rule: Rule) -> None:
+    if rule.id in builtin().rules:
+        raise RuleError(f"rule {rule.id!r}: this is the id of a built-in rule; choose another")
+    if not rule.uses and not rule.regex:
+        raise RuleError(f"rule {rule.id!r}: say what it is about, with 'uses' or 'pattern'")
+    _check_uses(rule)
+    if rule.regex:
+        compiled(rule.id, rule.regex)
+    _refuse_everything(rule)
+
+
+def _severity(rule_id: str, text: object) -> Severity:
+    try:
+        return Severity(str(text))
+    except ValueError:
+        known = ", ".join(severity.value for severity in Severity)
+        raise RuleError(f"rule {rule_id!r}: unknown severity {text!r}; known: {known}") from None
+
+
+def _texts(rule_id: str, field: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    value = entry.get(field, ())
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ()
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise RuleError(f"rule {rule_id!r}: '{field}' is a list of texts")
+    return texts
+
+
+def _check_uses(rule: Rule) -> None:
+    for use in rule.uses:
+        try:
+            Usage(use)
+        except PatternError as error:
+            raise RuleError(f"rule {rule.id!r}: {error}") from None
+        if any(not program.strip("*?") for program in programs(use)):
+            raise RuleError(f"rule {rule.id!r}: {use!r} is about every program; name one")
+
+
+def _refuse_everything(rule: Rule) -> None:
+    book = Rulebook((rule,))
+    met = [text for text in _PLAIN if book.findings(_command(text))]
+    if len(met) >= _TOO_MANY:
+        raise RuleError(f"rule {rule.id!r} would match nearly everything, such as {met[0]!r}")
+
+
+def _command(text: str) -> Command:
+    name, *args = shlex.split(text)
+    return Command(name, [Arg(arg) for arg in args])
+
+
+def _check_examples(rule: Rule, book: Rulebook) -> None:
+    """Each example is judged whole, as a command would be."""
+    from ..assess import assess
+
+    for example in rule.match:
+        if not _found(rule, assess(example, rulebook=book).findings):
+            raise RuleError(f"rule {rule.id!r}: the example {example!r} is not matched by it")
+    for example in rule.spare:
+        if _found(rule, assess(example, rulebook=book).findings):
+            raise RuleError(f"rule {rule.id!r}: the example {example!r} is matched, and should be spared")
+
+
+def _found(rule: Rule, findings: Sequence[Any]) -> bool:
+    return any(finding.rule == rule.id for finding in findings)

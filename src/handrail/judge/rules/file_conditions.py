@@ -1,0 +1,226 @@
+"""Conditions on files: what is deleted, emptied or overwritten, and what permissions are given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from ..values.word_values import UNKNOWN, Arg, Taint
+from . import targets
+from .command import Command
+
+_WIPED = frozenset(("root", "home-root", "system-root"))
+_PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device", *_WIPED))
+_FAR = frozenset(("home", "system", "outside", "root", "unknown"))
+# Tests of find that choose only some of the files.
+_NARROWING = frozenset(
+    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer "
+    "-size -empty -user -group -perm -inum "
+    "-links -lname -samefile -nouser -nogroup -maxdepth -newermt -uid -gid -used -executable -readable "
+    "-writable -xtype -anewer -cnewer -fstype".split()
+)
+_MODE = re.compile(rf"0?[0-7]{{1,5}}|[-ugoa,+=rwxXst]*[+=-][rwxXstugo,+=-]*|{UNKNOWN}")
+_OPTION_CLUSTER = re.compile(r"-[RvcfhHLPn]+")
+_DELETES_ALL = re.compile(r"(?:1,\$|/\.\*/)?\s*d;?")
+_WINDOWS_ROOT = re.compile(r"(?i)[a-z]:(?:[\\/]\*?|[\\/](?:users|windows|program ?files|winnt)(?:[\\/].*)?)?\*?")
+
+
+def find_roots(command: Command) -> Sequence[Arg]:
+    """Where find starts: what stands before its first test."""
+    roots: list[Arg] = []
+    for arg in command.args:
+        if arg in ("-H", "-L", "-P") or re.fullmatch(r"-O\d", arg):
+            continue
+        if arg[:1] in ("-", "(", "!", ")"):
+            break
+        roots.append(arg)
+    return roots or [Arg(".")]
+
+
+def find_wipes(command: Command, _: str) -> bool:
+    """Deletes all that is below a root, with nothing that chooses among it."""
+    if "-delete" not in command.words or not command.words.isdisjoint(_NARROWING):
+        return False
+    return command.any_class(_WIPED, find_roots(command))
+
+
+def fd_deletes(command: Command, _: str) -> bool:
+    return any(
+        arg in ("-x", "-X", "--exec", "--exec-batch") and _removes(command.args[place + 1 :])
+        for place, arg in enumerate(command.args)
+    )
+
+
+def fd_wipes(command: Command, _: str) -> bool:
+    return fd_deletes(command, "") and command.any_class(_WIPED, command.operands[1:])
+
+
+def _removes(args: Sequence[Arg]) -> bool:
+    return bool(args) and args[0].rsplit("/", 1)[-1] in ("rm", "unlink", "shred", "srm", "rmdir", "trash")
+
+
+def into_nothing(command: Command, _: str) -> bool:
+    return bool(command.operands) and command.operands[-1] == "/dev/null"
+
+
+def moves_protected(command: Command, _: str) -> bool:
+    sources = command.operands if command.value("-t", "--target-directory") else command.operands[:-1]
+    return command.any_class(_PROTECTED, sources)
+
+
+def globs_outside(command: Command, _: str) -> bool:
+    return any(
+        (operand.glob or "*" in operand) and not command.classes(operand).isdisjoint(_FAR)
+        for operand in command.operands
+    )
+
+
+def empties(command: Command, _: str) -> bool:
+    """Cuts to nothing, or shrinks."""
+    size = command.value("-s", "--size")
+    if command.value("-r", "--reference") == "/dev/null":
+        return True
+    if size is None:
+        return False
+    return size.lstrip("<%/") in ("0", "0K", "0M", "") or size[:1] == "-"
+
+
+def overwrites_data(command: Command, _: str) -> bool:
+    """Writes nothing, zeros or noise over a file that is named like a database, or over all that was found."""
+    sources = targets.read(command)
+    if command.name == "tee" or not any(
+        source in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") for source in sources
+    ):
+        return False
+    written = targets.written(command)
+    return any(Taint.WIDE in path.taints for path in written) or command.any_class({"data", "home"}, written)
+
+
+def empties_in_place(command: Command, _: str) -> bool:
+    """`sed -i d`, `perl -i -ne ''`, `awk -i inplace '{}'`: nothing of the files is left."""
+    if command.name == "sed":
+        scripts = command.given("-e", "--expression") or command.operands[:1]
+        return any(_DELETES_ALL.fullmatch(script) for script in scripts) and bool(targets.written(command))
+    if command.name == "awk":
+        return "inplace" in command.args and any(re.fullmatch(r"\s*\{\s*\}\s*", arg) for arg in command.args)
+    return "i" in command.letters and any(
+        re.fullmatch(r"\s*(?:\$_\s*=\s*(?:\"\"|''|undef);?)?\s*", arg) for arg in command.args
+    )
+
+
+def mounts_over(command: Command, _: str) -> bool:
+    """Something is laid over a directory of the system, or over a home."""
+    if len(command.operands) < 2 or command.operands[-1].startswith("/boot"):
+        return False
+    return command.any_class({"root", "config", "home-root"}, command.operands[-1:])
+
+
+def windows_root(command: Command, _: str) -> bool:
+    return any(_WINDOWS_ROOT.fullmatch(operand) for operand in command.operands)
+
+
+def format_target(command: Command, _: str) -> bool:
+    """A device, or something that may be one; not an image file in the project."""
+    return any(not command.classes(operand).isdisjoint(("device", "unknown", "system")) for operand in command.operands)
+
+
+def drive(command: Command, _: str) -> bool:
+    return any(re.fullmatch(r"(?i)[a-z]:\\?", operand) for operand in command.operands)
+
+
+def dd_device(command: Command, _: str) -> bool:
+    return command.any_class({"device"}, targets.written(command))
+
+
+def any_device(command: Command, _: str) -> bool:
+    return command.any_class({"device"}, [arg for arg in command.args if arg[:1] == "/"])
+
+
+def last_device(command: Command, _: str) -> bool:
+    return command.any_class({"device"}, [*command.operands[1:], *command.given("-o", "--output", "-O")])
+
+
+def shrinks(command: Command, _: str) -> bool:
+    sizes = command.given("-L", "-l", "--size", "--extents")
+    written = [Arg(arg) for arg in command.args if re.fullmatch(r"-\d[\w%]*", arg)]
+    return bool(written) or any(not size.startswith("+") for size in sizes) or command.has(("-f", "--force"))
+
+
+def _world_writable(mode: str) -> bool:
+    if re.fullmatch(r"0*[0-7]{3,4}", mode):
+        return int(mode[-1]) & 2 != 0
+    return any(
+        re.match(r"(?:[ug]*[oa][ugoa]*|)[+=][rxXst]*w", clause) and not re.match(r"[+=]", clause)
+        for clause in mode.split(",")
+    )
+
+
+def _special(mode: str) -> bool:
+    if re.fullmatch(r"0*[0-7]{4}", mode.lstrip("0").zfill(4)) and len(mode.lstrip("0")) == 4:
+        return int(mode.lstrip("0")[0]) & 6 != 0
+    return re.search(r"(?:^|,)[ugoa]*[+=-][rwxX]*s", mode) is not None
+
+
+def _tightens(mode: str) -> bool:
+    return re.fullmatch(r"0?[4-7]00|0?[4-7][04]0|[goua]+-[rwxXst]+|go=|og=|u=rwx?,go=", mode) is not None
+
+
+def _takes_all(mode: str) -> bool:
+    return re.fullmatch(r"0+|[au]*-[rwx]+|[ugo]*a?-x", mode) is not None
+
+
+_MODE_KINDS: dict[str, Callable[[str], bool]] = {
+    "world-writable": _world_writable,
+    "special": _special,
+    "tightens": _tightens,
+    "takes-all": _takes_all,
+}
+
+
+def mode(command: Command, parameter: str) -> bool:
+    """The mode that chmod is given."""
+    found = next((arg for arg in command.args if _MODE.fullmatch(arg) and not _OPTION_CLUSTER.fullmatch(arg)), None)
+    return found is not None and _MODE_KINDS[parameter](found)
+
+
+def mode_option(command: Command, parameter: str) -> bool:
+    value = command.value("-m", "--mode")
+    return value is not None and _MODE_KINDS[parameter](value)
+
+
+def acl_open(command: Command, _: str) -> bool:
+    """An access list that lets others write, or opens something protected."""
+    opens = any(
+        re.search(r"(?:^|,|:)(?:o|other|others)?:?:?[r-]?w", arg) and re.search(r"(?:^|,)(?:d:)?o", arg)
+        for arg in command.args
+    )
+    return opens or command.any_class({"config", "credential", "startup", "home-root", "system-root"}, command.operands)
+
+
+def writes_to(command: Command, parameter: str) -> bool:
+    return any(path == parameter for path in targets.written(command))
+
+
+CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
+    "find-wipes": find_wipes,
+    "fd-deletes": fd_deletes,
+    "fd-wipes": fd_wipes,
+    "into-nothing": into_nothing,
+    "moves-protected": moves_protected,
+    "globs-outside": globs_outside,
+    "empties": empties,
+    "overwrites-data": overwrites_data,
+    "windows-root": windows_root,
+    "format-target": format_target,
+    "drive": drive,
+    "dd-device": dd_device,
+    "last-device": last_device,
+    "any-device": any_device,
+    "empties-in-place": empties_in_place,
+    "mounts-over": mounts_over,
+    "shrinks": shrinks,
+    "mode": mode,
+    "mode-option": mode_option,
+    "acl-open": acl_open,
+    "writes": writes_to,
+}

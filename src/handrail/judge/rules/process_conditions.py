@@ -1,0 +1,92 @@
+"""Conditions on signals and processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..programs.fork_bombs import loops_for_ever
+from ..values.word_values import UNKNOWN, Taint
+from .command import Command
+
+_HARD = re.compile(r"-?(?:SIG)?(?:9|KILL|STOP|19|ABRT|6|SEGV|11)", re.IGNORECASE)
+_AT_ONCE = re.compile(r"(?:^|\s)(?:-[Pj]|--max-procs|--jobs)[= ]?(?:0|\d{3,})(?:\s|$)")
+_MILD = re.compile(r"-?(?:SIG)?(?:HUP|USR1|USR2|WINCH|CONT|1|10|12)", re.IGNORECASE)
+_PROBES = frozenset(("-l", "-L", "-0", "--list", "--table", "-t"))
+_EVERYTHING = re.compile(r"\^?\.?[.*+]*\$?|\^|\[\^?.*\]\*?|\.\*.*\.\*")
+
+
+def _targets(command: Command) -> list[str]:
+    """The process ids: what follows the signal."""
+    args = list(command.args)
+    found: list[str] = []
+    signal_seen = False
+    skip = False
+    for arg in args:
+        if skip:
+            skip, signal_seen = False, True
+        elif arg in ("-s", "-n", "--signal"):
+            skip = True
+        elif arg == "--" or (arg[:1] == "-" and not signal_seen):
+            signal_seen = True
+        elif arg.startswith("--"):
+            continue
+        else:
+            found.append(arg)
+    return found
+
+
+def kills_all(command: Command, _: str) -> bool:
+    """`kill -9 -1`: every process that may be signalled."""
+    return _PROBES.isdisjoint(command.args) and any(re.fullmatch(r"-0*1", target) for target in _targets(command))
+
+
+def kills_init(command: Command, _: str) -> bool:
+    return _PROBES.isdisjoint(command.args) and any(re.fullmatch(r"0*1", target) for target in _targets(command))
+
+
+def kills_hard(command: Command, _: str) -> bool:
+    """With a signal that cannot be caught, or processes that come from a listing or a file."""
+    if not _PROBES.isdisjoint(command.args):
+        return False
+    signal = command.value("-s", "-n", "--signal")
+    if (signal is not None and _HARD.fullmatch(signal)) or any(
+        _HARD.fullmatch(arg) for arg in command.args[:2] if arg[:1] == "-"
+    ):
+        return True
+    if any(_MILD.fullmatch(arg) for arg in (signal or "", *command.args[:1])):
+        return False
+    return any(Taint.WIDE in arg.taints or (UNKNOWN in arg and arg.taints) for arg in command.args)
+
+
+def any_process(command: Command, _: str) -> bool:
+    """A pattern that fits every process."""
+    if command.name == "killall" and not command.has(("-r", "--regexp")):
+        return False
+    if command.has(("-u", "-U", "-P", "-t", "-g", "-G", "--euid", "--uid", "--parent")) or not command.operands:
+        return False
+    return all(_EVERYTHING.fullmatch(operand) for operand in command.operands) and not command.has(
+        ("-0", "-l", "--list", "-c", "--count")
+    )
+
+
+def source_forks(command: Command, _: str) -> bool:
+    """The program that is to be compiled, as far as this command line holds it, forks for ever."""
+    sources = [command.stdin, *(command.file(operand) for operand in command.operands)]
+    return any("fork" in source.text and loops_for_ever(source.text) for source in sources if source is not None)
+
+
+def endless_input(command: Command, _: str) -> bool:
+    """As many at once as it likes, of a list without end."""
+    endless = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
+    return endless and _AT_ONCE.search(" ".join(command.args)) is not None
+
+
+CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
+    "kills-all": kills_all,
+    "kills-init": kills_init,
+    "kills-hard": kills_hard,
+    "any-process": any_process,
+    "source-forks": source_forks,
+    "endless-input": endless_input,
+}

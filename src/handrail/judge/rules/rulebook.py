@@ -1,0 +1,210 @@
+"""Look up and apply rules: those that come with Handrail, and those that a user adds."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from ...errors import RuleError
+from ..values import paths
+from ..values.assessment import Reach, Severity
+from .command import Command
+from .model import Match, Rule
+from .options import canonical
+from .store_conditions import SQL_CLIENTS
+from .targets import READERS, WRITERS
+from .unknown_programs import destructive
+from .usage import FINDERS, SPARED, Usage, programs
+
+THEMES = tuple(
+    (
+        "deletes disks system_files permissions users services power processes remote_code persistence credentials history "
+        "network kernel containers clusters machines cloud forges databases git publishing packages devices queues personal "
+        "self_protection walk unknown_programs"
+    ).split()
+)
+_GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
+_HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
+_MOST_KEPT = 4096
+_SAD_TO_EMPTY = frozenset(("data", "home", "home-root"))
+_TAIL = "tail.destructive"
+_ON_WRITE = (
+    ("device", "redirect.device"),
+    ("own", "own.files"),
+    ("startup", "redirect.startup"),
+    ("hook", "redirect.startup"),
+    ("history", "redirect.history"),
+    ("log", "redirect.history"),
+    ("config", "redirect.config"),
+    ("kernel", "redirect.config"),
+    ("credential", "redirect.config"),
+)
+
+
+class Rulebook:
+    """A set of rules, indexed by program."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules: dict[str, Rule] = {}
+        self._by_program: dict[str, list[tuple[Rule, str]]] = {}
+        self._by_glob: list[tuple[str, Rule, str]] = []
+        self._by_text: list[Rule] = []
+        self._compiled: dict[str, _Uses] = {}
+        for rule in rules:
+            if rule.id in self.rules:
+                raise RuleError(f"two rules have the id {rule.id!r}")
+            self.rules[rule.id] = rule
+            if rule.regex:
+                self._by_text.append(rule)
+            for use in rule.uses:
+                self._index(rule, use)
+
+    def _index(self, rule: Rule, use: str) -> None:
+        for program in programs(use):
+            names: Iterable[str] = _GROUPS.get(program, (program,))
+            for name in names:
+                if "*" in name or "?" in name:
+                    self._by_glob.append((name, rule, use))
+                else:
+                    self._by_program.setdefault(canonical(name), []).append((rule, use))
+
+    def findings(self, command: Command) -> list[Match]:
+        """Every rule that the command line meets, the gravest first; one use of a rule is enough."""
+        found: dict[str, Match] = {}
+        spared = False
+        for rule, usage in self._uses(command.name).of(command):
+            if rule.id in found and usage.where == "":
+                continue
+            reach = usage.matches(command)
+            if reach is SPARED:
+                spared = True
+            if not isinstance(reach, Reach) or command.only_talks(grave=rule.severity is Severity.BLOCK):
+                continue
+            if rule.id not in found or found[rule.id].reach < reach:
+                found[rule.id] = Match(rule, reach)
+        if self._by_text:
+            found |= self._by_words(command)
+        if (
+            not found
+            and not spared
+            and destructive(command, has_rules=command.name in self._by_program)
+            and not command.only_talks(grave=False)
+        ):
+            return [Match(self.rules[_TAIL])] if _TAIL in self.rules else []
+        return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
+
+    def _by_words(self, command: Command) -> dict[str, Match]:
+        from .slow_patterns import says
+
+        text = " ".join((command.program, *command.args))
+        return {rule.id: Match(rule) for rule in self._by_text if says(rule.id, rule.regex, text)}
+
+    def knows(self, name: str) -> bool:
+        """Whether there are rules about this program."""
+        return canonical(name) in self._by_program
+
+    def names(self) -> Iterator[str]:
+        """Every program that a rule names, for judging names that are partly unknown."""
+        yield from self._by_program
+
+    def _uses(self, name: str) -> _Uses:
+        uses = self._compiled.get(name)
+        if uses is None:
+            named = list(self._by_program.get(name, ()))
+            named += [(rule, use) for glob, rule, use in self._by_glob if fnmatchcase(name, glob)]
+            uses = _Uses([(rule, _read(use)) for rule, use in named])
+            if len(self._compiled) < _MOST_KEPT:
+                self._compiled[name] = uses
+        return uses
+
+
+class _Uses:
+    """The uses of one program; those that begin with a sub-command, or are about what is read or written, are found by it."""
+
+    __slots__ = ("_always", "_by_place", "_by_word")
+
+    def __init__(self, uses: Sequence[tuple[Rule, Usage]]) -> None:
+        self._always: list[tuple[Rule, Usage]] = []
+        self._by_word: dict[str, list[tuple[Rule, Usage]]] = {}
+        self._by_place: dict[str, tuple[set[str], list[tuple[Rule, Usage]]]] = {}
+        for use in uses:
+            words = use[1].words
+            if (places := use[1].only_places) is not None:
+                classes, listed = self._by_place.setdefault(places.of, (set(), []))
+                classes |= places.classes
+                listed.append(use)
+                continue
+            if not words or words[0].globs or not words[0].exact:
+                self._always.append(use)
+                continue
+            for word in words[0].exact:
+                self._by_word.setdefault(word, []).append(use)
+
+    def of(self, command: Command) -> Sequence[tuple[Rule, Usage]]:
+        """Those that this command line can meet."""
+        if not self._by_word and not self._by_place:
+            return self._always
+        found: list[tuple[Rule, Usage]] = []
+        for of, (classes, listed) in self._by_place.items():
+            if not command.met(FINDERS[of]).isdisjoint(classes):
+                found += listed
+        for place, operand in enumerate(command.operands):
+            found += self._by_word.get(operand, ())
+            if place not in command.maybe:
+                break
+        return self._always + found if found else self._always
+
+
+@functools.cache
+def _read(use: str) -> Usage:
+    return Usage(use)
+
+
+def _gravity(match: Match) -> tuple[bool, bool, int]:
+    severity = match.rule.severity
+    return severity is not Severity.BLOCK, severity is Severity.NOTE, -match.reach
+
+
+@functools.cache
+def builtin() -> Rulebook:
+    """The rules that come with Handrail."""
+    themes = (importlib.import_module(f".themes.{theme}", __package__) for theme in THEMES)
+    return Rulebook(rule for theme in themes for rule in theme.RULES)
+
+
+def rule(rule_id: str) -> Rule:
+    """The rule with this id, for a finding that the walk through a command makes itself."""
+    return builtin().rules[rule_id]
+
+
+def findings(command: Command) -> list[Match]:
+    return builtin().findings(command)
+
+
+def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = False) -> list[Match]:
+    """What is dangerous in writing to this path, or in leaving nothing in it."""
+    if paths.normalise(target, cwd) == "/proc/sysrq-trigger":
+        return [Match(rule("power.sysrq"), Reach.SYSTEM)]
+    kinds = paths.classes(target, cwd, project)
+    for kind, rule_id in _ON_WRITE:
+        if kind in kinds:
+            return [Match(rule(rule_id), paths.reach(target, cwd, project))]
+    if empties and not kinds.isdisjoint(_SAD_TO_EMPTY):
+        return [Match(rule("redirect.data"), paths.reach(target, cwd, project))]
+    return []
+
+
+def on_assign(name: str, value: str) -> list[Match]:
+    """What is dangerous in giving this value to a variable of the shell."""
+    if (name in _HISTORY_VARIABLES and value in ("", "0", "/dev/null")) or (name == "HISTIGNORE" and value == "*"):
+        return [Match(rule("history.variable"))]
+    return []
+
+
+def on_read(target: str, cwd: str = ".", project: str = "") -> list[Match]:
+    """What is dangerous in reading this path."""
+    if "credential" in paths.classes(target, cwd, project):
+        return [Match(rule("cred.read"), paths.reach(target, cwd, project))]
+    return []

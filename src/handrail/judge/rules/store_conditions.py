@@ -1,0 +1,179 @@
+"""Conditions on what database clients are told to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ..values.word_values import UNKNOWN, Taint
+from .command import Command
+
+# Options whose value is SQL, and options whose value is a file of SQL; `*` when operands are SQL too.
+_CLIENTS: dict[str, tuple[str, str]] = {
+    "psql": ("-c --command", "-f --file"),
+    "mysql": ("-e --execute --init-command", ""),
+    "sqlite3": ("-cmd *", "-init"),
+    "sqlite": ("*", ""),
+    "litecli": ("-e --execute *", ""),
+    "duckdb": ("-c -s -cmd *", "-f -init"),
+    "clickhouse-client": ("-q --query --multiquery", "--queries-file"),
+    "clickhouse-local": ("-q --query", "--queries-file"),
+    "sqlcmd": ("-Q -q", "-i"),
+    "osql": ("-Q -q", "-i"),
+    "isql": ("*", ""),
+    "mssql-cli": ("-Q -q", "-i"),
+    "cockroach": ("-e --execute", "-f --file"),
+    "cqlsh": ("-e --execute", "-f --file"),
+    "usql": ("-c --command", "-f --file"),
+    "snowsql": ("-q --query", "-f --filename"),
+    "snow": ("-q --query", "-f --filename"),
+    "bq": ("*", ""),
+    "trino": ("--execute", "-f --file"),
+    "hive": ("-e", "-f"),
+    "beeline": ("-e", "-f"),
+    "impala-shell": ("-q --query", "-f --query_file"),
+    "spark-sql": ("-e", "-f"),
+    "wrangler": ("--command", "--file"),
+    "turso": ("*", ""),
+    "influx": ("-execute", ""),
+    "supabase": ("*", ""),
+    "db2": ("*", "-f"),
+    "vsql": ("-c --command", "-f"),
+    "mysqlsh": ("-e --execute --sql", "-f --file"),
+    "rqlite": ("*", ""),
+    "pscale": ("*", ""),
+    "athenacli": ("-e", ""),
+    "phoenix-sqlline": ("-e", ""),
+    "sqlline": ("-e", "-f"),
+    "sqlplus": ("*", ""),
+    "nzsql": ("-c", "-f"),
+    "gsql": ("-c", "-f"),
+    "ysqlsh": ("-c", "-f"),
+    "ycqlsh": ("-e", "-f"),
+    "tidb": ("-e", ""),
+    "heroku": ("-c --command", "-f --file"),
+    "dolt": ("-q --query", ""),
+    "q": ("*", ""),
+    "datasette": ("--sql", ""),
+    "sqlite-utils": ("*", ""),
+    "dbt": ("--inline", ""),
+    "prisma": ("", "--file"),
+    "aws": ("--sql --statement --query-string", ""),
+    "gcloud": ("--sql", ""),
+    "wp": ("*", ""),
+    "drush": ("*", ""),
+    "flask": ("", ""),
+    "monetdb": ("-s --statement", ""),
+    "mclient": ("-s --statement", ""),
+    "exaplus": ("-sql", "-f"),
+    "bteq": ("*", ""),
+    "dbaccess": ("*", ""),
+    "isql-fb": ("*", "-i"),
+    "octosql": ("*", ""),
+    "steampipe": ("*", ""),
+    "cloudquery": ("", ""),
+    "neonctl": ("*", ""),
+    "xata": ("*", ""),
+    "databricks": ("--statement *", ""),
+    "surreal": ("*", ""),
+    "kubectl": ("", ""),
+    "manage.py": ("", ""),
+    "rails": ("*", ""),
+}
+_POSTED = ("curl", "http")
+SQL_CLIENTS = (*_CLIENTS, *_POSTED)
+_REDIS = re.compile(
+    r"(?i)(?:^|[\s;'\"(])(flushall|flushdb|swapdb|shutdown|debug\s+(?:segfault|sleep|reload)|"
+    r"script\s+flush|function\s+flush|config\s+(?:set|rewrite|resetstat)|cluster\s+(?:reset|forget|"
+    r"failover|flushslots|delslots)|"
+    r"failover|replicaof|slaveof|acl\s+(?:deluser|setuser|load)|client\s+kill|module\s+(?:load|unload)|"
+    r"reset|migrate|restore|bgrewriteaof)(?=$|[\s'\",);])"
+)
+_MONGO = re.compile(
+    r"(?i)dropDatabase|dropCollection|\.drop\(|deleteMany\(\s*(?:\{\s*\})?\s*[,)]|"
+    r"\.remove\(\s*(?:\{\s*\})?\s*[,)]|shutdownServer|dropUser|dropAllUsers|dropRole|dropIndex|"
+    r"updateMany\(\s*\{\s*\}|fsyncLock|replSetReconfig|rs\.(?:stepDown|remove|reconfig)|"
+    r"sh\.removeShard|killOp|createUser|grantRolesToUser|renameCollection|\bdrop\b.*:\s*['\"]|"
+    r"adminCommand\(\s*\{\s*['\"]?(?:shutdown|fsync|replSet\w+|dropAllUsers\w*)|findAndModify.*remove|\.deleteMany\(|bulkWrite.*deleteMany"
+)
+
+
+def sql(command: Command, _: str) -> bool:
+    """A statement that destroys or changes whole tables, in an option, an operand, a file or what is piped in."""
+    from ..grammar.sql import problem
+
+    return any(problem(statements) for statements in _sql_texts(command))
+
+
+def _sql_texts(command: Command) -> Iterator[str]:
+    if command.name in _POSTED:
+        yield from (
+            value
+            for option, value in command.values
+            if option.startswith(("-d", "--data")) and re.match(r"(?i)\s*(?:drop|truncate|delete|alter)\b", value)
+        )
+        return
+    options, files = (part.split() for part in _CLIENTS[command.name])
+    args = command.args
+    for place, arg in enumerate(args):
+        name, equals, value = arg.partition("=")
+        following = args[place + 1] if place + 1 < len(args) else None
+        if arg in options and following is not None:
+            yield following
+        elif equals and name in options:
+            yield value
+        elif (attached := _attached(arg, options)) is not None:
+            yield attached if attached else following or ""
+        elif (arg in files or name in files) and (content := command.file(value or following or "")) is not None:
+            yield content.text
+        elif "*" in options and re.search(r"\s|/\*|;", arg):
+            yield arg
+    if command.stdin is not None:
+        yield command.stdin.text
+
+
+def _attached(arg: str, options: list[str]) -> str | None:
+    """SQL in or after a cluster of letters: `-cDROP..`, `-tAc 'DROP ..'`."""
+    if arg[:1] != "-" or arg[:2] == "--" or len(arg) < 3:
+        return None
+    if arg[:2] in options:
+        return arg[2:]
+    cluster = re.match(r"-[A-Za-z]{2,6}$", arg)
+    return "" if cluster and f"-{arg[-1]}" in options else None
+
+
+def redis(command: Command, _: str) -> bool:
+    """Empties the store, stops or reconfigures the server, or deletes keys that the command does not name."""
+    operands = command.operands
+    whole = " ".join(operands)
+    if _REDIS.search(whole) or (command.stdin is not None and _REDIS.search(command.stdin.text)):
+        return not (
+            operands
+            and operands[0].lower()
+            in ("get", "set", "help", "hget", "keys", "echo", "exists", "ttl", "type", "command")
+        )
+    if operands and operands[0].lower() in ("del", "unlink", "hdel", "expire"):
+        return (
+            any(UNKNOWN in key or Taint.WIDE in key.taints or key.glob or "*" in key for key in operands[1:])
+            or len(operands) == 1
+        )
+    return False
+
+
+def mongo(command: Command, _: str) -> bool:
+    texts = [*command.args, *([command.stdin.text] if command.stdin is not None else [])]
+    return any(_MONGO.search(text) for text in texts)
+
+
+def memcached(command: Command, _: str) -> bool:
+    return command.name in ("memcflush", "memrm", "memcrm") or any(
+        arg in ("flush_all", "flush", "shutdown") for arg in command.args
+    )
+
+
+CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
+    "sql": sql,
+    "redis": redis,
+    "mongo": mongo,
+    "memcached": memcached,
+}

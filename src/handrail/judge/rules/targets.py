@@ -1,0 +1,248 @@
+"""Which of its operands a program reads and which it writes to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from ..values.word_values import Arg
+from .command import Command
+
+Paths = Sequence[Arg]
+_EDITS = re.compile(r"(?:^|[\s|:])(?:w|wq|x|wa|wqa|update|saveas?|write)!?(?:\s|$|\|)|%?d\b|norm")
+_OF_A_SYSTEM = re.compile(r"/(?:etc|boot|s?bin|lib\w*|usr/(?:s?bin|lib\w*)|root/\.\w|home/[^/]+/\.\w)(?:/|\w|$)|~/\.\w")
+_ELSEWHERE = re.compile(r"(?:\w[\w.-]*@)?[\w./-]+:")
+
+
+def written(command: Command) -> Paths:
+    """The paths that the command writes to, as far as its arguments say so."""
+    find = _WRITES.get(command.name)
+    return find(command) if find else ()
+
+
+def read(command: Command) -> Paths:
+    """The paths whose content the command reads or copies."""
+    find = _READS.get(command.name)
+    return find(command) if find else ()
+
+
+def _all(command: Command) -> Paths:
+    return command.operands
+
+
+def _first(command: Command) -> Paths:
+    return command.operands[:1]
+
+
+def _last(command: Command) -> Paths:
+    return command.operands[-1:]
+
+
+def _destination(command: Command) -> Paths:
+    folder = command.value("-t", "--target-directory")
+    if folder is not None:
+        return [folder]
+    *sources, target = command.operands or [Arg("")]
+    if not sources:
+        return ()
+    if not target.endswith("/") and target not in ("~", ".", ".."):
+        return [target]
+    return [target, *(Arg(f"{target.rstrip('/')}/{source.rstrip('/').rsplit('/', 1)[-1]}") for source in sources)]
+
+
+def _sources(command: Command) -> Paths:
+    if command.value("-t", "--target-directory") is not None or len(command.operands) < 2:
+        return command.operands
+    return command.operands[:-1]
+
+
+def _move(command: Command) -> Paths:
+    return command.operands
+
+
+def _values(*names: str) -> Callable[[Command], Paths]:
+    return lambda command: command.given(*names)
+
+
+def _sed_files(command: Command) -> Paths:
+    return command.operands if command.has(("-e", "-f", "--expression", "--file")) else command.operands[1:]
+
+
+def _sed_in_place(command: Command) -> Paths:
+    return _sed_files(command) if command.has(("-i", "--in-place*")) or _clustered_i(command) else ()
+
+
+def _clustered_i(command: Command) -> bool:
+    return any(re.match(r"-[a-hj-zA-Z0-9]*i", word) for word in command.words if not word.startswith("--"))
+
+
+def _in_place(command: Command) -> Paths:
+    return command.operands if command.has(("-i", "--in-place*", "--inplace")) or _clustered_i(command) else ()
+
+
+def _after_pattern(command: Command) -> Paths:
+    return command.operands if command.has(("-e", "-f", "--regexp", "--file")) else command.operands[1:]
+
+
+def _editor(command: Command) -> Paths:
+    scripted = any(_EDITS.search(arg.lstrip("+-:")) for arg in command.args if not arg.startswith(("/", "~")))
+    return command.operands if scripted or command.stdin is not None else ()
+
+
+def _tar(command: Command) -> Paths:
+    folders = command.given("-C", "--directory", "--one-top-level")
+    old_style = command.args[:1] and not command.args[0].startswith("-") and "x" in command.args[0]
+    if command.has(("--extract", "--get")) or old_style or "x" in command.letters:
+        if folders:
+            return folders
+        place = next((index for index, arg in enumerate(command.args[:-1]) if arg == "-C"), -1)
+        return [command.args[place + 1]] if place >= 0 else ()
+    return [value for value in command.given("-f", "--file") if value != "-"]
+
+
+def _tar_sources(command: Command) -> Paths:
+    creates = command.has(("--create", "--append")) or "c" in command.letters or "r" in command.letters
+    old_style = command.args[:1] and not command.args[0].startswith("-") and "c" in command.args[0]
+    return command.operands[1:] if old_style else command.operands if creates else ()
+
+
+def _socat(command: Command) -> Paths:
+    """`socat -u FROM OPEN:path`."""
+    addresses = command.operands[-1:] if command.has(("-u",)) else command.operands
+    found = [re.match(r"(?i)(?:open|file|gopen|create|creat):([^,]+)", address) for address in addresses]
+    return [Arg(match[1]) for match in found if match]
+
+
+def _key_value(key: str) -> Callable[[Command], Paths]:
+    return lambda command: [arg.like(arg[len(key) :]) for arg in command.args if arg.startswith(key)]
+
+
+def _curl_reads(command: Command) -> Paths:
+    uploads = command.given("-T", "--upload-file", "-K", "--config")
+    sent = command.given("-d", "--data", "--data-binary", "--data-ascii", "--data-urlencode", "-F", "--form", "--json")
+    files = [Arg(piece) for value in sent for piece in re.findall(r"[@<]([^;,\s]+)", value)]
+    return [*uploads, *files, *(Arg(arg[7:]) for arg in command.operands if arg.startswith("file://"))]
+
+
+def _wget_reads(command: Command) -> Paths:
+    return command.given("--post-file", "--body-file", "-i", "--input-file")
+
+
+def _rename(command: Command) -> Paths:
+    return command.operands[1:]
+
+
+def _second_on(command: Command) -> Paths:
+    return command.operands[1:]
+
+
+def _yq(command: Command) -> Paths:
+    return command.operands[1:] if command.has(("-i", "--inplace", "--in-place", "-y")) else ()
+
+
+def _remote_sources(command: Command) -> Paths:
+    return [operand for operand in command.operands[:-1] if not re.match(r"(\w[\w.-]*@)?[\w.-]+:", operand)]
+
+
+def _remote_destination(command: Command) -> Paths:
+    """The last operand; on another machine only its settings, programs and keys: all else is deployed there every day."""
+    target = command.operands[-1:]
+    if not target or not (there := _ELSEWHERE.match(target[0])):
+        return target
+    path = Arg(target[0][there.end() :])
+    return [path] if _OF_A_SYSTEM.match(path) else ()
+
+
+def _copied_in(command: Command) -> Paths:
+    """`docker cp x web:/etc/y`, `lxc file push x c1/etc/y`."""
+    verb, *rest = command.operands or [Arg("")]
+    if verb == "file" and rest[:1] == ["push"]:
+        path = Arg("/" + command.operands[-1].partition("/")[2])
+        return [path] if _OF_A_SYSTEM.match(path) else ()
+    return _remote_destination(command) if verb in ("cp", "transfer", "push", "copy-to") else ()
+
+
+_WRITES: dict[str, Callable[[Command], Paths]] = {
+    **dict.fromkeys("tee sponge nano pico micro ed truncate touch fallocate mkfifo".split(), _all),
+    "vim": _editor,
+    "emacs": _editor,
+    **dict.fromkeys("cp install ln gcp ditto".split(), _destination),
+    "mv": _destination,
+    **dict.fromkeys("rsync scp".split(), _remote_destination),
+    **dict.fromkeys("docker kubectl lxc incus multipass adb".split(), _copied_in),
+    "sed": _sed_in_place,
+    **dict.fromkeys("perl ruby".split(), _in_place),
+    "yq": _yq,
+    "jq": _yq,
+    "curl": _values("-o", "--output", "-c", "--cookie-jar", "--output-dir", "-D"),
+    "wget": _values("-O", "--output-document", "-P", "--directory-prefix", "-o", "--output-file", "-a"),
+    "aria2c": _values("-d", "--dir", "-o", "--out"),
+    "http": _values("-o", "--output"),
+    "tar": _tar,
+    "unzip": _values("-d"),
+    "bsdtar": _tar,
+    "7z": lambda command: [Arg(word[2:]) for word in command.words if word.startswith("-o") and len(word) > 2],
+    "cpio": _values("-D", "--directory"),
+    "bsdcpio": _values("-D", "--directory"),
+    "patch": lambda command: command.operands[:1] or command.given("-d", "--directory", "-o", "--output"),
+    "dd": _key_value("of="),
+    "rename": _rename,
+    "crudini": lambda command: command.operands[:1] if command.has(("--set", "--del", "--merge")) else (),
+    "augtool": _all,
+    "sqlite3": _first,
+    "split": lambda command: command.operands[1:2],
+    "csplit": _values("-f", "--prefix"),
+    "sort": _values("-o", "--output"),
+    "uniq": lambda command: command.operands[1:2],
+    "openssl": _values("-out"),
+    "gpg": _values("-o", "--output"),
+    "base64": _values("-o", "--output"),
+    "ssh-keygen": _values("-f"),
+    "git": lambda command: command.given("-o", "--output"),
+    "pv": _values("-o", "--output"),
+    "socat": _socat,
+    "xxd": lambda command: command.operands[1:2],
+    "gzip": lambda command: () if command.has(("-c", "--stdout", "-l", "-t")) else command.operands,
+    "script": _first,
+    "logger": _values("-f"),
+    "dos2unix": _all,
+    "unix2dos": _all,
+    "ex": _editor,
+    "crontab": lambda _: (),
+    "awk": lambda command: command.operands[1:] if "inplace" in command.args else (),
+    "dasel": _values("-f", "--file"),
+    "chezmoi": lambda _: (),
+    "stow": _values("-t", "--target"),
+    "wipe": _all,
+    "ddrescue": _second_on,
+    "mcopy": _last,
+    "gunzip": lambda command: () if command.has(("-c", "--stdout", "-l", "-t")) else command.operands,
+}
+_READS: dict[str, Callable[[Command], Paths]] = {
+    **dict.fromkeys(
+        "cat tac head tail less more nl od xxd hexdump hd strings base64 base32 basenc bat cut sort uniq "
+        "rev fold fmt pr column paste view most "
+        "zcat bzcat xzcat gzip bzip2 xz zstd split diff cmp comm iconv uuencode pbcopy xclip wl-copy vim "
+        "nano emacs code open xdg-open source . mapfile "
+        "expand unexpand ul look shuf tsort join colordiff delta glow mdcat lolcat pygmentize highlight "
+        "ccat age bcat dog peco fzf sum cksum jwt "
+        "enca file-roller install-info soelim troff nroff cksfv mail mailx mutt sendmail msmtp zip 7z rar "
+        "ar cpio pax croc wormhole "
+        "magic-wormhole ffsend transfer pastebinit nc netcat unshadow john hashcat sqlite3 keytool "
+        "qrencode zbarimg step readarray".split(),
+        _all,
+    ),
+    **dict.fromkeys("grep rg ag ack sed awk jq yq perl".split(), _after_pattern),
+    "sed": _sed_files,
+    **dict.fromkeys("cp mv ln install ditto".split(), _sources),
+    **dict.fromkeys("rsync scp".split(), _remote_sources),
+    "tar": _tar_sources,
+    "dd": _key_value("if="),
+    "curl": _curl_reads,
+    "wget": _wget_reads,
+    "openssl": _values("-in", "-inkey", "-kfile"),
+    "tee": lambda _: (),
+    "kubectl": lambda _: (),
+}
+WRITERS = tuple(_WRITES)
+READERS = tuple(_READS)

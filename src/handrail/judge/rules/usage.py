@@ -1,0 +1,217 @@
+"""The notation in which rules name uses of programs, and how such a pattern is met by a command line.
+
+    git push -f|--force|--mirror          the sub-command `push` with one of these options, in any place and spelling
+    docker volume rm|prune                sub-commands in a row, after whatever global options
+    gcloud ... delete                     up to four other words may stand between
+    gpg --export-secret-* !--help         an option that begins so; and none of those after `!`
+    kubectl get secret* -o=yaml,json*     an option with one of these values (`-o=x|--output=x` for both of its names)
+    rm -r|-R|--recursive @home|system     an operand that is a path of one of these classes
+    cp >@startup                          a path that the program writes to (`<@`: that it reads)
+    dropdb +                              at least one operand beside the words before (`+2`: two)
+    shred @*                              the same, and the operands are paths: they say how far the action goes
+    chmod {world-writable}                a condition that is written in Python (see `conditions`)
+
+Words and values may have `*` and `?`; the first word is one program or several with `|` between.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from ..values.assessment import Reach
+from ..values.word_values import Arg
+from . import conditions, targets
+from .command import Command
+
+_MOST_SKIPPED = 4
+_NOUN = re.compile(r"[A-Za-z][\w.:-]*")
+_SPECIAL = "-!@<>{+"
+_ANYWHERE = frozenset("*")
+FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
+    "operands": operator.attrgetter("operands"),
+    "writes": targets.written,
+    "reads": targets.read,
+}
+_CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
+
+
+class Spared(enum.Enum):
+    SPARED = "spared"
+
+
+SPARED = Spared.SPARED
+
+
+class PatternError(ValueError):
+    """A usage pattern that cannot be read; the message shows the part."""
+
+
+class Word(NamedTuple):
+    """One word in its place; an empty one stands for `...`."""
+
+    exact: frozenset[str]
+    globs: tuple[str, ...]
+
+    def matches(self, text: str) -> bool:
+        return text in self.exact or any(fnmatchcase(text, glob) for glob in self.globs)
+
+
+class Option(NamedTuple):
+    names: tuple[str, ...]
+    valued: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def matches(self, command: Command) -> bool:
+        if self.names and command.has(self.names):
+            return True
+        return any(
+            (option == name or (len(option) > 3 and name.startswith(option)))
+            and any(fnmatchcase(value.lower(), glob) for glob in globs)
+            for name, globs in self.valued
+            for option, value in (*command.values, *zip(command.args, command.args[1:], strict=False))
+        )
+
+
+class Places(NamedTuple):
+    of: str
+    classes: frozenset[str]
+
+    def matches(self, command: Command, rest: Sequence[Arg]) -> bool:
+        if self.classes == _ANYWHERE:
+            return bool(_paths(self.of, command, rest))
+        if rest is command.operands or self.of != "operands":
+            return not command.met(FINDERS[self.of]).isdisjoint(self.classes)
+        return command.any_class(self.classes, rest)
+
+
+class Condition(NamedTuple):
+    check: Callable[[Command, str], bool]
+    parameter: str
+
+
+Term = Option | Places | Condition
+
+
+class Usage:
+    """A usage pattern, read. `matches` gives how far the action goes, or None."""
+
+    __slots__ = ("least", "needs", "options", "refuses", "sub_commands", "where", "words")
+
+    def __init__(self, pattern: str) -> None:
+        self.words: list[Word] = []
+        self.options: list[Option] = []
+        self.needs: list[Term] = []
+        self.refuses: list[Term] = []
+        self.least = 0
+        self.where = ""
+        for part in pattern.split()[1:]:
+            self._add(part)
+
+    def _add(self, part: str) -> None:
+        if part[0] == "!":
+            self.refuses.append(_term(part[1:]))
+        elif part[0] == "+" and (part[1:] or "1").isdigit():
+            self.least = int(part[1:] or 1)
+        elif part[0] in _SPECIAL:
+            term = _term(part)
+            if isinstance(term, Option):
+                self.options.append(term)
+                return
+            self.needs.append(term)
+            if isinstance(term, Places):
+                self.where = term.of
+        elif part == "...":
+            self.words.append(Word(frozenset(), ()))
+        else:
+            choices = part.split("|")
+            globs = tuple(choice for choice in choices if "*" in choice or "?" in choice)
+            self.words.append(Word(frozenset(choices) - set(globs), globs))
+
+    @property
+    def only_places(self) -> Places | None:
+        """What it is about when that is nothing but what a program reads or writes."""
+        if self.words or len(self.needs) != 1 or not isinstance(self.needs[0], Places):
+            return None
+        return self.needs[0] if self.needs[0].of != "operands" and self.needs[0].classes != _ANYWHERE else None
+
+    def matches(self, command: Command) -> Reach | Spared | None:
+        """How far the action goes; SPARED when only what stands after `!` made it harmless; None when it is not met."""
+        for option in self.options:
+            if not option.matches(command):
+                return None
+        end = _find(self.words, command) if self.words else 0
+        if end < 0:
+            return None
+        rest = command.operands[end:] if end else command.operands
+        if len(rest) < self.least:
+            return None
+        for term in self.needs:
+            if not _holds(term, command, rest):
+                return None
+        for term in self.refuses:
+            if _holds(term, command, rest):
+                return SPARED
+        return command.reach(_paths(self.where, command, rest)) if self.where else Reach.NOWHERE
+
+
+def programs(pattern: str) -> list[str]:
+    """The programs that a pattern is about."""
+    return pattern.split(None, 1)[0].split("|")
+
+
+def _holds(term: Term, command: Command, rest: Sequence[Arg]) -> bool:
+    if isinstance(term, Option):
+        return term.matches(command)
+    if isinstance(term, Places):
+        return term.matches(command, rest)
+    return bool(term.check(command, term.parameter))
+
+
+def _term(part: str) -> Term:
+    sign = part[:2] if part[:2] in _CLASS_TERMS else part[0]
+    if sign in _CLASS_TERMS:
+        return Places(_CLASS_TERMS[sign], frozenset(part[len(sign) :].split("|")))
+    if sign == "{" and part.endswith("}"):
+        name, _, parameter = part[1:-1].partition(":")
+        if name not in conditions.CONDITIONS:
+            raise PatternError(f"unknown condition {part!r}; known: {', '.join(sorted(conditions.CONDITIONS))}")
+        return Condition(conditions.CONDITIONS[name], parameter)
+    if sign == "-":
+        choices = [choice.partition("=") for choice in part.split("|")]
+        if any(len(name) < 2 or name[0] != "-" for name, _, _ in choices):
+            raise PatternError(f"{part!r} names options and something else; a word or condition stands by itself")
+        valued = [(name, tuple(values.lower().split(","))) for name, equals, values in choices if equals]
+        return Option(tuple(name for name, equals, _ in choices if not equals), tuple(valued))
+    raise PatternError(f"cannot read {part!r} in a usage pattern")
+
+
+def _paths(of: str, command: Command, rest: Sequence[Arg]) -> Sequence[Arg]:
+    return rest if of == "operands" else FINDERS[of](command)
+
+
+def _find(words: Sequence[Word], command: Command, word: int = 0, at: int = 0) -> int:
+    """Where the operands go on after the words, or -1."""
+    operands = command.operands
+    if word == len(words):
+        return at
+    if not words[word].exact and not words[word].globs:
+        return _find_later(words, command, word + 1, at)
+    if at >= len(operands):
+        return -1
+    end = _find(words, command, word + 1, at + 1) if words[word].matches(operands[at]) else -1
+    return end if end >= 0 or at not in command.maybe else _find(words, command, word, at + 1)
+
+
+def _find_later(words: Sequence[Word], command: Command, word: int, at: int) -> int:
+    operands = command.operands
+    for start in range(at, min(at + _MOST_SKIPPED, len(operands)) + 1):
+        end = _find(words, command, word, start)
+        if end >= 0:
+            return end
+        if start < len(operands) and not _NOUN.fullmatch(operands[start]) and start not in command.maybe:
+            break
+    return -1

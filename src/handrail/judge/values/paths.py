@@ -1,0 +1,251 @@
+"""What kind of place a path is, judged from its text alone: nothing is looked up on a disk.
+
+A path is normalised to one of three forms: absolute, `~` for the user's home and below, or relative to the project.
+`place` gives its classes (a path can have several) and `reach` how far an action there goes.
+"""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase, translate
+
+from . import path_lists as lists
+from .assessment import Reach
+from .word_values import UNKNOWN
+
+Classes = frozenset[str]
+CLASSES: dict[str, str] = {
+    "root": "the whole file system",
+    "home-root": "a whole home directory, or all of them",
+    "system-root": "a whole directory of the system",
+    "system": "below a directory of the system",
+    "config": "the system's configuration, programs and libraries",
+    "kernel": "switches of the running kernel",
+    "device": "a disk or other block device",
+    "log": "the system's logs and mail",
+    "home": "in a home directory",
+    "credential": "a known file of keys, passwords or tokens",
+    "credential-name": "named like a file of keys or secrets",
+    "startup": "what runs at login, at boot or by a clock, and who may log in",
+    "history": "the history of a shell or of another prompt",
+    "vcs": "inside a repository's own folder",
+    "hook": "a program that git runs by itself",
+    "own": "Handrail's own configuration and state",
+    "data": "named like a database",
+    "temp": "below a directory for temporary files",
+    "temp-root": "a whole directory of temporary files",
+    "outside": "outside the project",
+    "project": "in the project",
+    "project-root": "the whole project",
+    "unknown": "not known before it runs",
+}
+
+_HOME = re.compile(r"(?:/home/[^/]+|/Users/[^/]+|/root|/var/root)(/.*)?$")
+_HOME_ITSELF = re.compile(r"/home/[^/]+|/Users/[^/]+|/root")
+_TEMP_BELOW = tuple(f"{folder}/" for folder in lists.TEMP)
+_SOMEBODY = "/home/\0"
+_WILD = re.compile(r"[*?\[\ue000]")
+_TOP_GLOB = re.compile(r"/[^/]*[*?\[][^/]*")
+_LONGEST = 4096
+
+
+def normalise(path: str, cwd: str = ".", project: str = "") -> str:
+    """Join to the working directory and fold `.` and `..`. `~` stays as it is; below `project` it becomes relative."""
+    if path.startswith("file:/"):
+        path = path[5:]
+    if path[:1] not in ("/", "~"):
+        path = f"{cwd.rstrip('/') or '/'}/{path}" if path else cwd
+    if path[:1] == "~" and path[1:2] in ("", "/"):
+        place = posixpath.normpath(_SOMEBODY + path[1:])
+        return "~" + place[len(_SOMEBODY) :] if place.startswith(_SOMEBODY) else place
+    path = posixpath.normpath(path)
+    if path.startswith("//"):
+        path = path[1:]
+    if project and project not in ("/", "~") and not _HOME_ITSELF.fullmatch(project):
+        if path == project:
+            return "."
+        if path.startswith(project + "/"):
+            return path[len(project) + 1 :]
+        if path.startswith("..") and project:
+            return posixpath.normpath(f"{project}/{path}")
+    return path
+
+
+def classes(path: str, cwd: str = ".", project: str = "") -> Classes:
+    """Every class of one path argument."""
+    if len(path) >= _LONGEST:
+        return frozenset(("unknown", "outside") if path[:1] in ("/", "~") else ("project",))
+    return _classes(str(path), cwd, project)
+
+
+def reach(path: str, cwd: str = ".", project: str = "") -> Reach:
+    """How far an action on this path goes."""
+    kinds = classes(path, cwd, project)
+    if "unknown" in kinds:
+        return Reach.UNKNOWN
+    if lists.HARMLESS_DEVICE.match(path):
+        return Reach.NOWHERE
+    if kinds & {"root", "system", "system-root", "device", "kernel", "config"}:
+        return Reach.SYSTEM
+    if kinds & {"home", "home-root"}:
+        return Reach.HOME
+    if "outside" in kinds:
+        return Reach.OUTSIDE
+    return Reach.TEMP if "temp" in kinds else Reach.PROJECT
+
+
+def widest(paths: Iterable[str], cwd: str = ".", project: str = "") -> Reach:
+    return max((reach(path, cwd, project) for path in paths), default=Reach.NOWHERE)
+
+
+@functools.lru_cache(8192)
+def _classes(path: str, cwd: str, project: str) -> Classes:
+    if path.startswith(UNKNOWN):
+        return frozenset(("unknown", *_by_name(path)))
+    path = normalise(path, cwd, project)
+    if path.startswith(UNKNOWN):
+        return frozenset(("unknown", *_by_name(path)))
+    home = _HOME.match(path)
+    as_home = "~" + (home[1] or "") if home else path
+    found = {*_by_name(path)}
+    if as_home.startswith("~"):
+        found |= _in_home(as_home)
+    if path.startswith("/"):
+        found |= _absolute(path, in_home=home is not None)
+    if path.startswith(".."):
+        found.add("outside")
+    if as_home[0] in "/~":
+        found |= _protected(as_home, path)
+    elif path in (".", "*", "./*", ".*", "./"):
+        found.add("project-root")
+    if not found - {"vcs", "hook", "credential-name", "data", "project-root", "own"}:
+        found.add("project")
+    return frozenset(found)
+
+
+def _in_home(path: str) -> set[str]:
+    found = {"home"}
+    if path == "~" or (path.count("/") == 1 and re.fullmatch(r"~/\.?[*?\[][^/]*", path)):
+        found.add("home-root")
+    return found
+
+
+def _absolute(path: str, *, in_home: bool) -> set[str]:
+    bare = path[:-2] if path.endswith(("/*", "/.")) else path
+    if bare in lists.TEMP:
+        return {"temp", "temp-root"}
+    if path.startswith(_TEMP_BELOW):
+        return {"temp"}
+    if path == "/" or _TOP_GLOB.fullmatch(path):
+        return {"root", "system"}
+    top, slash, below = path[1:].partition("/")
+    if top.startswith(UNKNOWN):
+        return {"unknown", "system"}
+    if _WILD.search(top) and re.search(r"\w", top):
+        tops = [name for name in sorted(lists.SYSTEM_TOP) if fnmatchcase(name, top)]
+        return {kind for name in tops for kind in _absolute(f"/{name}{slash}{below}", in_home=in_home)} or {"outside"}
+    if top not in lists.SYSTEM_TOP:
+        return {"outside"}
+    found = _special(path, top)
+    whole = bare.count("/") == 1 or bare in lists.SYSTEM_ROOTS
+    if whole:
+        found |= {"home-root", "home"} if top in ("home", "Users", "root") else {"system-root"}
+    return found if in_home else found | {"system"}
+
+
+def _special(path: str, top: str) -> set[str]:
+    """What is special about a place below a directory of the system."""
+    found = set()
+    if top == "dev" and lists.BLOCK_DEVICE.match(path) and not lists.HARMLESS_DEVICE.match(path):
+        found.add("device")
+    if lists.CONFIG.match(path) or lists.SHADOWING.fullmatch(path) or path.startswith("/usr/local/share/ca-cert"):
+        found.add("config")
+    if path.startswith(("/proc/sys", "/sys/", "/selinux/")):
+        found.add("kernel")
+    if path.startswith(("/var/log", "/var/adm", "/var/account", "/var/mail", "/var/spool/mail", "/var/audit")):
+        found.add("log")
+    return found
+
+
+def _protected(as_home: str, path: str) -> set[str]:
+    found = set()
+    public = as_home.endswith((".pub", "known_hosts", ".ssh/config", "authorized_keys"))
+    if not public and (could_be(as_home, lists.CREDENTIALS) or f"{as_home}/*" in lists.CREDENTIALS):
+        found.add("credential")
+    if path.startswith(lists.STARTUP_DIRS) or could_be(as_home, lists.STARTUP) or f"{as_home}/*" in lists.STARTUP:
+        found.add("startup")
+    if could_be(as_home, lists.HISTORY):
+        found.add("history")
+    if could_be(as_home, lists.OWN):
+        found.add("own")
+    return found
+
+
+def _by_name(path: str) -> set[str]:
+    name = posixpath.basename(path)
+    found = set()
+    if "/.git/" in f"/{path}/":
+        found.add("vcs")
+        if "/.git/hooks" in f"/{path}":
+            found.add("hook")
+    if _compiled(lists.CREDENTIAL_NAMES).match(name) and not lists.HARMLESS_NAMES.fullmatch(name):
+        found.add("credential-name")
+    if _compiled(lists.DATA_NAMES).match(name):
+        found.add("data")
+    if name == "config.yaml" and path.endswith(".handrail/config.yaml"):
+        found.add("own")
+    return found
+
+
+@functools.cache
+def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern) for pattern in patterns))
+
+
+def could_be(path: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a path, which may have wildcards or unknown parts itself, can be one of the protected ones.
+
+    A wild last part counts only when it says something: `/etc/shado?` can be `/etc/shadow`, `/etc/*` is just a listing.
+    """
+    if UNKNOWN in path:
+        path = path.replace(UNKNOWN, "*")
+    if _compiled(patterns).match(path):
+        return True
+    if path.endswith("/*") and path[:-2] in patterns:
+        return True
+    if not _WILD.search(path) or len(re.sub(r"\[[^]]*\]|[*?]", "", posixpath.basename(path))) < 2:
+        return False
+    parts = path.split("/")
+    return any(
+        len(others) == len(parts) and all(map(_overlap, parts, others))
+        for others in (pattern.split("/") for pattern in patterns)
+    )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether some name fits both patterns. Where one of them begins with a wildcard it says too little for that: `*.json`
+    is not taken for every file of keys."""
+    if one == other:
+        return True
+    if one[:1] in "*?[" or other[:1] in "*?[":
+        return fnmatchcase(other.replace("*", "x"), one)
+    return _meet(re.sub(r"\[[^]]*\]", "?", one), re.sub(r"\[[^]]*\]", "?", other))
+
+
+def _meet(one: str, other: str) -> bool:
+    """The same, row by row: which beginnings of `other` can be met by the beginnings of `one`."""
+    row = [True] + [False] * len(other)
+    for place, sign in enumerate(other):
+        row[place + 1] = row[place] and sign == "*"
+    for letter in one:
+        last, row = row, [row[0] and letter == "*"]
+        for place, sign in enumerate(other):
+            if "*" in (letter, sign):
+                meets = last[place] or last[place + 1] or row[place]
+            else:
+                meets = last[place] and (letter == sign or "?" in (letter, sign))
+            row.append(meets)
+    return row[-1]

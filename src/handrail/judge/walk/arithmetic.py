@@ -1,0 +1,198 @@
+"""Work out arithmetic: `$((..))`, indexes, offsets. What is not known is None, and so is what would be an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..values.word_values import UNKNOWN
+
+_TOKEN = re.compile(
+    r"\s*(?:(\ue000|0[xX][0-9a-fA-F]+|\d+#[0-9a-zA-Z@_]+|\d+)|([A-Za-z_]\w*(?:\[[^\]]*\])?)"
+    r"|(\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%&|^<>=!~?:(),]))"
+)
+_BINARY = [group.split() for group in ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %", "**")]
+_LEVEL = {operator: level for level, operators in enumerate(_BINARY) for operator in operators}
+_ASSIGNING = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|="))
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)")
+_LONGEST = 2_000
+_MAX_DEPTH = 40
+
+Lookup = Callable[[str], "int | None"]
+Assign = Callable[[str, "int | None"], None]
+
+
+class _Failed(Exception):
+    pass
+
+
+def evaluate(text: str, lookup: Lookup, assign: Assign) -> int | None:
+    """The value of an expression; variables are read and set through the two functions."""
+    if len(text) > _LONGEST:
+        text = text[:_LONGEST] + "@"
+    if re.fullmatch(r"\s*\d{1,18}\s*", text) and not text.strip().startswith("0"):
+        return int(text)
+    try:
+        evaluation = _Evaluation(_tokens(text), lookup, assign)
+        value = evaluation.comma()
+        return value if evaluation.at_end() else None
+    except (_Failed, RecursionError):
+        for name in _ASSIGNED.findall(text):
+            assign(name, None)
+        return None
+
+
+def number(text: str) -> int | None:
+    """A number as the shell writes them: decimal, 0x.., 0.., base#.."""
+    text = text.strip()
+    sign = -1 if text.startswith("-") else 1
+    text = text.lstrip("+-")
+    try:
+        if "#" in text:
+            base, _, digits = text.partition("#")
+            return sign * int(digits, int(base)) if 2 <= int(base) <= 36 else None
+        if text[:2].lower() == "0x":
+            return sign * int(text, 16)
+        return sign * int(text, 8 if text.startswith("0") and len(text) > 1 else 10)
+    except ValueError:
+        return None
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, place, end = [], 0, len(text.rstrip())
+    while place < end:
+        match = _TOKEN.match(text, place)
+        if match is None:
+            raise _Failed
+        tokens.append(match.group().strip())
+        place = match.end()
+    return tokens
+
+
+class _Evaluation:
+    def __init__(self, tokens: list[str], lookup: Lookup, assign: Assign) -> None:
+        self._tokens = tokens
+        self._place = 0
+        self._lookup = lookup
+        self._assign = assign
+        self._depth = 0
+
+    def at_end(self) -> bool:
+        return self._place >= len(self._tokens)
+
+    def _peek(self) -> str:
+        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+
+    def _next(self) -> str:
+        token = self._peek()
+        self._place += 1
+        return token
+
+    def comma(self) -> int | None:
+        if self.at_end():
+            return 0
+        value = self._assignment()
+        while self._peek() == ",":
+            self._place += 1
+            value = self._assignment()
+        return value
+
+    def _assignment(self) -> int | None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise _Failed
+        try:
+            name, operator = self._peek(), self._tokens[self._place + 1] if self._place + 1 < len(self._tokens) else ""
+            if operator not in _ASSIGNING or not (name[:1].isalpha() or name[:1] == "_"):
+                return self._conditional()
+            self._place += 2
+            value = self._assignment()
+            if operator != "=":
+                value = _computed(operator[:-1], self._lookup(name), value)
+            self._assign(name, value)
+            return value
+        finally:
+            self._depth -= 1
+
+    def _conditional(self) -> int | None:
+        test = self._binary(0)
+        if self._peek() != "?":
+            return test
+        self._place += 1
+        yes = self._assignment()
+        if self._next() != ":":
+            raise _Failed
+        no = self._assignment()
+        if test is None:
+            return yes if yes == no else None
+        return yes if test else no
+
+    def _binary(self, level: int) -> int | None:
+        if level >= len(_BINARY):
+            return self._unary()
+        left = self._binary(level + 1)
+        while _LEVEL.get(self._peek()) == level:
+            operator = self._next()
+            left = _computed(operator, left, self._binary(level if operator == "**" else level + 1))
+        return left
+
+    def _unary(self) -> int | None:
+        token = self._next()
+        if token in ("+", "-", "!", "~"):
+            self._depth += 1
+            if self._depth > _MAX_DEPTH:
+                raise _Failed
+            value = self._unary()
+            self._depth -= 1
+            if value is None:
+                return None
+            return {"+": value, "-": -value, "!": int(not value), "~": ~value}[token]
+        if token in ("++", "--"):
+            return self._stepped(self._next(), token)
+        if token == "(":
+            value = self.comma()
+            if self._next() != ")":
+                raise _Failed
+            return value
+        if token[:1].isdigit():
+            return number(token)
+        if token == UNKNOWN:
+            return None
+        if not (token[:1].isalpha() or token[:1] == "_"):
+            raise _Failed
+        if self._peek() in ("++", "--"):
+            value = self._lookup(token)
+            self._stepped(token, self._next())
+            return value
+        return self._lookup(token)
+
+    def _stepped(self, name: str, operator: str) -> int | None:
+        old = self._lookup(name)
+        value = None if old is None else old + (1 if operator == "++" else -1)
+        self._assign(name, value)
+        return value
+
+
+def _computed(operator: str, left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return None
+    if operator in ("/", "%") and right == 0:
+        raise _Failed
+    if operator in ("<<", ">>", "**") and not 0 <= right < 64:
+        raise _Failed
+    value = _OPERATIONS[operator](left, right)
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _divided(left: int, right: int) -> int:
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "||": lambda a, b: int(bool(a or b)), "&&": lambda a, b: int(bool(a and b)), "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
+    "&": lambda a, b: a & b, "==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b), "<": lambda a, b: int(a < b),
+    ">": lambda a, b: int(a > b), "<=": lambda a, b: int(a <= b), ">=": lambda a, b: int(a >= b), "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b, "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": _divided,
+    "%": lambda a, b: a - b * _divided(a, b), "**": lambda a, b: a**b,
+}  # fmt: skip

@@ -1,0 +1,266 @@
+"""Follow shells and interpreters of other languages: what they read is a program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence, Set
+from typing import TYPE_CHECKING
+
+from ..programs.interpreter_table import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
+from ..programs.wrapper_options import skip_options
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, Taint, Value, taints_of, unknown
+from . import shell_escapes
+from .builtins import STDIN_PATHS
+from .program_handlers import Call, Handler
+
+if TYPE_CHECKING:
+    from .command_walk import Running
+
+_SHELL_WORDS = "rcfile init-file command"
+_URL = re.compile(r"https?://")
+_ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
+_POWERSHELL_VALUES = ("ex", "ep", "w", "v", "in", "o", "configurationn", "settings")
+_SUBCOMMANDS = frozenset(("run", "x", "test", "e", "script"))
+_COMPILERS = "gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig".split()
+
+
+def _shell(walk: Running, call: Call) -> Value | None:
+    args = _without_plus(call.args)
+    start, options = skip_options(args, "oO", _SHELL_WORDS)
+    given = {option for option, _ in options}
+    if _runs_nothing(call.name, given):
+        return EMPTY
+    for option, value in options:
+        if option in ("--rcfile", "--init-file") and value is not None:
+            _run_file(walk, call, value, ())
+    script = next((value for option, value in options if option == "--command" and value is not None), None)
+    operands = args[start:]
+    if script is None and "-c" in given:
+        if not operands:
+            if {"xargs", "parallel", "find"} & set(walk.under):
+                walk.report("dynamic.script", call.argv)
+            return unknown()
+        script, operands = operands[0], operands[1:]
+    if script is not None:
+        return _with_arguments(walk, operands, script.value(), call.stdin)
+    if operands == [UNKNOWN] and shell_escapes.raised(walk.under):  # xargs with nothing to read
+        walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
+    if operands and "-s" not in given:
+        return _run_file(walk, call, operands[0], operands[1:])
+    if not operands and shell_escapes.raised(walk.under):
+        walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
+    if call.stdin is not None:
+        return walk.run_text(call.stdin, None, "stdin")
+    return unknown()
+
+
+def _without_plus(args: Sequence[Arg]) -> Sequence[Arg]:
+    """`bash +x -c text`: what a plus switches off does not matter here."""
+    kept: list[Arg] = []
+    place = 0
+    while place < len(args) and args[place][:1] in ("-", "+") and args[place] not in ("-", "--"):
+        if args[place][0] == "+":
+            place += args[place] in ("+o", "+O")
+        else:
+            kept.append(args[place])
+        place += 1
+    return [*kept, *args[place:]]
+
+
+def _runs_nothing(name: str, given: Set[str]) -> bool:
+    """It tells something about itself, or only reads the script to find mistakes."""
+    return not given.isdisjoint(("--help", "--version")) or (
+        "-n" in given and "-i" not in given and name in _ONLY_CHECK
+    )
+
+
+def _powershell(walk: Running, call: Call) -> Value | None:
+    """`-Command text` in all its abbreviations; an encoded text is not shown to anyone."""
+    place = 0
+    while place < len(call.args):
+        arg = call.args[place]
+        option = arg.lower().lstrip("-/")
+        if arg[:1] not in ("-", "/") or not option:
+            break
+        if "command".startswith(option):
+            rest = call.args[place + 1 :]
+            return walk.run_text(Value(" ".join(rest), taints_of(rest)), call.stdin, "-c")
+        if option in ("e", "ec") or (len(option) > 2 and "encodedcommand".startswith(option)):
+            walk.report("dynamic.script", call.argv)
+            return unknown()
+        if "file".startswith(option):
+            return None
+        place += 2 if option.startswith(_POWERSHELL_VALUES) else 1
+    rest = call.args[place:]
+    if rest and (call.name == "powershell" or " " in rest[0]):
+        return walk.run_text(Value(" ".join(rest), taints_of(rest)), call.stdin, "-c")
+    if not rest and call.stdin is not None:
+        return walk.run_text(call.stdin, None, "stdin")
+    return None
+
+
+def _with_arguments(walk: Running, args: Sequence[Arg], script: Value, stdin: Value | None, how: str = "-c") -> Value:
+    """Run a script with `$0` and what follows it."""
+    saved, name = walk.state.arguments, walk.state.settings["program"]
+    walk.state.name_program(args[0].value() if args else None)
+    walk.state.arguments = tuple(arg.value() for arg in args[1:]) or None
+    try:
+        return walk.run_text(script, stdin, how)
+    finally:
+        walk.state.arguments = saved
+        walk.state.name_program(name)
+
+
+def _run_file(walk: Running, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
+    """`bash script`: what the file holds, if the command itself has made it."""
+    if path in STDIN_PATHS:
+        return walk.run_text(call.stdin or EMPTY, None, "stdin")
+    content = walk.known_file(path)
+    if content is None:
+        if path.startswith(("/dev/tcp/", "/dev/udp/")) or _URL.match(path):
+            walk.report("rce.download_to_shell", call.argv)
+        return unknown()
+    hidden = content.text == UNKNOWN and not isinstance(content, Either)
+    if hidden and not content.taints and not path.startswith("/dev/fd/"):
+        return unknown()
+    return _with_arguments(walk, [path, *args], content, call.stdin, "source")
+
+
+def _language(walk: Running, call: Call) -> Value | None:
+    language = LANGUAGES.get(call.name) or LANGUAGES[call.name.rstrip("0123456789.").rstrip("-")]
+    codes, module = _codes(language, call.args)
+    for code in codes:
+        judge_code(walk, call, language, code.value())
+    if module:
+        return _run_module(walk, call)
+    if codes:
+        return None
+    start, _ = skip_options(call.args, VALUE_LETTERS.get(language, ""))
+    operands = call.args[start:]
+    if call.name in ("deno", "bun", "go", "dart", "nim", "crystal") and operands and operands[0] in _SUBCOMMANDS:
+        more, _ = skip_options(operands[1:])
+        operands = operands[1 + more :]
+    if not operands or operands[0] in STDIN_PATHS:
+        if call.stdin is not None:
+            judge_code(walk, call, language, call.stdin)
+        elif shell_escapes.raised(walk.under) and not shell_escapes.only_tells(call):
+            walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
+        return None
+    if operands[0].startswith("(") and language == "scheme":
+        judge_code(walk, call, language, operands[0].value())
+        return None
+    content = walk.known_file(operands[0])
+    if content is not None:
+        if content.text != UNKNOWN or content.taints or operands[0].startswith("/dev/fd/"):
+            judge_code(walk, call, language, content)
+    elif _URL.match(operands[0]):
+        walk.report("rce.run_url", call.argv)
+    return None
+
+
+def _run_module(walk: Running, call: Call) -> Value | None:
+    """`python -m pip ...`: the module is a program with the same arguments."""
+    place = next(number for number, arg in enumerate(call.args) if arg[:1] == "-" and arg[1:2] != "-" and "m" in arg)
+    attached = call.args[place].partition("m")[2]
+    argv = [call.args[place].like(attached)] if attached else []
+    argv += call.args[place + 1 :]
+    if argv[:1] == ["timeit"]:
+        start, options = skip_options(argv[1:], "nrsu", "number repeat setup unit")
+        lines = [*(value for option, value in options if option in ("-s", "--setup") and value), *argv[1 + start :]]
+        judge_code(walk, call, "python", Value("\n".join(lines), taints_of(lines)))
+        return None
+    if not argv or not walk.judgement.book.knows(argv[0]):
+        return None
+    with walk.wrapped(call.name), walk.nested():
+        return walk.run(argv, call.stdin, functions=False, builtins=False)
+
+
+def _codes(language: str, args: Sequence[Arg]) -> tuple[list[Arg], bool]:
+    """The programs given in options; and whether a module is run instead of a program."""
+    flags = CODE_OPTIONS[language].split()
+    letters = frozenset(flag[1] for flag in flags if len(flag) == 2)
+    takes = VALUE_LETTERS.get(language, "")
+    found: list[Arg] = []
+    index = 0
+    while index < len(args):
+        arg = args[index]
+        index += 1
+        name, equals, value = arg.partition("=")
+        if arg in flags:
+            found += args[index : index + 1]
+            index += 1
+        elif equals and name.startswith("--") and name in flags:
+            found.append(arg.like(value))
+        elif arg == "--" or arg[:1] != "-" or arg == "-":
+            break
+        elif not arg.startswith("--"):
+            code, used, module = _in_cluster(arg, letters, takes, language)
+            if module:
+                return found, True
+            if code is not None:
+                found += [arg.like(code)] if code else args[index : index + 1]
+                index += not code
+            else:
+                index += used
+        if found and language == "python":
+            break
+    return found, False
+
+
+def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) -> tuple[str | None, int, bool]:
+    """The code in `-lane 'code'`: (what is left of the argument after the letter, arguments to skip, a module)."""
+    for place in range(1, len(arg)):
+        letter = arg[place]
+        if letter == "m" and language == "python":
+            return None, 0, True
+        if letter in letters:
+            return arg[place + 1 :], 0, False
+        if letter in takes:
+            return None, int(place + 1 == len(arg) and letter not in "iC0l"), False
+    return None, 0, False
+
+
+def _compiler(walk: Running, call: Call) -> Value | None:
+    """What is compiled from a text that the command itself holds will be run sooner or later."""
+    for place, arg in enumerate(call.args):
+        if arg == "-wrapper" and place + 1 < len(call.args):
+            walk.run([Arg(word) for word in call.args[place + 1].split(",")], None, functions=False)
+        content = call.stdin if arg == "-" else walk.known_file(arg)
+        if content is not None and content.text.strip() != UNKNOWN:
+            judge_code(walk, call, "c", content)
+    return None
+
+
+def judge_code(walk: Running, call: Call, language: str, code: Value) -> None:
+    """Show a program in another language to those who can read it."""
+    from .. import languages
+
+    if isinstance(code, Either):
+        for option in code.options:
+            if option is not None:
+                judge_code(walk, call, language, option)
+        return
+    if code.text.strip() == UNKNOWN:
+        if language == "other" and Taint.NETWORK not in code.taints:  # numbers for dc, points for gnuplot
+            return
+        walk.report("rce.download_to_shell" if Taint.NETWORK in code.taints else "dynamic.script", call.argv)
+        return
+
+    def shell(text: Value) -> Value:
+        with walk.wrapped(call.name):
+            return walk.run_text(text, None, language)
+
+    def argv(args: Sequence[Arg]) -> Value:
+        with walk.wrapped(call.name), walk.nested():
+            return walk.run(args, None, functions=False, builtins=False)
+
+    matches = languages.judge(language, code, shell=shell, argv=argv, cwd=walk.cwd, project=walk.judgement.project)
+    walk.judgement.add(list(matches), call.argv, walk.span(call.argv))
+
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(SHELLS, _shell),
+    **dict.fromkeys(("powershell", "pwsh"), _powershell),
+    **dict.fromkeys(_COMPILERS, _compiler),
+    **dict.fromkeys(LANGUAGES, _language),
+}

@@ -1,0 +1,97 @@
+"""Collect what is found on the way through a command: findings, the command lines that would run, what is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..grammar.syntax import Script
+from ..values.assessment import Finding, Reach, Segment, Severity, Span, Unknown
+from ..values.word_values import UNKNOWN, Arg
+from .source_map import Frame
+
+if TYPE_CHECKING:
+    from ..rules import Match, Rulebook
+
+MAX_STEPS = 60_000
+_MAX_FINDINGS = 50
+_MAX_UNKNOWN = 50
+_MAX_SHOWN_ARGS = 12
+
+
+class Limit(Exception):
+    """The command does more than is followed."""
+
+
+class Sink(NamedTuple):
+    """The script behind `>(..)`, and the text in which it stands."""
+
+    script: Script
+    frame: Frame
+
+
+class Judgement:
+    """What has been found so far."""
+
+    def __init__(self, book: Rulebook, project: str, *, recording: bool = True) -> None:
+        self.book = book
+        self.project = project
+        self.findings: list[Finding] = []
+        self.sinks: dict[str, Sink] = {}
+        self.recording = recording
+        """Whether the command lines are wanted, and not only the findings."""
+        self.lines: list[tuple[Sequence[Arg], Frame, Span, int]] = []
+        """Every command line that would run, with its frame, its place there, and how deep it is nested."""
+        self.scripts = 0
+        """How many files of the command's own making were run."""
+        self._steps = MAX_STEPS
+        self._seen: set[tuple[str, Span]] = set()
+
+    def step(self) -> None:
+        self._steps -= 1
+        if self._steps < 0:
+            raise Limit("the command does more than is followed")
+
+    def report(self, rule_id: str, argv: Sequence[str], span: Span, reach: Reach = Reach.NOWHERE) -> None:
+        """A finding of the walk itself."""
+        rule = self.book.rules[rule_id]
+        self._add(Finding(rule.id, rule.severity, rule.why, span, shown(argv), reach))
+
+    def add(self, matches: Iterable[Match], argv: Sequence[str], span: Span) -> None:
+        """Findings of rules."""
+        for match in matches:
+            rule = match.rule
+            self._add(Finding(rule.id, rule.severity, rule.why, span, shown(argv), match.reach))
+
+    def _add(self, finding: Finding) -> None:
+        key = (finding.rule, finding.span)
+        if key not in self._seen and (len(self.findings) < _MAX_FINDINGS or finding.severity is Severity.BLOCK):
+            self._seen.add(key)
+            self.findings.append(finding)
+
+    def sorted_findings(self) -> tuple[Finding, ...]:
+        """The gravest first, else in the order in which they were found."""
+        if not self.findings:
+            return ()
+        order = {Severity.BLOCK: 0, Severity.ASK: 1, Severity.NOTE: 2}
+        return tuple(sorted(self.findings, key=lambda finding: (order[finding.severity], -finding.reach)))
+
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(Segment(shown(argv), frame.span(*span), depth) for argv, frame, span, depth in self.lines)
+
+    def unknowns(self, command: str) -> tuple[Unknown, ...]:
+        """The words whose value is not known, as they are written."""
+        found: dict[Span, Unknown] = {}
+        for argv, frame, place, _ in self.lines:
+            for arg in argv:
+                if UNKNOWN in arg and len(found) < _MAX_UNKNOWN:
+                    word = getattr(arg, "word", None)
+                    span = frame.span(*((word.start, word.end) if word is not None else place))
+                    found.setdefault(span, Unknown(command[span[0] : span[1]], span))
+        return tuple(found.values())
+
+
+def shown(argv: Sequence[str]) -> tuple[str, ...]:
+    """A command line for a person: long ones are cut, what is unknown is a question mark."""
+    cut = [str(arg).replace(UNKNOWN, "?") for arg in argv[:_MAX_SHOWN_ARGS]]
+    return (*cut, "...") if len(argv) > _MAX_SHOWN_ARGS else tuple(cut)

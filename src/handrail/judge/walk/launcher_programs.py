@@ -1,0 +1,203 @@
+"""Follow programs that run others on what they find or read: find, fd, xargs, parallel; and su."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..grammar.lexical import decode_escapes
+from ..programs.interpreter_table import SHELLS
+from ..programs.wrapper_options import skip_options
+from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of
+from .program_handlers import Call, Handler
+
+if TYPE_CHECKING:
+    from .command_walk import Running
+
+_WIDE: Taints = frozenset((Taint.WIDE,))
+_MAX_ROOTS = 16
+_MAX_ITEMS = 64
+_MAX_LINES = 16
+_LONGEST_INPUT = 20_000
+_XARGS_WORDS = "arg-file delimiter replace max-lines max-args max-procs max-chars process-slot-var eof"
+FIND_CHOOSES = frozenset(
+    "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -newermt -size -empty "
+    "-user -group -perm -inum -links -lname -samefile -nouser -nogroup -mindepth -uid -gid -anewer -cnewer -xtype".split()
+)
+"""Tests of find that choose only some of what it comes upon."""
+_FIND_PRINTS_OTHER = frozenset(
+    "-exec -execdir -printf -fprintf -ls -fls -delete -quit -ok -okdir -fprint -prune".split()
+)
+_PARALLEL_WORDS = (
+    "jobs arg-file sshlogin colsep delay timeout results joblog halt load memfree retries workdir shuf-seed tagstring"
+)
+
+
+def _find(walk: Running, call: Call) -> Value | None:
+    args = call.args
+    count = next((place for place, arg in enumerate(args) if arg[:1] in ("-", "(", "!")), len(args))
+    roots: Sequence[Arg] = args[:count] or [Arg(".")]
+    found = [place for root in roots[:_MAX_ROOTS] for place in _found(root, args)]
+    place = count
+    while place < len(args):
+        if args[place] not in ("-exec", "-execdir", "-ok", "-okdir"):
+            place += 1
+            continue
+        end = place + 1
+        while end < len(args) and args[end] != ";" and not (args[end] == "+" and args[end - 1] == "{}"):
+            end += 1
+        command: list[Arg] = []
+        for arg in args[place + 1 : end]:
+            if "{}" not in arg:
+                command.append(arg)
+                continue
+            command += [arg.like(arg.replace("{}", path), taints=_WIDE) for path in found]
+        with walk.wrapped("find"), walk.subshell():
+            walk.run(command, None, functions=False, builtins=False)
+        place = end
+    if not _FIND_PRINTS_OTHER.isdisjoint(args):
+        return None
+    separator = "\0" if "-print0" in args else "\n"
+    return Value("".join(f"{path}{separator}" for path in found), frozenset(_WIDE))
+
+
+def _found(root: str, args: Sequence[Arg]) -> list[str]:
+    """Paths that find may come upon below a root: the root itself too, when nothing chooses among them."""
+    names = [following for arg, following in itertools.pairwise(args) if arg in ("-name", "-iname", "-path")]
+    below = root.rstrip("/")
+    if names:
+        return [f"{below}/{UNKNOWN}/{names[-1].lstrip('/')}"]
+    return [f"{below}/{UNKNOWN}"] if FIND_CHOOSES.intersection(args) else [root, f"{below}/{UNKNOWN}"]
+
+
+def _fd(walk: Running, call: Call) -> Value | None:
+    for place, arg in enumerate(call.args):
+        if arg in ("-x", "-X", "--exec", "--exec-batch") and place + 1 < len(call.args):
+            command = list(call.args[place + 1 :])
+            found = make_arg(f"./{UNKNOWN}", taints=_WIDE)
+            if any("{" in word for word in command):
+                command = [word.like(re.sub(r"\{[/.]*\}", found, word), taints=_WIDE) for word in command]
+            else:
+                command.append(found)
+            with walk.wrapped("fd"), walk.subshell():
+                walk.run(command, None, functions=False, builtins=False)
+            return None
+    return None
+
+
+def _xargs(walk: Running, call: Call) -> Value | None:
+    start, options = skip_options(call.args, "adEILnPsS", _XARGS_WORDS)
+    given = dict(options)
+    replace = next((str(value or "{}") for option, value in options if option in ("-I", "-i", "--replace", "-J")), "")
+    source = given.get("-a", given.get("--arg-file"))
+    value = walk.read_file(source) if source is not None else call.stdin
+    command = list(call.args[start:]) or [Arg("echo")]
+    items = _items(value, given, by_line=bool(replace))
+    return _with_items(walk, call, command, items, replace)
+
+
+def _parallel(walk: Running, call: Call) -> Value | None:
+    start, options = skip_options(call.args, "jIaSNLPnlDdE", _PARALLEL_WORDS)
+    given = dict(options)
+    if not given.keys().isdisjoint(("--dry-run", "--dryrun")):
+        return None
+    source = given.get("-a", given.get("--arg-file"))
+    value = walk.read_file(source) if source is not None else call.stdin
+    command = list(call.args[start:])
+    for separator in (":::", ":::+", "::::"):
+        if separator in command:
+            place = command.index(Arg(separator))
+            listed, command = command[place + 1 :], command[:place]
+            value = Value("\n".join(arg for arg in listed if not arg.startswith(":::")), taints_of(listed))
+            if separator == "::::":
+                value = walk.read_file(listed[0]) if listed else value
+            break
+    items = _items(value, given, by_line=True)
+    replace = str(given.get("-I") or "{}")
+    if not command:
+        with walk.wrapped("parallel"):
+            return walk.run_text(Value("\n".join(items), taints_of(items)), None, "stdin") if items else None
+    if not any(replace in word for word in command):
+        command.append(Arg(replace))
+    out: Value | None = None
+    for item in items[:_MAX_LINES] or [make_arg(UNKNOWN, taints=_WIDE)]:
+        texts = [word.replace(replace, item) for word in command]
+        with walk.wrapped("parallel"), walk.subshell():
+            out = walk.run_text(Value(" ".join(texts), taints_of(command) | item.taints), None, "-c")
+    return out
+
+
+def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) -> list[Arg]:
+    """How the input is cut: at NULs, at a delimiter, by line, else at blanks with quotes."""
+    if value is None or value.text.strip() == UNKNOWN or len(value.text) > _LONGEST_INPUT:
+        return [make_arg(UNKNOWN, taints=(value.taints if value is not None else frozenset()) | _WIDE)]
+    text = value.text
+    more = [] if value.known else [make_arg(UNKNOWN, taints=value.taints | _WIDE)]
+    delimiter = given.get("-d") or given.get("--delimiter")
+    if "-0" in given or "--null" in given:
+        found = text.split("\0")
+    elif delimiter:
+        found = text.split(decode_escapes(delimiter))
+    elif by_line:
+        found = [line.strip() for line in text.split("\n")]
+    else:
+        words = re.findall(r"(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s'\"\\])+", text)
+        found = [re.sub(r"\\(.)|['\"]", r"\1", word) for word in words]
+    return more + [make_arg(item, taints=value.taints) for item in found if item][:_MAX_ITEMS]
+
+
+def _with_items(walk: Running, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:
+    if replace:
+        lines = [
+            [
+                word.like(word.replace(replace, item), taints=item.taints) if replace in word else word
+                for word in command
+            ]
+            for item in items[:_MAX_LINES]
+        ]
+    else:
+        lines = [[*command, *items]]
+    out: Value | None = None
+    for line in lines:
+        with walk.wrapped("xargs"), walk.subshell():
+            out = walk.run(line, None, functions=False, builtins=False)
+    fetched = call.stdin is not None and Taint.NETWORK in call.stdin.taints
+    if fetched and command[0].rsplit("/", 1)[-1] in SHELLS:
+        walk.report("rce.download_to_shell", call.argv)
+    return out
+
+
+def _su(walk: Running, call: Call) -> Value | None:
+    start, options = skip_options(
+        call.args, "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
+    )
+    args = list(call.args)
+    if args[start : start + 1] == ["-"]:  # a login shell
+        start += 1
+        _, more = skip_options(args[start:], "cgGsuwT", "command group supp-group shell user session-command")
+        options += more
+    if start < len(args):  # options may follow the user
+        _, more = skip_options(args[start + 1 :], "cgGsuwT", "command group supp-group shell user session-command")
+        options += more
+    text = next((value for option, value in options if option in ("-c", "--command", "--session-command")), None)
+    with walk.wrapped(call.name):
+        if text is not None:
+            return walk.run_text(text.value(), call.stdin, "-c")
+        if call.name == "runuser" and any(option in ("-u", "--user") for option, _ in options) and start < len(args):
+            return walk.run(args[start:], call.stdin, functions=False, builtins=False)
+    if call.stdin is not None:
+        return walk.run_text(call.stdin, None, "stdin")
+    if not args or args[0] not in ("--help", "-h", "--version", "-V"):
+        walk.report("privilege.root_shell", call.argv)
+    return None
+
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(("find", "gfind", "bfs"), _find),
+    **dict.fromkeys(("fd", "fdfind"), _fd),
+    **dict.fromkeys(("xargs", "gxargs"), _xargs),
+    "parallel": _parallel,
+    **dict.fromkeys(("su", "runuser"), _su),
+}

@@ -1,0 +1,211 @@
+"""What a parameter expands to: `$x`, `${x:-d}`, `${a[1]}`, `"$@"`, `${!x}`, `$((x + 1))`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..grammar.syntax import Parameter, Part, Word
+from ..programs.secret_names import secret_taints
+from ..values.word_values import EMPTY, NO_TAINTS, UNKNOWN, Array, Either, Taints, Value, taints_of, unknown
+from . import arithmetic, operators
+
+if TYPE_CHECKING:
+    from .expansion import Expander, Piece, Shell
+
+_NAME = re.compile(r"[A-Za-z_]\w*|\d+")
+_DEFAULTS = frozenset((":-", "-", ":=", "=", ":+", "+", ":?", "?"))
+_MAX_CHAIN = 8
+# Their values stand for directories: what is cut out of them is not known.
+_PLACES = frozenset(("HOME", "PWD", "OLDPWD"))
+
+
+class ParameterValues:
+    """Looks parameters up and applies their operators."""
+
+    def __init__(self, shell: Shell, expander: Expander) -> None:
+        self._shell = shell
+        self._expander = expander
+        self._chain = 0
+
+    def pieces(self, part: Parameter, mode: str) -> list[Piece]:
+        if part.operator == "prefix":
+            return [(UNKNOWN, NO_TAINTS, mode)]
+        if not part.operator and part.index is None and not part.indirect and part.name not in ("@", "*"):
+            value = self._scalar(part.name)
+            return [(UNKNOWN, secret_taints(part.name), mode) if value is None else (value.text, value.taints, mode)]
+        name = self._target(part)
+        if name is None:
+            return [(UNKNOWN, NO_TAINTS, mode)]
+        index = self._expander.one(part.index).text if part.index is not None else None
+        every = index if index in ("@", "*") else name if name in ("@", "*") else None
+        if every is not None:
+            return self._all(name, every, part, mode)
+        value = self._modified(self._element(name, index), part, name, index)
+        return [(value.text, value.taints, mode)]
+
+    def arithmetic(self, parts: Sequence[Part]) -> str:
+        """The result of an expression as text; unknown when it cannot be worked out."""
+        value = self.number(self._expander.text(parts))
+        return UNKNOWN if value is None else str(value)
+
+    def number(self, text: Value) -> int | None:
+        return arithmetic.evaluate(text.text, self._number_of, self._assign_number)
+
+    def _assign_number(self, name: str, value: int | None) -> None:
+        if "[" not in name:
+            self._shell.assign(name, unknown() if value is None else Value(str(value)))
+
+    def _number_of(self, name: str) -> int | None:
+        """A variable in an expression: its own text is an expression again."""
+        base, bracket, index = name.partition("[")
+        value = self._element(base, index[:-1] if bracket else None)
+        if value is None or not value.known or self._chain > _MAX_CHAIN:
+            return None
+        text = value.text
+        if "$(" in text or "`" in text:
+            text = self._shell.prompt(value).text
+        self._chain += 1
+        try:
+            return 0 if not text.strip() else arithmetic.evaluate(text, self._number_of, self._assign_number)
+        finally:
+            self._chain -= 1
+
+    def _target(self, part: Parameter) -> str | None:
+        """The name that is meant, after `${!name}`; None when it is not known."""
+        if not part.indirect:
+            return part.name
+        if part.index is not None:
+            return None  # ${!array[@]} gives the indexes
+        named = self._scalar(part.name)
+        return named.text if named is not None and _NAME.fullmatch(named.text) else None
+
+    def _scalar(self, name: str) -> Value | None:
+        stored = self._shell.lookup(name)
+        if isinstance(stored, Array):
+            return stored.items.get("0")
+        if isinstance(stored, Either):
+            return self._shell.pick(id(stored), stored)
+        return stored
+
+    def _element(self, name: str, index: str | None) -> Value | None:
+        stored = self._shell.lookup(name)
+        if index is None or not isinstance(stored, Array):
+            value = self._scalar(name)
+            if index in (None, "", "0") or value is None:
+                return value
+            return unknown(value.taints)
+        if stored.associative:
+            return stored.items.get(index) if UNKNOWN not in index else _any_of(stored)
+        number = self.number(Value(index))
+        if number is None:
+            return _any_of(stored)
+        if number < 0:
+            keys = list(stored.items)
+            return stored.items[keys[number]] if -number <= len(keys) else None
+        return stored.items.get(str(number))
+
+    def _all(self, name: str, every: str, part: Parameter, mode: str) -> list[Piece]:
+        """`"$@"`, `${array[*]}` and the like."""
+        stored = self._shell.lookup(name)
+        if stored is None:
+            return [(UNKNOWN, NO_TAINTS, mode)]
+        values = list(stored.items.values()) if isinstance(stored, Array) else [stored]
+        if part.operator == "length":
+            return [(str(len(values)), NO_TAINTS, mode)]
+        if part.operator == ":":
+            values = self._slice(values, part, name)
+        elif part.operator:
+            values = [self._modified(value, part, "", None) for value in values] or [
+                self._modified(None, part, "", None)
+            ]
+        if every == "*" and mode == "quoted":
+            separators = self._shell.lookup("IFS")
+            between = separators.text[:1] if isinstance(separators, Value) and separators.known else " "
+            return [(between.join(value.text for value in values), taints_of(values), mode)]
+        out: list[Piece] = []
+        for number, value in enumerate(values):
+            if number:
+                out.append(("", NO_TAINTS, "break"))
+            out.append((value.text, value.taints, mode))
+        return out
+
+    def _slice(self, values: list[Value], part: Parameter, name: str) -> list[Value]:
+        start = self.number(self._expander.one(part.argument))
+        length = None if part.second is None else self.number(self._expander.one(part.second))
+        if start is None or (part.second is not None and length is None):
+            return [unknown(taints_of(values))]
+        if name in ("@", "*"):
+            start = max(start - 1, 0) if start >= 0 else start
+        return values[start:][:length]
+
+    def _modified(self, value: Value | None, part: Parameter, name: str, index: str | None) -> Value:
+        """Apply the operator. None is a variable that the command has not set: unknown, but for a default."""
+        operator = part.operator
+        if not operator:
+            return unknown(secret_taints(name)) if value is None else value
+        if operator in _DEFAULTS:
+            return self._defaulted(value, part, name, index)
+        if value is None:
+            value = unknown()
+        if operator == "length":
+            return Value(str(len(value.text))) if value.known else unknown()
+        if operator == ":":
+            return self._substring(value, part)
+        argument, second = self._expander.one(part.argument), self._expander.one(part.second)
+        if operator == "@" and argument.text == "P":
+            return self._shell.prompt(value)
+        if operator == "@" and argument.text == "A" and value.known:
+            return Value(f"{name}={operators.shell_quoted(value.text)}", value.taints)
+        if name in _PLACES or not (value.known and argument.known and second.known):
+            return unknown(value.taints | argument.taints | second.taints)
+        pattern = _pattern(part.argument, argument.text)
+        try:
+            return Value(operators.apply(value.text, operator, pattern, second.text), value.taints | second.taints)
+        except operators.NotComputed:
+            return unknown(value.taints)
+
+    def _defaulted(self, value: Value | None, part: Parameter, name: str, index: str | None) -> Value:
+        operator = part.operator
+        missing = value is None or (len(operator) == 2 and value.text == "")
+        if operator[-1] == "+":
+            return self._alternative(value, missing, part)
+        if not missing and value is not None:
+            return value
+        if operator[-1] == "?":
+            return unknown()
+        default = self._expander.one(part.argument)
+        if operator[-1] == "=" and name and index is None:
+            self._shell.assign(name, default)
+        return default
+
+    def _alternative(self, value: Value | None, missing: bool, part: Parameter) -> Value:
+        if value is not None:
+            return EMPTY if missing else self._expander.one(part.argument)
+        # It may have been set before this command.
+        both = Either((EMPTY, self._expander.one(part.argument)))
+        return self._shell.pick((id(part), "alternative"), both) or EMPTY
+
+    def _substring(self, value: Value, part: Parameter) -> Value:
+        offset = self.number(self._expander.one(part.argument))
+        length = None if part.second is None else self.number(self._expander.one(part.second))
+        if part.name in _PLACES or not value.known or offset is None or (part.second is not None and length is None):
+            return unknown(value.taints)
+        return Value(operators.substring(value.text, offset, length), value.taints)
+
+
+def _any_of(array: Array) -> Value:
+    taints: Taints = taints_of(array.items.values())
+    return unknown(taints)
+
+
+def _pattern(word: Word | None, text: str) -> str:
+    """A pattern with what was quoted in it made literal."""
+    from ..grammar.syntax import DoubleQuoted, Quoted
+
+    if word is None or not any(isinstance(part, Quoted | DoubleQuoted) for part in word.parts):
+        return text
+    if len(word.parts) == 1:
+        return re.sub(r"([*?\[\\])", r"\\\1", text)
+    return text

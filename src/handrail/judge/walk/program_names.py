@@ -1,0 +1,78 @@
+"""Which programs a partly unknown command name may stand for."""
+
+from __future__ import annotations
+
+import functools
+import re
+from fnmatch import translate
+from typing import TYPE_CHECKING
+
+from ..grammar.syntax import DoubleQuoted, Parameter
+from ..programs.container_table import CONTAINERS, REMOTE
+from ..programs.interpreter_table import LANGUAGES, SHELLS
+from ..programs.wrapper_table import WRAPPERS
+from ..values.word_values import UNKNOWN, Arg
+
+if TYPE_CHECKING:
+    from ..rules import Rulebook
+
+_MAX_CANDIDATES = 8
+_LONGEST = 64
+_FEWEST_KNOWN = 3
+_TOOLS = frozenset(
+    "CC CXX CPP LD AR MAKE EDITOR VISUAL PAGER BROWSER PYTHON PYTHON3 PIP NODE NPM CARGO GO JAVA RUBY PERL GCC CLANG CMAKE "
+    "RUSTC DOCKER KUBECTL HELM TERRAFORM GIT PSQL".split()
+)
+"""Variables that by custom hold the name of a tool."""
+_OFTEN = ("rm", "sh", "bash", "dd", "find", "curl", "chmod", "cat")
+
+
+def possible_names(name: Arg, book: Rulebook) -> list[str] | None:
+    """The programs that it may be; none that matters is the name itself; None when it may be anything."""
+    base = name.rsplit("/", 1)[-1]
+    if not name or len(base) > _LONGEST:
+        return [str(name)] if name and UNKNOWN not in name else None
+    if UNKNOWN not in base:
+        if not name.glob or not re.search(r"[*?\[]", base):
+            return [base]
+        found = _matching(base, _names(book))
+        return None if len(found) > _MAX_CANDIDATES else found or [base]
+    if base == UNKNOWN:
+        return [base] if name == UNKNOWN and _is_tool(name) else None
+    if len(base.replace(UNKNOWN, "")) < _FEWEST_KNOWN:
+        return None
+    return None if _matching(base.replace(UNKNOWN, "*"), _names(book)) else [base]
+
+
+def _is_tool(name: Arg) -> bool:
+    """`$CC`, `"$EDITOR"`, `${PYTHON:-..}`: whoever sets them means a program."""
+    if name.word is None or len(name.word.parts) != 1:
+        return False
+    part = name.word.parts[0]
+    if isinstance(part, DoubleQuoted) and len(part.parts) == 1:
+        part = part.parts[0]
+    return isinstance(part, Parameter) and part.name in _TOOLS
+
+
+def _matching(pattern: str, names: tuple[str, ...]) -> list[str]:
+    matches = re.compile(translate(pattern)).match
+    return [name for name in names if matches(name)]
+
+
+@functools.lru_cache(8)
+def _names(book: Rulebook) -> tuple[str, ...]:
+    every = {
+        *book.names(),
+        *WRAPPERS,
+        *SHELLS,
+        *LANGUAGES,
+        *CONTAINERS,
+        *REMOTE,
+        "eval",
+        "source",
+        "xargs",
+        "su",
+        "find",
+        *(f"mkfs.{kind}" for kind in ("ext2", "ext3", "ext4", "xfs", "btrfs", "vfat", "fat", "ntfs", "f2fs")),
+    }
+    return (*_OFTEN, *sorted(every.difference(_OFTEN)))

@@ -1,0 +1,350 @@
+"""Follow commands in the options and input of programs that are not there for running others: tar, git, tmux, make."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..grammar.lexical import decode_escapes
+from ..programs.interpreter_table import TEXT_OPTIONS
+from ..programs.wrapper_options import skip_options
+from ..values.word_values import UNKNOWN, Arg, Value
+from .interpreters import judge_code
+from .operators import shell_quoted
+from .program_handlers import Call, Handler
+
+if TYPE_CHECKING:
+    from .command_walk import Running
+
+_MAX_LINES = 64
+_TAR_COMMANDS = frozenset(
+    "--to-command --use-compress-program --rsh-command --info-script --new-volume-script -I -F".split()
+)
+_GIT_COMMAND_KEYS = frozenset(
+    "core.sshcommand core.pager core.editor core.fsmonitor diff.external credential.helper sequence.editor gpg.program "
+    "core.askpass core.gitproxy interactive.difffilter sendemail.smtpserver".split()
+)
+_GIT_COMMAND_ENDS = (
+    ".command",
+    ".cmd",
+    ".textconv",
+    ".clean",
+    ".smudge",
+    ".process",
+    ".helper",
+    ".driver",
+    ".path",
+    ".program",
+)
+_TMUX_LETTERS = {
+    **dict.fromkeys(("new", "new-session"), "cnstxyeFf"),
+    **dict.fromkeys(("neww", "new-window"), "cneFt"),
+    **dict.fromkeys(("splitw", "split-window"), "cleFtp"),
+    **dict.fromkeys(("respawn-pane", "respawnp", "respawn-window", "respawnw"), "cet"),
+    **dict.fromkeys(("popup", "display-popup"), "bcdehsStTwxy"),
+}
+
+
+def _run_option(walk: Running, text: str, of: Arg | None = None) -> None:
+    if text:
+        walk.run_text(
+            Value(text, of.taints if of is not None else frozenset(), of.word if of is not None else None), None, "-c"
+        )
+
+
+def _at(walk: Running, call: Call) -> Value | None:
+    _, options = skip_options(call.args, "qft", "")
+    given = dict(options)
+    if given.keys() & {"-l", "-r", "-d", "-c"}:
+        return None
+    source = given.get("-f")
+    text = walk.known_file(source) if source is not None else call.stdin
+    if text is not None:
+        walk.run_text(text, None, "stdin")
+    return None
+
+
+def _crontab(walk: Running, call: Call) -> Value | None:
+    """A crontab's lines hold commands after five fields or a nickname."""
+    operands = [arg for arg in call.args if arg[:1] != "-" or arg == "-"]
+    text = call.stdin if not operands or operands[-1] == "-" else walk.known_file(operands[-1])
+    if text is None or not text.known:
+        return None
+    for line in text.text.split("\n")[:_MAX_LINES]:
+        match = re.match(r"\s*(?:@\w+|(?:\S+\s+){4}\S+)\s+(.+)", line)
+        if match and not line.lstrip().startswith("#"):
+            with walk.subshell():
+                walk.run_text(Value(match[1].split("%", 1)[0], text.taints), None, "cron")
+    return None
+
+
+def _tar(walk: Running, call: Call) -> Value | None:
+    for place, arg in enumerate(call.args):
+        name, equals, value = arg.partition("=")
+        if not equals and place + 1 < len(call.args):
+            value = str(call.args[place + 1])
+        if name == "--checkpoint-action" and value.startswith("exec="):
+            _run_option(walk, value[5:], arg)
+        elif name in (
+            "--to-command",
+            "--use-compress-program",
+            "--rsh-command",
+            "--info-script",
+            "--new-volume-script",
+            "-I",
+            "-F",
+        ) or re.fullmatch(r"-[a-zA-Z]*I", arg):
+            _run_option(walk, value, arg)
+    return None
+
+
+def _text_options(walk: Running, call: Call) -> Value | None:
+    """Ordinary programs with options whose value is a command."""
+    for place, arg in enumerate(call.args):
+        following = call.args[place + 1] if place + 1 < len(call.args) else None
+        for option in TEXT_OPTIONS[call.name].split():
+            if arg == option and following is not None:
+                _run_option(walk, str(following), following)
+            elif option.startswith("--") and arg.startswith(option + "="):
+                _run_option(walk, arg[len(option) + 1 :], arg)
+            elif option[0] == "+" and arg.startswith(option):
+                _run_option(walk, arg[len(option) :], arg)
+    return None
+
+
+def _apt(walk: Running, call: Call) -> Value | None:
+    """`-o APT::Update::Pre-Invoke::=command`."""
+    for arg in call.args:
+        setting, _, text = arg.partition("=")
+        if "invoke" in setting.lower() and text:
+            _run_option(walk, text, arg)
+    return None
+
+
+def _rpm(walk: Running, call: Call) -> Value | None:
+    """Macros can run programs: `%(command)`, `%{lua:os.execute("command")}`."""
+    for arg in call.args:
+        for match in re.finditer(r"%\((.+)\)|(?:os\.execute|posix\.exec|io\.popen)\(\s*[\"'](.+?)[\"']", arg):
+            _run_option(walk, match[1] or match[2], arg)
+    return None
+
+
+def _capsh(walk: Running, call: Call) -> Value | None:
+    """What follows `--` is for bash."""
+    if "--" in call.args:
+        with walk.wrapped("capsh"):
+            walk.run([Arg("bash"), *call.args[call.args.index(Arg("--")) + 1 :]], call.stdin, functions=False)
+    return None
+
+
+def _cmd(walk: Running, call: Call) -> Value | None:
+    """The shell of Windows: `cmd /c "rd /s /q folder"`."""
+    place = next((place for place, arg in enumerate(call.args) if arg.lower() in ("/c", "/k", "/r")), None)
+    if place is not None:
+        _run_option(walk, " ".join(call.args[place + 1 :]).replace("\\", "/"))
+    return None
+
+
+def _git(walk: Running, call: Call) -> Value | None:
+    from .remote_programs import HANDLERS as REMOTE_HANDLERS
+
+    start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
+    rest = call.args[start:]
+    if rest and rest[0] == "clone":
+        options += skip_options(rest[1:], "cbou", "branch origin config depth template")[1]
+    for option, value in options:
+        if option not in ("-c", "--config") or value is None:
+            continue
+        key, _, text = value.partition("=")
+        key = key.lower()
+        if key.startswith("alias.") and rest and rest[0] == key[6:]:
+            command = text[1:] if text.startswith("!") else f"git {text}"
+            _run_option(walk, command + "".join(f" {shell_quoted(arg)}" for arg in rest[1:]), value)
+        elif key in _GIT_COMMAND_KEYS or (key.endswith(_GIT_COMMAND_ENDS) and not key.startswith("remote.")):
+            _run_option(walk, text.lstrip("!"), value)
+    for place, arg in enumerate(rest):
+        following = rest[place + 1] if place + 1 < len(rest) else None
+        if rest[0] == "grep" and arg.startswith(("-O", "--open-files-in-pager=")):
+            _run_option(walk, arg.removeprefix("-O").removeprefix("--open-files-in-pager="), arg)
+        if arg.startswith("ext::"):  # an address that is a command
+            _run_option(walk, arg[5:], arg)
+        name, equals, value_text = arg.partition("=")
+        if name in ("--upload-pack", "--receive-pack", "--exec", "-x", "-u", "--extcmd", "--run") and _runs(rest, name):
+            _run_option(walk, value_text if equals else str(following or ""), arg)
+        elif rest[0] == "filter-branch" and arg.endswith("-filter") and following is not None:
+            _run_option(walk, str(following), following)
+    return REMOTE_HANDLERS["git"](walk, call)
+
+
+def _runs(rest: Sequence[Arg], option: str) -> bool:
+    """Whether this option of this sub-command runs something (`git push -u` does not)."""
+    subcommand = str(rest[0])
+    if option == "-x":
+        return subcommand in ("rebase", "difftool")
+    if option == "-u":
+        return subcommand in ("clone", "ls-remote")
+    return subcommand in (
+        "clone",
+        "fetch",
+        "pull",
+        "push",
+        "ls-remote",
+        "fetch-pack",
+        "send-pack",
+        "rebase",
+        "archive",
+        "difftool",
+    )
+
+
+def _tmux(walk: Running, call: Call) -> Value | None:
+    args = call.args
+    start, _ = skip_options(args, "cfLST")
+    rest = args[start:]
+    if not rest:
+        return None
+    name = str(rest[0])
+    letters = _TMUX_LETTERS.get(name)
+    if letters is not None:
+        more, _ = skip_options(rest[1:], letters)
+        _run_option(walk, " ".join(rest[1 + more :]))
+    elif name in ("run", "run-shell", "if", "if-shell", "pipe-pane", "pipep"):
+        more, _ = skip_options(rest[1:], "tdc")
+        for text in rest[1 + more :]:
+            _run_option(walk, str(text), text)
+    elif name in ("send", "send-keys"):
+        more, _ = skip_options(rest[1:], "tNc")
+        keys = [arg for arg in rest[1 + more :] if arg not in ("Enter", "C-m", "C-j", "Space")]
+        _run_option(walk, " ".join(keys))
+    return None
+
+
+def _screen(walk: Running, call: Call) -> Value | None:
+    start, options = skip_options(call.args, "ScehprstTx", "")
+    rest = call.args[start:]
+    if any(option == "-X" for option, _ in options):
+        if rest[:1] == ["stuff"]:
+            _run_option(walk, decode_escapes(" ".join(rest[1:]).replace("^M", "\n")))
+        return None
+    if rest:
+        with walk.wrapped("screen"), walk.subshell():
+            walk.run(rest, None, functions=False, builtins=False)
+    return None
+
+
+def _ansible(walk: Running, call: Call) -> Value | None:
+    _, options = skip_options(
+        call.args[1:] if call.args and call.args[0][:1] != "-" else call.args,
+        "amiufetTlcBPM",
+        "args module-name inventory user",
+    )
+    given = dict(options)
+    text = given.get("-a") or given.get("--args")
+    if text is not None and (given.get("-m") or given.get("--module-name") or "command") in (
+        "command",
+        "shell",
+        "raw",
+        "script",
+    ):
+        with walk.wrapped("ansible"), walk.elsewhere():
+            _run_option(walk, str(text), text)
+    return None
+
+
+def _salt(walk: Running, call: Call) -> Value | None:
+    """`salt target cmd.run text`, `salt-ssh target -r text`."""
+    for arg, following in itertools.pairwise(call.args):
+        if arg in ("cmd.run", "cmd.shell", "cmd.run_all", "cmd.run_stdout", "cmd.retcode", "-r", "--raw"):
+            with walk.wrapped("salt"), walk.elsewhere():
+                _run_option(walk, str(following), following)
+    return None
+
+
+def _make(walk: Running, call: Call) -> Value | None:
+    args = [str(arg) for arg in call.args]
+    if {"-n", "--dry-run", "--just-print", "--recon"} & set(args):
+        return None
+    _, options = skip_options(call.args, "fCIjloW", "file makefile directory eval")
+    for arg in call.args:
+        if arg.startswith("SHELL="):
+            _run_option(walk, arg[6:], arg)
+    for option, value in options:
+        if value is None:
+            continue
+        if option == "--eval":
+            _recipe(walk, value.value())
+        elif option in ("-f", "--file", "--makefile"):
+            content = call.stdin if value in ("-", "/dev/stdin") else walk.known_file(value)
+            if content is not None and content.text != UNKNOWN:
+                _recipe(walk, content)
+            elif content is not None:
+                walk.report("dynamic.script", call.argv)
+    return None
+
+
+def _recipe(walk: Running, text: Value) -> None:
+    """The commands of a makefile: lines that begin with a tab, or follow a semicolon."""
+    for line in text.text.split("\n")[:_MAX_LINES]:
+        match = re.match(r"\t\s*[@+-]*(.+)", line) or re.match(r"[^=#]*?:[^=;]*;\s*[@+-]*(.+)", line)
+        match = match or re.search(r"\$\(shell (.*)\)", line)
+        if match:
+            with walk.subshell():
+                walk.run_text(Value(match[1].replace("$$", "$"), text.taints), None, "make")
+
+
+def _every_text(walk: Running, call: Call) -> Value | None:
+    """Programs whose operands are command lines: hyperfine, concurrently."""
+    for arg in call.args:
+        if arg[:1] != "-":
+            with walk.subshell():
+                _run_option(walk, str(arg), arg)
+    return None
+
+
+def _gdb(walk: Running, call: Call) -> Value | None:
+    for place, arg in enumerate(call.args):
+        following = call.args[place + 1] if place + 1 < len(call.args) else None
+        if arg == "--args" and following is not None:
+            with walk.wrapped("gdb"), walk.subshell():
+                walk.run(call.args[place + 1 :], None, functions=False, builtins=False)
+            return None
+        if arg in ("-ex", "-iex", "--eval-command", "--init-eval-command") and following is not None:
+            match = re.match(r"\s*(?:shell|!|pipe)\s*(.*)", following, re.S)
+            if match:
+                _run_option(walk, match[1], following)
+            elif match := re.match(r"\s*(?:py|python|pi|python-interactive)\s+(.*)", following, re.S):
+                judge_code(walk, call, "python", Value(match[1]))
+    return None
+
+
+def _socat(walk: Running, call: Call) -> Value | None:
+    for arg in call.args:
+        match = re.match(r"(?i)(?:exec|system):(.*)", arg, re.S)
+        if match:
+            _run_option(walk, re.split(r",(?=[a-z])", match[1])[0].strip("'\""), arg)
+    return None
+
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(("apt", "apt-get", "aptitude"), _apt),
+    **dict.fromkeys(("rpm", "rpmbuild", "rpmspec"), _rpm),
+    "capsh": _capsh,
+    "cmd": _cmd,
+    **dict.fromkeys(TEXT_OPTIONS, _text_options),
+    **dict.fromkeys(("at", "batch"), _at),
+    **dict.fromkeys(("tar", "bsdtar", "gtar", "star"), _tar),
+    **dict.fromkeys(("make", "gmake"), _make),
+    **dict.fromkeys(
+        ("hyperfine", "concurrently", "wtype", "mispipe", "pee", "mprocs", "xdotool", "ydotool"), _every_text
+    ),
+    "crontab": _crontab,
+    "gdb": _gdb,
+    "git": _git,
+    "tmux": _tmux,
+    "screen": _screen,
+    "ansible": _ansible,
+    "socat": _socat,
+    **dict.fromkeys(("salt", "salt-call", "salt-ssh"), _salt),
+}

@@ -1,0 +1,131 @@
+"""Follow programs that run a command on another machine, in a container, or in the environment of a language."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..programs.container_table import CONTAINERS, PACKAGE_RUNNERS, REMOTE
+from ..programs.wrapper_options import Container, skip_options
+from ..values.word_values import Arg, Taint, Value, taints_of, unknown
+from .program_handlers import Call, Handler
+
+if TYPE_CHECKING:
+    from .command_walk import Running
+
+_LOCAL_COMMANDS = re.compile(r"(?i)(?:proxycommand|localcommand|knownhostscommand)\s*[= ]\s*(.*)", re.S)
+
+
+def _ssh(walk: Running, call: Call) -> Value | None:
+    letters, operands = REMOTE[call.name]
+    start, options = skip_options(call.args, letters)
+    for option, value in options:
+        match = _LOCAL_COMMANDS.match(value) if option == "-o" and value is not None else None
+        if match and value is not None and match[1].strip().lower() != "none":
+            walk.run_text(Value(match[1], value.taints), None, "-c")
+    rest = call.args[start:]
+    if operands and rest:
+        # ssh reads options after the host too.
+        more, _ = skip_options(rest[1:], letters)
+        rest = rest[1 + more :]
+    if call.stdin is not None and Taint.CREDENTIAL in call.stdin.taints:
+        walk.report("exfil.pipe", call.argv)
+    with walk.wrapped(call.name), walk.elsewhere():
+        walk.state.cwd = Value("~")
+        if rest:
+            text = Value(" ".join(rest), taints_of(rest), rest[0].word if len(rest) == 1 else None)
+            out = walk.run_text(text, call.stdin, "-c")
+            return Value(out.text, out.taints | {Taint.NETWORK}) if not out.known else unknown([Taint.NETWORK])
+        if call.stdin is not None and start < len(call.args):
+            walk.run_text(call.stdin, None, "remote stdin")
+    return unknown([Taint.NETWORK])
+
+
+def _container(walk: Running, call: Call) -> Value | None:
+    container = CONTAINERS[call.name]
+    if not container.subcommands:
+        return _inside(walk, call, container, call.args)
+    start, _ = skip_options(call.args, container.letters, container.words)
+    rest = call.args[start:]
+    for path, operands in _paths(container.subcommands):
+        if rest[: len(path)] == path:
+            inner = container if operands is None else container._replace(operands=operands)
+            return _inside(walk, call, inner, rest[len(path) :])
+    return None
+
+
+@functools.cache
+def _paths(subcommands: str) -> tuple[tuple[list[str], int | None], ...]:
+    pairs = (subcommand.partition("=") for subcommand in subcommands.split())
+    return tuple((path.split("/"), int(operands) if operands else None) for path, _, operands in pairs)
+
+
+def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]) -> Value | None:
+    letters = container.letters
+    start, options = skip_options(rest, letters, container.words)
+    texts = [value for option, value in options if option in container.text.split() and value is not None]
+    entry = next((value for option, value in options if option == "--entrypoint" and value), None)
+    separated = start > 0 and rest[start - 1] == "--"
+    command = list(rest[start:] if separated and container.operands else rest[start + container.operands :])
+    if entry is not None:  # what follows the image is all for the program
+        command = [entry, *command]
+    elif container.operands and not separated and start < len(rest):
+        more, later = skip_options(command, letters, container.words)
+        texts += [value for option, value in later if option in container.text.split() and value is not None]
+        command = command[more:]
+    with walk.wrapped(call.name):
+        if container.remote:
+            with walk.elsewhere(), walk.subshell():
+                _run_all(walk, call, texts, command)
+        else:
+            with walk.subshell():
+                _run_all(walk, call, texts, command)
+    return None
+
+
+def _run_all(walk: Running, call: Call, texts: list[Arg], command: Sequence[Arg]) -> None:
+    for text in texts:
+        walk.run_text(text.value(), call.stdin, "-c")
+    if command and " " in command[0]:
+        walk.run_text(command[0].value(), call.stdin, "-c")
+    elif command:
+        walk.run(command, call.stdin, functions=False, builtins=False)
+
+
+def _package_runner(walk: Running, call: Call) -> Value | None:
+    start, options = skip_options(call.args, "pc", "package call from with python index-url spec pip-args")
+    rest = call.args[start:]
+    if call.name == "pipx":
+        if not rest or rest[0] != "run":
+            return None
+        more, _ = skip_options(rest[1:], "", "spec python pip-args")
+        rest = rest[1 + more :]
+    with walk.wrapped(call.name):
+        for option, value in options:
+            if option in ("-c", "--call") and value is not None:
+                walk.run_text(value.value(), call.stdin, "-c")
+        if rest:
+            name = rest[0].split("@", 1)[0] or rest[0]
+            return walk.run([rest[0].like(name), *rest[1:]], call.stdin, functions=False, builtins=False)
+    return None
+
+
+def _nix(walk: Running, call: Call) -> Value | None:
+    """`nix shell packages -c command`, `guix shell packages -- command`."""
+    if call.args[:1] and call.args[0] in ("shell", "develop", "environment", "time-machine"):
+        for place, arg in enumerate(call.args):
+            if arg in ("-c", "--command", "--"):
+                with walk.wrapped(call.name), walk.subshell():
+                    walk.run(call.args[place + 1 :], call.stdin, functions=False, builtins=False)
+                break
+    return None
+
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(REMOTE, _ssh),
+    **dict.fromkeys(CONTAINERS, _container),
+    **dict.fromkeys(PACKAGE_RUNNERS, _package_runner),
+    **dict.fromkeys(("nix", "guix"), _nix),
+}

@@ -1,0 +1,57 @@
+"""Which programs give a shell to whoever sits before them: started with the rights of root, that is a shell of root's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .program_handlers import Call
+
+_RAISERS = frozenset("sudo doas pkexec run0 please su setpriv systemd-run dzdo".split())
+_EDITORS = frozenset(
+    "ed emacs ex hx jed joe kak mc mcedit mg micro nano ne neovim nnn nvim pico pg ranger red rvim rview vi vifm view vim".split()
+)
+_PAGERS = frozenset("info less man more most pinfo".split())
+_PROMPTS = frozenset("dc ftp gdb lftp lldb mail mailx pry ghci gnuplot sftp smbclient telnet".split())
+_BATCH = frozenset("-batch --batch --batch-silent -x --help --version -version -V -h".split())
+_MULTIPLEXERS = frozenset("byobu dtach script screen tmux zellij".split())
+_NO_SHELL = frozenset(
+    "-ls -list -wipe -v -V --version --help -h -X -c --command ls list-sessions list-windows list-panes list-keys kill-session "
+    "kill-server has-session info source-file show-options set-option send-keys capture-pane delete-session".split()
+)
+_SHELL_PATH = re.compile(r"/(?:usr/(?:local/)?)?bin/(?:ba|da|z|k|mk|a|c|tc|fi)?sh")
+_ABOUT_FILES = frozenset(
+    "ls stat file which whereis cat cp mv ln readlink realpath test [ dpkg rpm dnf pacman apt md5sum sha1sum sha256sum "
+    "ldd du grep find chmod chown chsh useradd usermod adduser getcap setcap cmp diff tee echo printf strings objdump "
+    "restorecon chcon getfattr lsattr chattr update-alternatives install tar rsync scp aa-status".split()
+)
+
+
+def raised(under: Iterable[str]) -> bool:
+    """Whether one of the programs that it was started through gives other rights."""
+    return not _RAISERS.isdisjoint(under)
+
+
+def opens_root_shell(under: Sequence[str], call: Call, *, followed: bool) -> bool:
+    """Whether this program, with these rights, lets a person or an agent get a shell.
+
+    `followed`: what it runs in turn has been judged already.
+    """
+    if not raised(under) or call.stdin is not None:
+        return False
+    name, args = call.name, call.args
+    if name in _MULTIPLEXERS:
+        return _NO_SHELL.isdisjoint(args) and not (name == "tmux" and len(args) > 1 and " " in args[-1])
+    if name in _EDITORS or name in _PAGERS:
+        return not only_tells(call)
+    if name in _PROMPTS:
+        return _BATCH.isdisjoint(args)
+    return not followed and name not in _ABOUT_FILES and any(_SHELL_PATH.fullmatch(arg) for arg in args)
+
+
+def only_tells(call: Call) -> bool:
+    """Whether it is asked for its version or help."""
+    return bool(call.args) and call.args[0] in ("--version", "-version", "-V", "-v", "--help", "-h")

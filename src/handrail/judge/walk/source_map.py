@@ -1,0 +1,58 @@
+"""Find the place in the judged text that a part of a nested text comes from."""
+
+from __future__ import annotations
+
+from ..grammar.syntax import DoubleQuoted, Literal, Quoted, TextMap, Word
+from ..values.assessment import Span
+
+
+class Frame:
+    """A text that is being walked, and how its places are found in the text around it."""
+
+    __slots__ = ("_map", "_parent", "_shift", "_whole")
+
+    def __init__(
+        self,
+        parent: Frame | None = None,
+        *,
+        whole: Span = (0, 0),
+        shift: int | None = None,
+        text_map: TextMap | None = None,
+    ) -> None:
+        self._parent = parent
+        self._whole = whole
+        """The part of the parent's text that this one was made of."""
+        self._shift = shift
+        """How far its places are moved in the parent's text; None when they cannot be told apart there."""
+        self._map = text_map
+
+    def span(self, start: int, end: int) -> Span:
+        """A part of this text as a part of the judged text."""
+        if self._map is not None:
+            start, end = self._map.source(start), self._map.source(max(start, end - 1)) + 1
+        if self._parent is None:
+            return start, end
+        if self._shift is None:
+            return self._parent.span(*self._whole)
+        return self._parent.span(start + self._shift, end + self._shift)
+
+    def inside(self, word: Word | None, whole: Span, text_map: TextMap | None) -> Frame:
+        """The frame of a text that a word of this one holds."""
+        if word is None:
+            return Frame(self, whole=whole, text_map=text_map)
+        shift = _verbatim(word)
+        return Frame(self, whole=(word.start, word.end), shift=shift, text_map=text_map)
+
+
+def _verbatim(word: Word) -> int | None:
+    """Where the characters of a word stand as they are; None when quoting or an expansion changed them."""
+    if len(word.parts) != 1:
+        return None
+    part = word.parts[0]
+    if isinstance(part, Literal):
+        return word.start
+    if isinstance(part, DoubleQuoted) and len(part.parts) == 1:
+        part = part.parts[0]
+    if isinstance(part, Quoted) and part.start >= 0:
+        return part.start
+    return None

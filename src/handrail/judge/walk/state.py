@@ -1,0 +1,180 @@
+"""What a shell remembers while it runs, with a journal: so that what may or may not have happened can be told apart.
+
+A subshell is a stretch of the journal that is undone; a branch is a stretch after which each change is one possibility.
+Nothing is ever copied, so a thousand subshells cost no more than what they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..grammar.syntax import Command
+from ..values.word_values import UNKNOWN, Array, Either, Stored, Taints, Value, either, taints_of, unknown
+from .source_map import Frame
+
+
+class Defined(NamedTuple):
+    """A function: its body, and the text in which it stands."""
+
+    body: Command
+    frame: Frame
+    level: int
+    """In which shell it was defined: one that is started later has it only if it is exported."""
+
+
+Changes = dict[tuple[int, str], Any]
+"""What a stretch of the journal left behind, by table and name; None where something was removed."""
+
+_VARIABLES, _FUNCTIONS, _ALIASES, _FILES, _SETTINGS = range(5)
+
+_VARIABLES_AT_FIRST: dict[str, Stored] = {
+    "HOME": Value("~"),
+    "IFS": Value(" \t\n"),
+    "BASH": Value("/bin/bash"),
+    "SHELL": Value("/bin/bash"),
+    "HISTFILE": Value("~/.bash_history"),
+    "PATH": Value(f"{UNKNOWN}/bin:/usr/bin"),
+}
+
+
+class State:
+    """Variables, functions, aliases, files made by the command itself, working directory and arguments."""
+
+    def __init__(self, cwd: str, variables: Mapping[str, str | None] | None = None) -> None:
+        self.variables = _VARIABLES_AT_FIRST.copy()
+        self.first_path = self.variables["PATH"]
+        self.directory: str | None = cwd
+        """The working directory as a text; None when it is one of several."""
+        if variables:
+            for name, text in variables.items():
+                if name not in self.variables:
+                    self.variables[name] = unknown() if text is None else Value(text)
+        self.functions: dict[str, tuple[Defined, ...]] = {}
+        self.aliases: dict[str, Value] = {}
+        self.files: dict[str, Value] = {}
+        """What files hold that the command itself has written, by normalised path; `dir/` stands for all below it."""
+        self.has_trees = False
+        self.file_names: set[str] = set()
+        """The last parts of their paths: most files that are asked for are told apart by that alone."""
+        self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
+        self._tables: tuple[dict[str, Any], ...] = (
+            self.variables,
+            self.functions,
+            self.aliases,
+            self.files,
+            self.settings,
+        )
+        self._journal: list[tuple[int, str, Any]] = []
+
+    @property
+    def arguments(self) -> tuple[Value, ...] | None:
+        """The positional parameters; None when nothing is known about them."""
+        return self.settings["arguments"]  # type: ignore[no-any-return]
+
+    @arguments.setter
+    def arguments(self, values: tuple[Value, ...] | None) -> None:
+        self._set(_SETTINGS, "arguments", values)
+
+    def name_program(self, name: Value | None) -> None:
+        """What `$0` is."""
+        self._set(_SETTINGS, "program", name)
+
+    @property
+    def cwd(self) -> Value:
+        return self.settings["cwd"]  # type: ignore[no-any-return]
+
+    @cwd.setter
+    def cwd(self, path: Value) -> None:
+        self._set(_SETTINGS, "cwd", path)
+
+    def assign(self, name: str, value: Stored | None) -> None:
+        self._set(_VARIABLES, name, value)
+
+    def define(self, name: str, function: Defined | None) -> None:
+        self._set(_FUNCTIONS, name, None if function is None else (function,))
+
+    def alias(self, name: str, text: Value | None) -> None:
+        self._set(_ALIASES, name, text)
+
+    def write(self, path: str, content: Value) -> None:
+        self.has_trees |= path.endswith("/")
+        self.file_names.add(path.rpartition("/")[2])
+        self._set(_FILES, path, content)
+
+    def mark(self) -> int:
+        """Here, in the journal."""
+        return len(self._journal)
+
+    def undo(self, mark: int) -> Changes:
+        """Go back to a mark, as at the end of a subshell; files stay written. What is taken back is given back."""
+        changes: Changes = {}
+        if len(self._journal) == mark:
+            return changes
+        kept: list[tuple[int, str, Any]] = []
+        while len(self._journal) > mark:
+            number, name, old = self._journal.pop()
+            if number == _FILES:
+                kept.append((number, name, old))
+                continue
+            changes.setdefault((number, name), self._tables[number].get(name))
+            self._put(number, name, old)
+        self._journal += reversed(kept)
+        return changes
+
+    def perhaps(self, mark: int) -> None:
+        """What happened since a mark may not have happened."""
+        if len(self._journal) > mark:
+            self.one_of([self.take_back(mark), {}])
+
+    def one_of(self, branches: Iterable[Changes]) -> None:
+        """Exactly one of these came to pass."""
+        branches = list(branches)
+        for key in {key: None for changes in branches for key in changes}:
+            number, name = key
+            old = self._tables[number].get(name)
+            results = [changes.get(key, old) if key in changes else old for changes in branches]
+            self._set(number, name, _merged(number, results))
+
+    def take_back(self, mark: int) -> Changes:
+        """Everything since a mark, files too, undone."""
+        changes: Changes = {}
+        while len(self._journal) > mark:
+            number, name, old = self._journal.pop()
+            changes.setdefault((number, name), self._tables[number].get(name))
+            self._put(number, name, old)
+        return changes
+
+    def _set(self, number: int, name: str, value: Any) -> None:
+        self._journal.append((number, name, self._tables[number].get(name)))
+        self._put(number, name, value)
+
+    def _put(self, number: int, name: str, value: Any) -> None:
+        if name == "cwd" and number == _SETTINGS:
+            self.directory = None if isinstance(value, Either) else value.text
+        if value is None and number != _SETTINGS:
+            self._tables[number].pop(name, None)
+        else:
+            self._tables[number][name] = value
+
+
+def _merged(number: int, results: list[Any]) -> Any:
+    """What holds when one of these does."""
+    first = results[0]
+    if all(result is first for result in results):
+        return first
+    if number == _FUNCTIONS:
+        return tuple({id(one): one for result in results if result for one in result}.values())
+    if number == _ALIASES:
+        return next((result for result in results if result is not None), None)
+    if all(result is None or isinstance(result, Value) for result in results):
+        if number == _FILES:
+            results = [result for result in results if result is not None] or results
+        return either(results)
+    return None if number == _SETTINGS else unknown(_taints(results))
+
+
+def _taints(results: list[Any]) -> Taints:
+    values = [result for result in results if isinstance(result, Value)]
+    values += [item for result in results if isinstance(result, Array) for item in result.items.values()]
+    return taints_of(values)

@@ -1,0 +1,160 @@
+"""Follow the commands and files inside programs for awk and sed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ..grammar.lexical import decode_escapes
+from ..programs.fork_bombs import loops_for_ever
+from ..programs.wrapper_options import skip_options
+from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
+from .builtins import STDIN_PATHS
+from .program_handlers import Call, Handler
+
+if TYPE_CHECKING:
+    from .command_walk import Running
+
+_AWK_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|/(?:[^/\\\n]|\\.)+/(?=\s*[){},;&|!~?\n]|\s*$)', re.S)
+_AWK_STRING = re.compile("\ue001(\\d+)\ue001")
+_SED_ADDRESS = re.compile(
+    r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)(?:(?!\1).)*\1)?(?:\s*,\s*(?:[+~]?\d+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*!?\s*"
+)
+_LONGEST = 100_000
+_LOOK_BACK = 300
+
+
+def _awk(walk: Running, call: Call) -> Value | None:
+    start, options = skip_options(call.args, "FvfieEoDlL", "file field-separator assign include exec source")
+    texts = [value for option, value in options if option in ("-e", "--source") and value is not None]
+    if not texts and not any(option in ("-f", "--file", "-E", "--exec") for option, _ in options):
+        texts = list(call.args[start : start + 1])
+    texts += _scripts(walk, call, options)
+    for text in texts:
+        if text == UNKNOWN:
+            walk.report("rce.download_to_shell" if Taint.NETWORK in text.taints else "dynamic.script", call.argv)
+        elif len(text) <= _LONGEST:
+            _awk_program(walk, text)
+    return None
+
+
+def _scripts(walk: Running, call: Call, options: list[tuple[str, Arg | None]]) -> list[Arg]:
+    """What is in the files after `-f`, if the command itself makes them."""
+    files = [value for option, value in options if option in ("-f", "--file", "-E", "--exec") and value is not None]
+    contents = [call.stdin if file in STDIN_PATHS else walk.known_file(file) for file in files]
+    return [make_arg(content.text, taints=content.taints) for content in contents if content is not None]
+
+
+def _awk_program(walk: Running, text: Arg) -> None:
+    strings: list[str] = []
+
+    def kept(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return " "
+        strings.append(decode_escapes(match[1]))
+        return f"\ue001{len(strings) - 1}\ue001"
+
+    code = _AWK_TOKEN.sub(kept, text)
+    if loops_for_ever(code) and any(string.rstrip().endswith("&") for string in strings):
+        walk.report("proc.fork_bomb", [text])
+    for match in re.finditer(r"\bsystem\s*\(", code):
+        _awk_run(walk, text, _until_parenthesis(code, match.end()), strings)
+    for match in re.finditer(r"([^;{}\n|&]*)\|&?\s*getline\b", code):
+        _awk_run(walk, text, match[1].rpartition("(")[2], strings)
+    for match in re.finditer(r"(?<!\|)\|(?![|&])&?\s*(?!\s*getline)([^;}\n|]+)", code):
+        if re.search(r"\bprintf?\b[^;{}\n]*$", code[max(0, match.start() - _LOOK_BACK) : match.start()]):
+            _awk_run(walk, text, match[1], strings, unknown())
+    for match in re.finditer(r"\bgetline\b[^;}\n<|]*<\s*\ue001(\d+)\ue001", code):
+        walk.read_file(text.like(strings[int(match[1])]))
+    for match in re.finditer(r"\bprintf?\b[^;}\n>]*>>?\s*\ue001(\d+)\ue001", code):
+        walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
+
+
+def _awk_run(walk: Running, text: Arg, expression: str, strings: list[str], stdin: Value | None = None) -> None:
+    """Run a concatenation: its strings are known, all else in it is not."""
+    pieces = _AWK_STRING.split(expression)
+    command = "".join(
+        strings[int(piece)] if number % 2 else UNKNOWN if piece.strip() else "" for number, piece in enumerate(pieces)
+    )
+    with walk.wrapped("awk"), walk.subshell():
+        if command.startswith(UNKNOWN):
+            walk.report("dynamic.script", [text])
+        else:
+            found = text.taints | {Taint.WIDE} if UNKNOWN in command else text.taints  # one line after the other
+            walk.run_text(Value(command, found), stdin, "-c")
+
+
+def _until_parenthesis(code: str, start: int) -> str:
+    level = 1
+    for place in range(start, len(code)):
+        level += (code[place] == "(") - (code[place] == ")")
+        if not level:
+            return code[start:place]
+    return code[start:]
+
+
+def _sed(walk: Running, call: Call) -> Value | None:
+    _, options = skip_options(call.args, "eflE", "expression file line-length")
+    texts = [value for option, value in options if option in ("-e", "--expression") and value is not None]
+    if not texts and not any(option in ("-f", "--file") for option, _ in options):
+        operands = [arg for arg in call.args if arg[:1] != "-"]
+        texts = operands[:1]
+    for text in (*texts, *_scripts(walk, call, options)):
+        if len(text) <= _LONGEST:
+            _sed_script(walk, call, text)
+    return None
+
+
+def _sed_script(walk: Running, call: Call, text: Arg) -> None:
+    place = 0
+    while place < len(text):
+        match = _SED_ADDRESS.match(text, place)
+        place = match.end() if match else place
+        command = text[place : place + 1]
+        place += 1
+        if command in ("s", "y"):
+            place = _sed_substitution(walk, call, text, place)
+        elif command in ("e", "w", "W", "r", "R", "a", "i", "c", "#", ":", "b", "t", "T"):
+            end = text.find("\n", place)
+            rest = text[place : end if end >= 0 else len(text)].strip()
+            if command in ":btT":
+                rest = rest.split(";")[0].split("}")[0]
+                end = place + len(rest)
+            place = end if end >= 0 else len(text)
+            if command == "e":
+                _sed_execute(walk, call, text, rest)
+            elif command in ("w", "W") and rest:
+                walk.on_write(text.like(rest), ">", Value(UNKNOWN))
+
+
+def _sed_substitution(walk: Running, call: Call, text: Arg, place: int) -> int:
+    """`s/a/b/flags` from its delimiter on; where it ends."""
+    delimiter = text[place : place + 1]
+    place += 1
+    for _ in range(2):
+        while place < len(text) and text[place] != delimiter:
+            place += 2 if text[place] == "\\" else 1
+        place += 1
+    flags = re.compile(r"[gpIimMe0-9]*").match(text, place)
+    end = flags.end() if flags else place
+    if flags and "e" in flags.group():
+        _sed_execute(walk, call, text, "")
+    if text[end : end + 1] == "w":
+        line = text[end + 1 :].split("\n", 1)[0]
+        walk.on_write(text.like(line.strip()), ">", Value(UNKNOWN))
+        return end + 1 + len(line)
+    return end
+
+
+def _sed_execute(walk: Running, call: Call, text: Arg, command: str) -> None:
+    if not command:
+        walk.report("dynamic.script", call.argv)
+        return
+    with walk.wrapped("sed"), walk.subshell():
+        walk.run_text(Value(command, text.taints), None, "-c")
+
+
+HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), _awk),
+    **dict.fromkeys(("sed", "gsed"), _sed),
+}

@@ -1,0 +1,158 @@
+"""Which MCP servers there are: those of config.yaml, and those of a project's `.mcp.json` once it is trusted."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..config.files import read_text
+from ..config.project import MCP_FILE, project_mcp_file
+from ..config.trust import Trust, digest
+from ..errors import ConfigError
+from ..settings.services import McpServerConfig
+
+TRUST_KIND = "mcp"
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+# What others' files call the ways to talk.
+_TYPES = {"streamable-http": "http", "streamable_http": "http", "streamableHttp": "http"}
+
+
+class Server(NamedTuple):
+    """One server as it is configured. `problem` says why it cannot be used as it stands."""
+
+    name: str
+    settings: McpServerConfig
+    source: str  # the file that says so
+    problem: str = ""
+
+    @property
+    def way(self) -> str:
+        """stdio, http or sse."""
+        if self.settings.type != "auto":
+            return self.settings.type
+        return "stdio" if self.settings.command else "http"
+
+    @property
+    def key(self) -> str:
+        """What is kept of it is kept under this name: two projects may call their servers the same."""
+        if not self.source.endswith(MCP_FILE):
+            return self.name
+        return f"{self.name}-{digest({'source': self.source.encode()})[:12]}"
+
+
+def find_servers(
+    configured: Mapping[str, McpServerConfig],
+    *,
+    config_file: Path,
+    project: Path | None = None,
+    trust: Trust | None = None,
+) -> list[Server]:
+    """Every server, those of config.yaml first: a project cannot take the name of one of the user's."""
+    found = [_checked(Server(name, settings, str(config_file))) for name, settings in configured.items()]
+    path = project_mcp_file(project)
+    if path is not None:
+        taken = {server.name for server in found}
+        found += [server for server in read_project(path, trust or Trust()) if server.name not in taken]
+    return found
+
+
+def project_digest(path: Path) -> str:
+    return digest({MCP_FILE: path.read_bytes()})
+
+
+def trust_project(path: Path) -> int:
+    """Trust a project's file as it is now. How many servers it names. Raises ConfigError for one that cannot be read."""
+    servers = _servers_in(path)
+    Trust().trust(TRUST_KIND, path, project_digest(path))
+    return len(servers)
+
+
+def read_project(path: Path, trust: Trust) -> list[Server]:
+    """What a project's file asks for. Nothing of it is used before a person has trusted exactly this content."""
+    try:
+        servers = _servers_in(path)
+        found = (TRUST_KIND, path, project_digest(path))
+    except (ConfigError, OSError) as error:
+        return [Server(MCP_FILE, McpServerConfig(), str(path), str(error))]
+    problem = ""
+    if not trust.is_trusted(*found):
+        why = "it has changed since it was trusted" if trust.has_changed(*found) else "it comes with the project"
+        problem = f"{why}; read {MCP_FILE}, then `handrail mcp trust`"
+    return [_checked(_from_json(name, raw, path, problem)) for name, raw in servers.items()]
+
+
+def _servers_in(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(read_text(path) or "{}")
+    except ValueError as error:
+        raise ConfigError(f"is no JSON: {error}", path=str(path)) from None
+    servers = content.get("mcpServers", {}) if isinstance(content, dict) else None
+    if not isinstance(servers, dict):
+        raise ConfigError("must be an object with `mcpServers`", path=str(path))
+    return servers
+
+
+def _from_json(name: str, raw: Any, path: Path, problem: str) -> Server:
+    if not isinstance(raw, dict):
+        return Server(name, McpServerConfig(), str(path), "it is no object")
+    known = {field.name for field in dataclasses.fields(McpServerConfig)}
+    values = {key: value for key, value in raw.items() if key in known}
+    values["type"] = _TYPES.get(str(raw.get("type", "auto")), raw.get("type", "auto"))
+    from ..config.validation import build, check
+
+    try:
+        check({"mcp_servers": {name: values}}, path=str(path))
+        settings = build({"mcp_servers": {name: values}}).mcp_servers[name]
+    except ConfigError as error:
+        return Server(name, McpServerConfig(), str(path), str(error).replace("mcp_servers.", "mcpServers."))
+    return Server(name, settings, str(path), problem)
+
+
+def _checked(server: Server) -> Server:
+    return server if server.problem else server._replace(problem=problem_of(server))
+
+
+def problem_of(server: Server) -> str:
+    """Why a server cannot be used as it is configured; empty when it can."""
+    settings = server.settings
+    if not _NAME.fullmatch(server.name) or "__" in server.name:
+        return "its name must be 1 to 32 of the characters a-z A-Z 0-9 _ -, without a double _"
+    if bool(settings.command) == bool(settings.url):
+        return "it needs either a command or a url"
+    if server.way == "stdio" and not settings.command:
+        return "stdio needs a command"
+    if server.way != "stdio" and not settings.url:
+        return f"{server.way} needs a url"
+    return ""
+
+
+def expanded(settings: McpServerConfig, environ: Mapping[str, str] | None = None) -> McpServerConfig:
+    """The settings with `${NAME}` and `${NAME:-default}` filled in. Raises ConfigError for a variable that is not set."""
+    environ = os.environ if environ is None else environ
+
+    def fill(text: str) -> str:
+        def value(match: re.Match[str]) -> str:
+            found = environ.get(match[1])
+            if found is None and match[2] is None:
+                raise ConfigError(f"the environment variable {match[1]} is not set")
+            return found or match[2] or ""
+
+        return _VARIABLE.sub(value, text)
+
+    return dataclasses.replace(
+        settings,
+        command=fill(settings.command),
+        args=tuple(fill(each) for each in settings.args),
+        env={name: fill(each) for name, each in settings.env.items()},
+        cwd=None if settings.cwd is None else os.path.expanduser(fill(settings.cwd)),
+        url=fill(settings.url),
+        headers={name: fill(each) for name, each in settings.headers.items()},
+        client_id=fill(settings.client_id),
+        client_secret=fill(settings.client_secret),
+    )

@@ -1,0 +1,158 @@
+"""What a server may ask of us: something of the person, something of the model, and where to work. Each as configured."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ..base.async_bridge import run_async
+from ..base.safe_text import safe_error
+from ..base.workers import pool
+from ..errors import Denied, HandrailError
+from ..protocols import Action, ActionKind
+from ..types import CancelToken
+from .form import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..protocols import Person
+    from ..settings.services import McpServerConfig
+    from ..types import JsonDict, ToolContext
+
+T = TypeVar("T")
+
+# A conversation as a model gets it, to what the model says and its name.
+Sampler = Callable[[list["JsonDict"]], Awaitable[tuple[str, str]]]
+
+
+class Caller(NamedTuple):
+    """Whose call it is, and where it was made: what a server asks meanwhile is asked there, as the call's own gate would."""
+
+    context: ToolContext
+    loop: asyncio.AbstractEventLoop | None  # None: a thread waits for the call
+    variables: contextvars.Context
+
+    @classmethod
+    def here(cls, context: ToolContext) -> Caller:
+        return cls(context, asyncio._get_running_loop(), contextvars.copy_context())
+
+    async def run(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        given_up = CancelToken()
+        if self.loop is not None:
+            waiting = self.variables.run(asyncio.run_coroutine_threadsafe, question(), self.loop)
+        else:
+            waiting = self.variables.run(pool.submit, lambda: run_async(question(), cancel=given_up))
+        try:
+            return await asyncio.wrap_future(waiting)
+        except asyncio.CancelledError:
+            given_up.cancel("the server does not wait any more")
+            raise
+
+
+# Set in a task that makes a call: in the newer revisions it is the call itself that hears what the server asks.
+calling: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("mcp_calling", default=None)
+
+
+class Asking:
+    """Knows whose calls are under way, so that a server's question reaches whoever made the call."""
+
+    def __init__(self) -> None:
+        self.sampler: Sampler | None = None
+        # By identity: to look for one among hundreds by comparing them would take longer than the call. Any thread calls.
+        self._under_way: dict[str, dict[int, Caller]] = {}
+
+    def begin(self, server: str, caller: Caller) -> None:
+        self._under_way.setdefault(server, {})[id(caller)] = caller
+
+    def end(self, server: str, caller: Caller) -> None:
+        del self._under_way[server][id(caller)]
+
+    def _latest(self, server: str) -> Caller | None:
+        under_way = list(self._under_way.get(server, {}).values())  # in one go: other threads add and remove
+        return under_way[-1] if under_way else None
+
+    def callbacks(self, server: str, settings: McpServerConfig) -> JsonDict:
+        """What the SDK's client is given; what is not given, the server is told that we cannot do."""
+        given: JsonDict = {}
+        if settings.elicitation:
+            given["elicitation_callback"] = lambda _, params: self._elicit(server, params, settings.timeout)
+        if settings.sampling:
+            given["sampling_callback"] = lambda _, params: self._sample(server, params)
+        if settings.roots:
+            given["list_roots_callback"] = lambda _: _roots(settings.roots)
+        return given
+
+    async def _elicit(self, server: str, params: Any, seconds: float) -> Any:
+        from mcp_types import ElicitResult
+
+        caller = calling.get() or self._latest(server)
+        schema = getattr(params, "requested_schema", None)
+        if caller is None or schema is None:  # nobody called, or it wants a page to be opened
+            return ElicitResult(action="decline")
+        try:
+            async with asyncio.timeout(seconds):  # the call's own time is over by then
+                content = await caller.run(lambda: _answered(server, params.message, schema, caller.context))
+        except TimeoutError:
+            return ElicitResult(action="cancel")
+        return ElicitResult(action="decline") if content is None else ElicitResult(action="accept", content=content)
+
+    async def _sample(self, server: str, params: Any) -> Any:
+        """Only while a call is under way: a server has no business with the model otherwise."""
+        from mcp_types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
+
+        if self.sampler is None or not self._under_way.get(server):
+            return ErrorData(code=INVALID_REQUEST, message="there is no model to ask now")
+        try:
+            text, model = await self.sampler(_conversation(params))
+        except (HandrailError, ValueError) as error:
+            return ErrorData(code=INVALID_REQUEST, message=safe_error(str(error)))
+        return CreateMessageResult(role="assistant", content=TextContent(text=text), model=model, stop_reason="endTurn")
+
+
+def _conversation(params: Any) -> list[JsonDict]:
+    """In the shape that models take. Raises ValueError for what is no text."""
+    system = [{"role": "system", "content": params.system_prompt}] if params.system_prompt else []
+    said = []
+    for message in params.messages:
+        blocks = message.content if isinstance(message.content, list) else [message.content]
+        if any(block.type != "text" for block in blocks):
+            raise ValueError("the model is asked in text only")
+        said.append({"role": message.role, "content": "\n".join(block.text for block in blocks)})
+    return [*system, *said]
+
+
+async def _answered(server: str, message: str, schema: Mapping[str, Any], context: ToolContext) -> JsonDict | None:
+    """The form as the person fills it in, if the gate lets the server ask. None: not answered."""
+    if context.gate is None:
+        return None
+    action = Action(ActionKind.TOOL, safe_error(message), details={"why": f"the MCP server {server} asks this"})
+    try:
+        waiting = context.gate.review([action], context)
+        if waiting is not None:
+            await waiting
+    except Denied:
+        return None
+    return await asyncio.wrap_future(pool.submit(fill, schema, message, _voice_of(context.person)))
+
+
+def _voice_of(person: Person | None) -> Callable[[str, list[str]], str | None] | None:
+    if person is None:
+        return None
+
+    def ask(question: str, choices: list[str]) -> str | None:
+        said = person.ask(question, choices)
+        return said if said is None or isinstance(said, str) else run_async(said)
+
+    return ask
+
+
+async def _roots(folders: tuple[str, ...]) -> Any:
+    from mcp_types import ListRootsResult, Root
+
+    paths = [Path(os.path.abspath(os.path.expanduser(folder))) for folder in folders]  # noqa: ASYNC240  reads no disk
+    return ListRootsResult(roots=[Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in paths])

@@ -1,0 +1,131 @@
+"""What a server offers: its tools, page by page and within limits, and whether it has resources and prompts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..types import JsonDict
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from ..settings.services import McpServerConfig
+
+_MOST_PAGES = 1000
+_MOST_SCHEMA_BYTES = 256 * 1024
+_DEEPEST_SCHEMA = 64
+_LOOK_SECONDS = 2.0
+
+
+class Listed(NamedTuple):
+    """One tool as the server describes it. `problem` says why it cannot be used."""
+
+    name: str
+    description: str
+    schema: JsonDict
+    annotations: JsonDict
+    problem: str = ""
+    output: JsonDict = {}  # noqa: RUF012  nobody writes to it
+
+
+class Offer(NamedTuple):
+    """Everything that one server offers now."""
+
+    tools: tuple[Listed, ...] = ()
+    has_resources: bool = False
+    has_prompts: bool = False
+    left_out: int = 0  # tools over the limit
+
+
+async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
+    capabilities = client.server_capabilities
+    tools: list[Listed] = []
+    left_out, cursor, seen = 0, None, set()
+    for _ in range(_MOST_PAGES if capabilities.tools is not None else 0):
+        page = await client.session.list_tools(params=_page(cursor))
+        for tool in page.tools:
+            if not is_wanted(tool.name, settings):
+                continue
+            if len(tools) < settings.max_tools:
+                tools.append(_listed(tool))
+            else:
+                left_out += 1
+        cursor = page.next_cursor
+        if not cursor or cursor in seen:
+            break
+        seen.add(cursor)
+    has_resources, has_prompts = await asyncio.gather(
+        _has_any(capabilities.resources, client.list_resources, client.list_resource_templates),
+        _has_any(capabilities.prompts, client.list_prompts),
+    )
+    return Offer(tuple(tools), has_resources, has_prompts, left_out)
+
+
+async def _has_any(capability: Any, *lists: Callable[[], Awaitable[Any]]) -> bool:
+    """Whether there is anything in one of the lists: many servers say that they could have some, and have none.
+
+    One that does not answer in time may have some.
+    """
+    from mcp.shared.exceptions import MCPError
+
+    if capability is None:
+        return False
+    try:
+        async with asyncio.timeout(_LOOK_SECONDS):
+            for listed in lists:
+                with contextlib.suppress(MCPError):
+                    page = (await listed()).model_dump(include={"resources", "resource_templates", "prompts"})
+                    if any(page.values()):
+                        return True
+    except TimeoutError:
+        return True
+    return False
+
+
+def is_wanted(name: str, settings: McpServerConfig) -> bool:
+    if settings.include and not any(fnmatchcase(name, pattern) for pattern in settings.include):
+        return False
+    return not any(fnmatchcase(name, pattern) for pattern in settings.exclude)
+
+
+def _page(cursor: str | None) -> Any:
+    from mcp_types import PaginatedRequestParams
+
+    return PaginatedRequestParams(cursor=cursor)
+
+
+def _listed(tool: Any) -> Listed:
+    annotations = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
+    schema = tool.input_schema if isinstance(tool.input_schema, dict) else {}
+    description = tool.description or tool.title or annotations.get("title") or ""
+    problem = _schema_problem(schema)
+    output = tool.output_schema if isinstance(tool.output_schema, dict) else {}
+    if _schema_problem(output):
+        output = {}
+    return Listed(tool.name, description, {} if problem else schema, annotations, problem, output)
+
+
+def _schema_problem(schema: JsonDict) -> str:
+    """A schema made to fill the memory of whoever reads it is not read."""
+    if _depth(schema) > _DEEPEST_SCHEMA:
+        return f"its schema is nested more than {_DEEPEST_SCHEMA} levels deep"
+    size = len(json.dumps(schema))
+    if size > _MOST_SCHEMA_BYTES:
+        return f"its schema has {size:,} bytes; {_MOST_SCHEMA_BYTES:,} are taken"
+    return ""
+
+
+def _depth(schema: Any) -> int:
+    """Without recursion: it may be deeper than Python can follow."""
+    deepest, left = 0, [(schema, 1)]
+    while left and deepest <= _DEEPEST_SCHEMA:
+        value, depth = left.pop()
+        deepest = max(deepest, depth)
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        left.extend((each, depth + 1) for each in inner)
+    return deepest

@@ -1,0 +1,162 @@
+"""Images that a model can look at: found, checked, turned the right way, made small enough."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from ..base.workers import pool
+from ..errors import InvalidArguments, ToolFailed
+from ..files.binary import read_whole
+from ..files.failures import shown, size_text
+from ..files.task_arguments import files_of
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..types import ToolContext
+
+# What every provider takes without a conversion.
+_TAKEN = {"PNG": "image/png", "JPEG": "image/jpeg"}
+# More pixels than this are a mistake or an attack: a few bytes can unpack to gigabytes.
+_MAX_PIXELS = 100_000_000
+_ORIENTATION = 0x0112
+
+
+class Picture(NamedTuple):
+    """An image as it is sent to a model."""
+
+    mime: str
+    data: bytes
+    width: int
+    height: int
+
+    @property
+    def url(self) -> str:
+        return f"data:{self.mime};base64,{base64.b64encode(self.data).decode()}"
+
+    @property
+    def part(self) -> dict[str, Any]:
+        """As a part of a message."""
+        return {"type": "image_url", "image_url": {"url": self.url}}
+
+
+async def picture_at(source: str, config: Config, context: ToolContext | None) -> Picture:
+    """The image at a path, an address or in a `data:` URL."""
+    source = source.strip()
+    limit = config.media.max_image_bytes
+    scheme = source.partition(":")[0].lower()
+    if scheme == "data":
+        data = _inline(source)
+    elif scheme in ("http", "https"):
+        data = await _fetched(source, config)
+    else:
+        path = source.removeprefix("file://")
+        data = await asyncio.wrap_future(pool.submit(lambda: read_whole(files_of(context), path, max_bytes=limit)))
+    if len(data) > limit:
+        raise ToolFailed(
+            f"the image is {size_text(len(data))}; at most {size_text(limit)} are looked at", size=len(data)
+        )
+    return await prepared(data, config, what=source)
+
+
+async def prepared(data: bytes, config: Config, *, what: str) -> Picture:
+    """The image in these bytes, ready for a model. Raises ToolFailed for what is no image, or a broken one."""
+    side = config.media.max_image_side
+    return await asyncio.wrap_future(pool.submit(_opened, data, what, lambda image: _prepare(image, data, side)))
+
+
+def check_suffix(suffix: str) -> None:
+    """Raises InvalidArguments for the ending of a name under which no image can be written."""
+    from PIL import Image
+
+    known = Image.registered_extensions()
+    if suffix.lower() not in known or known[suffix.lower()] not in Image.SAVE:
+        raise InvalidArguments(
+            f"no image can be written as {suffix or 'a name without an ending'}; take .png, .jpg or .webp",
+            argument="output_path",
+        )
+
+
+async def in_format(data: bytes, suffix: str, *, what: str) -> Picture:
+    """The whole image, in the format that the ending of a file's name means."""
+    return await asyncio.wrap_future(pool.submit(_opened, data, what, lambda image: _converted(image, data, suffix)))
+
+
+def _opened(data: bytes, what: str, work: Callable[[Any], Picture]) -> Picture:
+    """What the work makes of the image. A broken one is found here, not at the provider."""
+    from PIL import Image, UnidentifiedImageError
+
+    what = shown(what, max_chars=120)
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            width, height = image.size
+            if width * height > _MAX_PIXELS:
+                raise ToolFailed(f"{what} has {width} x {height} pixels; make it smaller first")
+            image.load()
+            return work(image)
+    except UnidentifiedImageError:
+        raise ToolFailed(f"{what} is no image that can be read here, or a broken one") from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise ToolFailed(f"{what} has too many pixels; make it smaller first") from None
+    except (OSError, ValueError, SyntaxError, EOFError, IndexError, MemoryError) as error:  # what decoders raise
+        raise ToolFailed(f"{what} is broken: {error}") from None
+
+
+def _prepare(image: Any, data: bytes, max_side: int) -> Picture:
+    from PIL import ImageOps
+
+    if image.format in _TAKEN and max(image.size) <= max_side and not image.getexif().get(_ORIENTATION):
+        return Picture(_TAKEN[image.format], data, *image.size)
+    upright = ImageOps.exif_transpose(image) or image
+    upright.thumbnail((max_side, max_side))
+    return _encoded(upright)
+
+
+def _converted(image: Any, data: bytes, suffix: str) -> Picture:
+    from PIL import Image
+
+    wanted = Image.registered_extensions()[suffix.lower()]
+    if wanted != image.format:
+        written = io.BytesIO()
+        (image.convert("RGB") if wanted == "JPEG" else image).save(written, wanted)
+        data = written.getvalue()
+    return Picture(Image.MIME.get(wanted, ""), data, *image.size)
+
+
+def _encoded(image: Any) -> Picture:
+    see_through = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+    kind, mode = ("PNG", "RGBA") if see_through else ("JPEG", "RGB")
+    written = io.BytesIO()
+    image.convert(mode).save(written, kind, **({} if see_through else {"quality": 85}))
+    return Picture(_TAKEN[kind], written.getvalue(), *image.size)
+
+
+def _inline(source: str) -> bytes:
+    head, comma, body = source.partition(",")
+    if not comma:
+        raise InvalidArguments("the data: URL holds no data", argument="image_url")
+    try:
+        return base64.b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
+    except binascii.Error:
+        raise InvalidArguments("the data: URL is no valid base64", argument="image_url") from None
+
+
+async def _fetched(url: str, config: Config) -> bytes:
+    from dataclasses import replace
+
+    from ..net.fetch import Fetcher
+    from ..net.url_guard import Guard
+
+    limits = replace(config.web, max_bytes=config.media.max_image_bytes)
+    async with Fetcher(Guard(config.web.allow_private), limits) as fetcher:
+        page = await fetcher.get(url)
+    if page.status >= 400:
+        raise ToolFailed(f"{shown(url)} answers {page.status}", status=page.status)
+    if page.is_cut:
+        raise ToolFailed(f"the image at {shown(url)} is larger than {size_text(limits.max_bytes)}")
+    return page.body

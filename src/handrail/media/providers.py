@@ -1,0 +1,88 @@
+"""Where the models beside the agent's own are, and how one is asked: any server with an OpenAI-compatible API."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..config.keys import key_of, without_key
+from ..core.availability import missing
+from ..errors import ToolFailed
+from ..types import Unavailable
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..net.http_client import Reply
+
+_KNOWN = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com/v1"}
+_MAX_ANSWER_BYTES = 8 * 1024 * 1024
+
+
+class Place(NamedTuple):
+    """A model at its provider. `key` is never shown: only `label` is."""
+
+    model: str
+    base_url: str
+    key_variable: str
+    needs_key: bool
+
+    @property
+    def label(self) -> str:
+        return f"the model {self.model!r}"
+
+
+def place_of(name: str, config: Config) -> Place:
+    """`NAME:MODEL` at a configured provider, `openai:MODEL`, `anthropic:MODEL`, or `MODEL` where the agent's own is."""
+    said, _, rest = name.partition(":")
+    if rest and said in config.media.providers:
+        provider = config.media.providers[said]
+        return Place(rest, provider.base_url.rstrip("/"), provider.key_variable, needs_key=bool(provider.key_variable))
+    mine = config.model.provider
+    kind, model = (said, rest) if rest and said in _KNOWN else (mine, name)
+    own = (config.model.base_url if kind == mine else "") or os.environ.get(f"{kind.upper()}_BASE_URL", "")
+    variable = (config.model.key_variable if kind == mine else "") or f"{kind.upper()}_API_KEY"
+    return Place(model, (own or _KNOWN[kind]).rstrip("/"), variable, needs_key=not own)
+
+
+def why_not(name: str, config: Config) -> Unavailable | None:
+    """Why the model cannot be asked; None when it can, as far as can be told without asking."""
+    place = place_of(name, config)
+    if place.needs_key and not key_of(place.key_variable):
+        return Unavailable(f"{place.key_variable} is not set, the key for {place.model}", "set it in the environment")
+    return missing("media", "httpx")
+
+
+async def post(
+    place: Place, path: str, body: dict[str, Any], *, config: Config, max_bytes: int = _MAX_ANSWER_BYTES
+) -> Reply:
+    """A good answer. Raises ToolFailed or CallTimeout for anything else."""
+    from ..net.http_client import ask
+
+    key = key_of(place.key_variable)
+    if place.needs_key and not key:
+        raise ToolFailed(f"{place.label} needs a key, and {place.key_variable} is not set; tell the user")
+    reply = await ask(
+        "POST",
+        place.base_url + path,
+        what=place.label,
+        seconds=config.media.timeout,
+        max_bytes=max_bytes,
+        headers={"authorization": f"Bearer {key}"} if key else None,
+        json={"model": place.model, **body},
+    )
+    if not reply.is_good:
+        failure = reply.failure(place.label)
+        raise ToolFailed(without_key(str(failure), key), status=reply.status)
+    return reply
+
+
+async def chat(place: Place, messages: list[dict[str, Any]], *, config: Config, **more: Any) -> str:
+    """What the model answers, as text."""
+    reply = await post(place, "/chat/completions", {"messages": messages, **more}, config=config)
+    try:
+        text = reply.json()["choices"][0]["message"]["content"]
+    except (TypeError, LookupError):
+        raise ToolFailed(f"{place.label} answered with something that is no chat completion") from None
+    if not isinstance(text, str) or not text.strip():
+        raise ToolFailed(f"{place.label} answered with no text")
+    return text

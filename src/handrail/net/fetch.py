@@ -1,0 +1,137 @@
+"""Get what is at a URL: guarded, bounded in time and size, whatever the server does."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import CallTimeout, HandrailError, InvalidArguments, ToolFailed
+
+if TYPE_CHECKING:
+    import httpx
+
+    from ..settings.web import WebConfig
+    from .url_guard import Guard
+
+_MOST_REDIRECTS = 10
+_ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/pdf;q=0.9,*/*;q=0.5"
+
+
+class Page(NamedTuple):
+    """What came. `url` is where it was found in the end; `is_cut` when there was more than is read."""
+
+    url: str
+    status: int
+    content_type: str
+    charset: str
+    body: bytes
+    is_cut: bool
+
+
+class Fetcher:
+    """Fetches pages with one client. Use it as `async with`, in one loop."""
+
+    def __init__(self, guard: Guard, config: WebConfig) -> None:
+        import httpx
+
+        from .transport import GuardedTransport, user_agent
+
+        self._guard, self._config = guard, config
+        self._client = httpx.AsyncClient(
+            transport=GuardedTransport(guard),
+            follow_redirects=True,
+            max_redirects=_MOST_REDIRECTS,
+            # A proxy would look names up by itself, and go where the guard does not see.
+            trust_env=False,
+            timeout=config.timeout,
+            headers={
+                "user-agent": config.user_agent or user_agent(),
+                "accept": _ACCEPT,
+                "accept-encoding": "gzip, deflate",
+            },
+        )
+
+    async def __aenter__(self) -> Fetcher:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.__aexit__()
+
+    async def get(self, url: str) -> Page:
+        """Raises a ToolError that says what went wrong."""
+        import httpx
+
+        self._guard.check_url(url)
+        try:
+            async with asyncio.timeout(self._config.timeout), self._client.stream("GET", url.strip()) as response:
+                return await self._read(response)
+        except TimeoutError:
+            raise CallTimeout(f"no answer within {self._config.timeout:g} s") from None
+        except httpx.TooManyRedirects:
+            raise ToolFailed(f"redirected more than {_MOST_REDIRECTS} times") from None
+        except httpx.TimeoutException:
+            raise CallTimeout(f"no answer within {self._config.timeout:g} s") from None
+        except httpx.InvalidURL as error:
+            raise InvalidArguments(f"that is no URL: {error}") from None
+        except httpx.HTTPError as error:
+            raise ToolFailed(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
+        except HandrailError:
+            raise
+        except (ValueError, zlib.error) as error:
+            raise ToolFailed(f"the answer cannot be read: {error}") from None
+
+    async def _read(self, response: httpx.Response) -> Page:
+        kind, _, rest = response.headers.get("content-type", "").partition(";")
+        body, is_cut = await _collect(_decoded(response), self._config.max_bytes)
+        return Page(str(response.url), response.status_code, kind.strip().lower(), _charset(rest), body, is_cut)
+
+
+def _charset(parameters: str) -> str:
+    for part in parameters.split(";"):
+        name, _, value = part.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip().strip("\"'")
+    return ""
+
+
+async def _collect(pieces: AsyncIterator[bytes], most: int) -> tuple[bytes, bool]:
+    body = bytearray()
+    async for piece in pieces:
+        body += piece
+        if len(body) > most:
+            return bytes(body[:most]), True
+    return bytes(body), False
+
+
+async def _decoded(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The body, unpacked in small pieces: a few bytes can hold gigabytes, and httpx would unpack them at once."""
+    packing = response.headers.get("content-encoding", "identity").strip().lower()
+    if packing in ("", "identity"):
+        async for piece in response.aiter_raw():
+            yield piece
+        return
+    if packing not in ("gzip", "x-gzip", "deflate"):
+        raise ToolFailed(f"the server packs its answer by {packing!r}, though it was asked not to")
+    unpacker: zlib._Decompress | None = None
+    async for piece in response.aiter_raw():
+        if unpacker is None:
+            unpacker = zlib.decompressobj(_window(packing, piece))
+        waiting = piece
+        while waiting and not unpacker.eof:
+            unpacked = unpacker.decompress(waiting, 65_536)
+            waiting = unpacker.unconsumed_tail
+            if unpacked:
+                yield unpacked
+            elif not waiting:
+                break
+            await asyncio.sleep(0)
+
+
+def _window(packing: str, first: bytes) -> int:
+    """Of zlib. Servers that say deflate send it with a header or without."""
+    if packing != "deflate":
+        return 16 + zlib.MAX_WBITS
+    return zlib.MAX_WBITS if first[:1] == b"\x78" else -zlib.MAX_WBITS

@@ -1,0 +1,185 @@
+"""Which addresses the web tools and the browser may reach: public ones, and what the user allows besides.
+
+A name is judged by the addresses that it has when the connection is made, and the connection goes to an address that was
+judged: a redirect or a changed name server cannot lead elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+from collections.abc import Iterable
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from ..errors import ConfigError, Denied, InvalidArguments, ToolFailed
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_PORTS = {"http": 80, "https": 443}
+_LONGEST_URL = 8_000
+# Public by their numbers, but what answers there belongs to the machine's own cloud, or to nobody.
+_NOT_PUBLIC: tuple[Network, ...] = tuple(
+    ipaddress.ip_network(text)
+    for text in ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "fec0::/10", "100::/64")
+)
+# IPv6 addresses that carry an IPv4 address, and how far from the right it stands.
+_CARRIERS: tuple[tuple[ipaddress.IPv6Network, int], ...] = (
+    (ipaddress.IPv6Network("::/96"), 0),
+    (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
+    (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),
+    (ipaddress.IPv6Network("64:ff9b::/96"), 0),
+    (ipaddress.IPv6Network("2002::/16"), 80),
+)
+
+
+class Target(NamedTuple):
+    """Where a request goes."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+class Allowed(NamedTuple):
+    """One exception of the user: a network or a name, at one port or at all."""
+
+    network: Network | None
+    name: str
+    port: int | None
+
+
+class Guard:
+    """Judges URLs and addresses. `allow` is what `web.allow_private` lists."""
+
+    def __init__(self, allow: Iterable[str] = ()) -> None:
+        self._allowed = tuple(_allowed(text) for text in allow)
+
+    def check_url(self, url: str) -> Target:
+        """Where the URL leads. Raises for what no web tool opens: other schemes, credentials, nonsense."""
+        target = target_of(url)
+        literal = _literal(target.host)
+        if literal is not None:
+            self._judge(target.host, target.port, [literal])
+        return target
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """The addresses of the host that may be reached now. Raises Denied when there is none."""
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise ToolFailed(f"{host} is not known: {getattr(error, 'strerror', None) or error}") from None
+        # A scope (%eth0) says through which card, not where to.
+        texts = dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found)
+        return [str(one) for one in self._judge(host, port, [ipaddress.ip_address(text) for text in texts])]
+
+    def _judge(self, host: str, port: int, addresses: list[Address]) -> list[Address]:
+        good = [one for one in addresses if is_public(one) or self._is_allowed(host, port, one)]
+        if good:
+            return good
+        where = str(addresses[0]) if addresses else "nowhere"
+        is_at = "" if where == host else f" is at {where}, which"
+        raise Denied(
+            f"{host}{is_at} is not a public address, and the web tools do not go there. The user can allow it: "
+            f"web.allow_private in config.yaml, with `{where}` or `{_with_port(host, port)}`. Do not try it by another way."
+        )
+
+    def _is_allowed(self, host: str, port: int, address: Address) -> bool:
+        meant = {address, carried(address) or address}
+        return any(
+            (one.port is None or one.port == port)
+            and (any(a in one.network for a in meant) if one.network is not None else one.name == _plain(host))
+            for one in self._allowed
+        )
+
+
+def target_of(url: str) -> Target:
+    """Where a URL leads, if it is one that a web tool opens."""
+    if len(url) > _LONGEST_URL:
+        raise InvalidArguments(f"the URL has {len(url)} characters; {_LONGEST_URL} are the most")
+    parts = _split(url)
+    if parts.scheme not in _PORTS:
+        given = f"{parts.scheme}:" if parts.scheme else repr(url[:100])
+        raise InvalidArguments(f"only http and https URLs can be opened, not {given}; write it in full, with https://")
+    if "@" in parts.netloc:
+        raise InvalidArguments("the URL carries a user name or password; give the address without it")
+    host = parts.hostname or ""
+    # What a URL may not hold by its standard, and what different readers would read differently.
+    if not host or any(character in host for character in " \\^|<>\"'`%") or not host.isprintable():
+        raise InvalidArguments(f"the URL has no proper host: {url[:200]!r}")
+    return Target(parts.scheme, host, parts.port or _PORTS[parts.scheme])
+
+
+def is_public(address: Address) -> bool:
+    """Whether it is one of the open internet."""
+    inner = carried(address)
+    if inner is not None:
+        return is_public(inner)
+    if any(address in network for network in _NOT_PUBLIC):
+        return False
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def carried(address: Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address inside an IPv6 one, where that is where it really leads."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    for network, shift in _CARRIERS:
+        if address in network:
+            return ipaddress.IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
+    return None
+
+
+def _split(url: str) -> SplitResult:
+    if any(ord(character) < 33 or ord(character) == 127 for character in url.strip()) or "\\" in url.partition("?")[0]:
+        raise InvalidArguments(f"the URL holds a space, a backslash or a control character: {url[:200]!r}")
+    try:
+        parts = urlsplit(url.strip())
+        _ = parts.port
+    except ValueError as error:
+        raise InvalidArguments(f"that is no URL: {error}") from None
+    return parts
+
+
+def _literal(host: str) -> Address | None:
+    """The address that a host is, also in the spellings that old libraries take: `127.1`, `0x7f000001`, `017700000001`."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host.rstrip(".")))
+    except (OSError, UnicodeError):
+        return None
+
+
+def without_login(url: str) -> str:
+    """The URL as it can be shown: what stands before the host may be a password."""
+    return re.sub(r"//[^/?#]*@", "//…@", url, count=1)
+
+
+def _with_port(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _plain(host: str) -> str:
+    return host.rstrip(".").lower()
+
+
+def _allowed(text: str) -> Allowed:
+    try:
+        return Allowed(ipaddress.ip_network(text.strip("[]"), strict=False), "", None)
+    except ValueError:
+        pass
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or "/" in text:
+        raise ConfigError(f"{text!r} is no network, address or name", key="web.allow_private")
+    literal = _literal(host)
+    return Allowed(ipaddress.ip_network(literal) if literal is not None else None, _plain(host), port)

@@ -1,0 +1,67 @@
+"""Any service that takes a JSON object by HTTP POST."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ...core.availability import first_lack, missing
+from ...errors import ConfigError
+from ...net.http_client import ask
+from ...types import Unavailable
+from ..message import UPLOAD_SECONDS, Message, absent, secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The address stands in `url`, or in the variable that `url_variable` names when it holds a key itself.
+
+    With `secret_variable` the body is signed: `X-Handrail-Signature: sha256=<HMAC-SHA256 of the body, in hex>`.
+    """
+
+    url: str = ""
+    url_variable: str = ""
+    secret_variable: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    takes_files = True
+
+    def __post_init__(self) -> None:
+        if bool(self.url) == bool(self.url_variable):
+            raise ConfigError("give url or url_variable")
+
+    def check(self) -> Unavailable | None:
+        named = [name for name in (self.url_variable, self.secret_variable) if name]
+        return first_lack(missing("messages", "httpx"), *map(absent, named))
+
+    async def send(self, message: Message) -> dict[str, Any]:
+        message_id = uuid.uuid4().hex
+        body = json.dumps(
+            {
+                "id": message_id,
+                "sent_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "subject": message.subject,
+                "text": message.text,
+                "attachments": [
+                    {"name": each.name, "type": each.mime, "base64": base64.b64encode(each.data).decode()}
+                    for each in message.attachments
+                ],
+            }
+        ).encode()
+        headers = {"content-type": "application/json", "idempotency-key": message_id, **self.headers}
+        if self.secret_variable:
+            signature = hmac.new(secret(self.secret_variable).encode(), body, hashlib.sha256).hexdigest()
+            headers["x-handrail-signature"] = f"sha256={signature}"
+        url = self.url or secret(self.url_variable)
+        seconds = UPLOAD_SECONDS if message.attachments else 30.0
+        reply = await ask("POST", url, what="the webhook", seconds=seconds, headers=headers, content=body)
+        if not reply.is_good:
+            raise reply.failure("the webhook")
+        return {"id": message_id, "status": reply.status}

@@ -1,0 +1,189 @@
+"""Hooks that are commands: they get the event as JSON on stdin, and answer with their exit code and JSON on stdout.
+
+Exit code 0 lets pass, unless what it printed decides otherwise; 2 blocks, and what it wrote to stderr is told to the model (after
+a call, beside the result); any other is a failure, which blocks only if the hook is a policy. JSON on stdout may hold:
+
+    {"decision": "allow" | "deny" | "ask", "reason": "...", "updatedInput": {...}}   before a call
+    {"updatedOutput": "..."}                                                         where a text may be replaced
+    {"additionalContext": "..."}, or just text                                       before a turn of the model
+
+The shape that other agents use (`hookSpecificOutput.permissionDecision`, `decision: block|approve`) is understood too. "allow"
+means no objection: it lifts nothing that someone else forbids.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..base.safe_text import safe_error
+from ..base.suggest import did_you_mean
+from ..errors import ConfigError
+from ..types import JsonDict
+from .hooks import HOOK_NAMES, Ask, Block, Change, Verdict
+
+if TYPE_CHECKING:
+    from .hook_manager import HookManager
+
+BLOCKS = 2
+_MAX_ANSWER_BYTES = 1_000_000
+# The names that other agents have for the same moments.
+EVENTS = {
+    "PreToolUse": "pre_tool_call",
+    "PostToolUse": "post_tool_call",
+    "Notification": "pre_approval_request",
+    "PermissionRequest": "pre_approval_request",
+    "UserPromptSubmit": "pre_llm_call",
+    "Stop": "on_session_end",
+    "SessionStart": "on_session_start",
+    "SessionEnd": "on_session_finalize",
+    "SubagentStart": "subagent_start",
+    "SubagentStop": "subagent_stop",
+}
+
+
+class HookCommand(Protocol):
+    """What the configuration says of one."""
+
+    @property
+    def command(self) -> str: ...
+    @property
+    def matcher(self) -> str: ...
+    @property
+    def timeout(self) -> float: ...
+    @property
+    def policy(self) -> bool: ...
+
+
+class Answer(NamedTuple):
+    command: str
+    exit_code: int
+    stdout: bytes
+    stderr: str
+
+
+def register_external(hooks: HookManager, configured: Mapping[str, Sequence[HookCommand]], *, plugin: str) -> None:
+    """Add the configured commands. Raises ConfigError for an event that does not exist or a pattern that is none."""
+    for event, commands in configured.items():
+        hook = EVENTS.get(event, event)
+        if hook not in HOOK_NAMES:
+            known = [*HOOK_NAMES, *EVENTS]
+            raise ConfigError(f"is no event; {did_you_mean(event, known)}", key=f"hooks.{event}")
+        for number, each in enumerate(commands):
+            key = f"hooks.{event}[{number}]"
+            if not each.command.strip():
+                raise ConfigError("must have a command", key=key)
+            try:
+                matches = re.compile(each.matcher if each.matcher not in ("", "*") else ".*").fullmatch
+            except re.error as error:
+                raise ConfigError(f"is no regular expression: {error}", key=f"{key}.matcher") from None
+            hooks.register_hook(
+                hook,
+                _implementation(event, hook, each, matches),
+                plugin=plugin,
+                policy=each.policy,
+                timeout=each.timeout + 1,  # the command's own limit comes first, and ends it
+            )
+
+
+def _implementation(
+    event: str, hook: str, command: HookCommand, matches: Callable[[str], object]
+) -> Callable[..., Any]:
+    def call(**payload: Any) -> Any:
+        if not matches(str(payload.get("tool_name", ""))):
+            return None
+        answer = run_command(command.command, _event(event, payload), timeout=command.timeout)
+        if hook == "pre_tool_call":
+            return verdict(answer, payload["args"])
+        if hook == "post_tool_call":
+            said = verdict(answer, payload["args"])
+            return said if isinstance(said, Block) else None
+        return _text(hook, answer)
+
+    return call
+
+
+def _event(name: str, payload: Mapping[str, Any]) -> bytes:
+    told: JsonDict = {"hook_event_name": name, "cwd": os.getcwd(), **payload}
+    if "args" in told:
+        told["tool_input"] = told.pop("args")
+    if "result" in told:
+        told["tool_response"] = told.pop("result")
+    return json.dumps(told, default=str).encode()
+
+
+def run_command(command: str, event: bytes, *, timeout: float) -> Answer:
+    """Raises TimeoutError when it takes too long. It and all that it started are gone then."""
+    from ..environments.clean_env import clean_environment
+
+    with subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+        start_new_session=True,
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(event, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the hook {command!r} took more than {timeout:g} seconds") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+    told = safe_error(stderr.decode("utf-8", "replace").strip())
+    return Answer(command, process.returncode, stdout[:_MAX_ANSWER_BYTES], told)
+
+
+def verdict(answer: Answer, args: JsonDict) -> Verdict:
+    """What an answer means for the call. Raises for one that means nothing."""
+    if answer.exit_code == BLOCKS:
+        return Block(answer.stderr or "a hook forbids it")
+    said, inner = _said(answer)
+    decision = inner.get("permissionDecision") or said.get("decision") or "allow"
+    reason = safe_error(str(inner.get("permissionDecisionReason") or said.get("reason") or ""))
+    changed = inner.get("updatedInput", said.get("updatedInput"))
+    if decision in ("deny", "block"):
+        return Block(reason or "a hook forbids it")
+    if decision not in ("allow", "approve", "ask"):
+        raise ValueError(f"the decision of {answer.command!r} is {decision!r}; it can be allow, deny or ask")
+    if changed is not None and not isinstance(changed, dict):
+        raise TypeError(f"the updatedInput of {answer.command!r} is no object but {type(changed).__name__}")
+    wanted = {**args, **changed} if changed is not None else None
+    if decision == "ask":
+        return Ask(reason or "a hook asks", args=wanted)
+    return Change(wanted) if wanted is not None else None
+
+
+def _text(hook: str, answer: Answer) -> str | None:
+    """What an answer says where a hook can only give a text. Raises for a failure."""
+    said, inner = _said(answer)
+    if hook == "pre_llm_call":
+        plain = "" if _is_object(answer) else answer.stdout.decode("utf-8", "replace").strip()
+        return str(inner.get("additionalContext") or said.get("additionalContext") or plain) or None
+    changed = inner.get("updatedOutput", said.get("updatedOutput"))
+    return None if changed is None else str(changed)
+
+
+def _said(answer: Answer) -> tuple[JsonDict, JsonDict]:
+    """The object that it printed, and the part of it in which other agents expect the answer. Raises for a failure."""
+    if answer.exit_code:
+        raise RuntimeError(f"{answer.command!r} ended with {answer.exit_code}: {answer.stderr}")
+    if not _is_object(answer):
+        return {}, {}
+    try:
+        said: JsonDict = json.loads(answer.stdout)
+    except ValueError as error:
+        raise ValueError(f"{answer.command!r} printed no JSON: {error}") from None
+    return said, said.get("hookSpecificOutput") or {}
+
+
+def _is_object(answer: Answer) -> bool:
+    """Anything else that it prints is for people."""
+    return answer.stdout.lstrip().startswith(b"{")

@@ -1,0 +1,225 @@
+"""Load the plugins that may be loaded, and know of each what became of it."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..config.trust import Trust
+from ..errors import RegistrationError
+from .api import Contributions, PluginApi
+from .calling_plugin import Authorship
+from .manifest import Manifest, read_manifest
+from .plugin_files import PluginFiles, forget_plugin, import_plugin, read_plugin
+from .sources import Found, Source
+
+if TYPE_CHECKING:
+    from ..core.registry import ToolEntry, ToolRegistry
+    from .hook_manager import HookManager
+
+log = logging.getLogger(__name__)
+
+TRUST_KIND = "plugin"
+
+
+class State(Enum):
+    LOADED = "loaded"
+    DISABLED = "disabled"
+    UNTRUSTED = "untrusted"
+    UNAVAILABLE = "unavailable"  # an environment variable that it needs is not set
+    SHADOWED = "shadowed"  # an earlier source has a plugin of that name
+    FAILED = "failed"
+
+
+class PluginSettings(Protocol):
+    """What the configuration says of one plugin."""
+
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def allow_override(self) -> bool: ...
+    @property
+    def settings(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(slots=True)
+class Plugin:
+    """One plugin that was found. `reason` says why it is not loaded, and what to do."""
+
+    name: str
+    source: Source
+    place: str
+    manifest: Manifest = field(default_factory=Manifest)
+    state: State = State.FAILED
+    reason: str = ""
+    provides: dict[str, list[str]] = field(default_factory=dict)
+
+
+class Plugins:
+    """All plugins of one registry and one hook manager."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        hooks: HookManager,
+        settings: Mapping[str, PluginSettings],
+        *,
+        trust: Trust | None = None,
+    ) -> None:
+        self.contributions = Contributions()
+        self.found: list[Plugin] = []
+        self._registry, self._hooks, self._settings = registry, hooks, settings
+        self._trust = trust or Trust()
+        self._authorship = Authorship()
+        self._replaced: dict[str, ToolEntry] = {}
+        registry.owner_of_caller = self._authorship.owner_of_caller
+        registry.may_override = self._may_override
+
+    def load(self, everything: Iterable[Found]) -> list[Plugin]:
+        """Load what may be loaded, in this order. One that fails is reported, and hurts no other."""
+        for found in everything:
+            plugin = Plugin(found.name, found.source, found.place)
+            self.found.append(plugin)
+            try:
+                self._load(plugin, found)
+            except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may fail in any way, and others must load
+                plugin.state = State.FAILED
+                plugin.reason = (
+                    str(error) if isinstance(error, RegistrationError) else f"{type(error).__name__}: {error}"
+                )
+                log.warning("plugin %s could not be loaded: %s", plugin.name, plugin.reason)
+        return self.found
+
+    def unload(self) -> None:
+        """Take everything back that the plugins brought; a tool that one of them replaced is there again."""
+        for plugin in self.found:
+            self._hooks.unregister_plugin(plugin.name)
+        names = {plugin.name for plugin in self.found}
+        kept = {entry.name: entry for entry in self._registry.entries() if entry.owner not in names}
+        self._registry.restore({**self._replaced, **kept})
+        self._registry.owner_of_caller = None
+        self.found, self.contributions = [], Contributions()
+
+    def get(self, name: str) -> Plugin | None:
+        return next((plugin for plugin in self.found if plugin.name == name), None)
+
+    def _may_override(self, plugin: str) -> bool:
+        return plugin in self._settings and self._settings[plugin].allow_override
+
+    def _load(self, plugin: Plugin, found: Found) -> None:
+        earlier = self.get(plugin.name)
+        if earlier is not plugin and earlier is not None:
+            plugin.state = State.SHADOWED
+            plugin.reason = f"the {earlier.source.value} has one of the same name: {earlier.place}"
+            return
+        files = read_plugin(Path(found.place)) if found.source is not Source.PIP else None
+        if files is not None:
+            plugin.manifest = read_manifest(files)
+        settings = self._settings.get(plugin.name)
+        plugin.state, plugin.reason = self._verdict(plugin, files, settings)
+        if plugin.state is not State.LOADED:
+            return
+        api = PluginApi(
+            plugin.name, self._registry, self._hooks, self.contributions, settings.settings if settings else None
+        )
+        before = {entry.name: entry for entry in self._registry.entries()}
+        try:
+            with self._authorship.loading(plugin.name):
+                self._begin(plugin, api, self._imported(plugin, files))
+        except BaseException:
+            self._take_back(plugin, api, before)
+            raise
+        owned = sorted(entry.name for entry in self._registry.entries() if entry.owner == plugin.name)
+        self._replaced.update({name: before[name] for name in owned if name in before})
+        plugin.provides = {**api.provided, **({"tools": owned} if owned else {})}
+
+    def _verdict(self, plugin: Plugin, files: PluginFiles | None, settings: PluginSettings | None) -> tuple[State, str]:
+        if settings is not None and not settings.enabled:
+            return State.DISABLED, f"switched off; `handrail plugins enable {plugin.name}`"
+        if plugin.source is Source.PROJECT:
+            assert files is not None
+            found = (TRUST_KIND, plugin.place, files.digest)
+            if not self._trust.is_trusted(*found):
+                changed = "it has changed since it was trusted; " if self._trust.has_changed(*found) else ""
+                return State.UNTRUSTED, f"{changed}look at it, then `handrail plugins trust {plugin.name}`"
+        missing = [name for name in plugin.manifest.requires_env if not os.environ.get(name)]
+        if missing:
+            return State.UNAVAILABLE, f"set {', '.join(missing)} in the environment"
+        return State.LOADED, ""
+
+    def _imported(self, plugin: Plugin, files: PluginFiles | None) -> Any:
+        if files is not None:
+            self._authorship.add(files.module_name, plugin.name)
+            return import_plugin(files)
+        module_name, _, attribute = plugin.place.partition(":")
+        self._authorship.add(module_name.partition(".")[0], plugin.name)
+        target: Any = importlib.import_module(module_name)
+        plugin.manifest = _manifest_of_package(target)
+        for part in attribute.split(".") if attribute else ():
+            target = getattr(target, part)
+        return target
+
+    def _begin(self, plugin: Plugin, api: PluginApi, target: Any) -> None:
+        """A module or object with hook functions, with a `register(api)`, or a function that is one."""
+        for name, function, options in _marked_hooks(target):
+            self._hooks.register_hook(name, function, plugin=plugin.name, **options)
+            api.provided.setdefault("hooks", []).append(name)
+        register = getattr(target, "register", target if not isinstance(target, ModuleType) else None)
+        if callable(register):
+            register(api)
+
+    def _take_back(self, plugin: Plugin, api: PluginApi, before: Mapping[str, Any]) -> None:
+        """Half a plugin is worse than none."""
+        self._registry.restore(before)
+        self._hooks.unregister_plugin(plugin.name)
+        for kind, names in api.provided.items():
+            if kind not in ("tools", "hooks"):
+                for name in names:
+                    getattr(self.contributions, kind).pop(name, None)
+        forget_plugin(f"handrail_plugins.{plugin.name}")
+
+
+def trust_plugin(place: Path, trust: Trust | None = None) -> PluginFiles:
+    """Trust a project's plugin as it is now. Raises RegistrationError for what is none, ConfigError when it cannot be kept."""
+    files = read_plugin(place)
+    (trust or Trust()).trust(TRUST_KIND, str(place), files.digest)
+    return files
+
+
+def _marked_hooks(target: Any) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
+    """The functions that carry a hook's name or are marked as one."""
+    from .hooks import HOOK_NAMES
+
+    for name in dir(target):
+        function = getattr(target, name, None)
+        options = getattr(function, "handrail_hook", None)
+        if callable(function) and (options is not None or (name in HOOK_NAMES and isinstance(target, ModuleType))):
+            marks = getattr(function, "handrail_impl", None) or {}
+            wanted = marks.get("specname") or name
+            order = {key: bool(marks.get(key)) for key in ("tryfirst", "trylast")}
+            kept = (
+                {}
+                if options is None
+                else {"policy": options.policy, "timeout": options.timeout, "inline": options.inline}
+            )
+            yield wanted, function, {**order, **kept}
+
+
+def _manifest_of_package(module: ModuleType) -> Manifest:
+    """What pip knows of the package that a module belongs to."""
+    from importlib import metadata
+
+    top = module.__name__.partition(".")[0]
+    try:
+        name = metadata.packages_distributions().get(top, [top])[0]
+        about = metadata.metadata(name).json
+    except (metadata.PackageNotFoundError, IndexError):
+        return Manifest()
+    return Manifest(version=str(about.get("version", "")), description=str(about.get("summary", "")))

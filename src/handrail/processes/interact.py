@@ -1,0 +1,100 @@
+"""Typing into a background process, and waiting for what it makes of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..environments.base import ProcessState
+from ..errors import InvalidArguments
+from .keys import encode
+from .tracked import State, Status
+
+if TYPE_CHECKING:
+    from ..types import CancelToken
+    from .tracked import TrackedProcess
+
+_LOOK_SECONDS = 0.02
+_SLICE_SECONDS = 0.25
+# An editor looks at its terminal for a moment before it goes on or ends, and one that reads a pipe may do other work at the same
+# time: only when it lasts is input what a program waits for.
+_STEADY_SECONDS = 0.2
+_STEADY_ON_A_PIPE_SECONDS = 2.0
+_TYPED_KEPT = 10_000
+_KEYS_ON_A_PIPE = {"ENTER": "\n", "TAB": "\t", "SPACE": " "}
+
+
+class Typed(NamedTuple):
+    """What is sent, and the same as a reader of the current line sees it."""
+
+    data: bytes
+    line: str
+
+    def line_after(self) -> str:
+        """What stands in the line when this was typed: nothing after an end of line."""
+        return self.line.replace("\r", "\n").rpartition("\n")[2][-_TYPED_KEPT:]
+
+
+def typed(tracked: TrackedProcess, text: str, keys: list[str], *, enter: bool) -> Typed:
+    """The bytes for a text, the keys after it, and Enter if asked for. Raises InvalidArguments for a key that is not known."""
+    if tracked.record.has_pty:
+        # Programs ask for other cursor keys when they begin, and only the screen knows.
+        application = bool(keys) and tracked.screen().wants_application_keys
+        data = text.encode("utf-8", "replace") + encode(keys, application=application) + (b"\r" if enter else b"")
+    else:
+        data = (text + "".join(map(_on_a_pipe, keys)) + ("\n" if enter else "")).encode("utf-8", "replace")
+    return Typed(data, tracked.typed + data.decode("utf-8", "replace"))
+
+
+def _on_a_pipe(key: str) -> str:
+    text = _KEYS_ON_A_PIPE.get(key.upper(), key if len(key) == 1 else "")
+    if not text:
+        raise InvalidArguments(
+            f"key {key!r} needs a terminal, and this process has none: end its input with close, end it with kill, "
+            "or start it with pty"
+        )
+    return text
+
+
+def send(tracked: TrackedProcess, what: Typed) -> None:
+    tracked.use(lambda process: process.write(what.data))
+    tracked.typed = what.line_after()
+
+
+def settle(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None = None) -> None:
+    """Until it has taken what it was given: it waits for more, has ended, or the time is over."""
+    end = time.monotonic() + timeout
+    before, waits_since = -1, None
+    while (now := time.monotonic()) < end and not (cancel is not None and cancel.cancelled):
+        status = tracked.use(lambda process: process.wait(min(_LOOK_SECONDS, end - now), cancel=cancel))
+        at = tracked.end_of_log()
+        # Right after a write it may still look as if it waited: nothing must have come in between.
+        is_waiting = at == before and tracked.waits_for_input()
+        waits_since = (waits_since or now) if is_waiting else None
+        before = at
+        if status.state is not ProcessState.RUNNING or (waits_since and now - waits_since >= _STEADY_SECONDS):
+            return
+
+
+class Waited(NamedTuple):
+    status: Status
+    waits_for_input: bool
+    seconds: float
+
+
+def wait(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None = None) -> Waited:
+    """Until it has ended, it waits for input, the time is over, or `cancel` says so."""
+    began = time.monotonic()
+    waits_since: float | None = None
+    steady = _STEADY_SECONDS if tracked.record.has_pty else _STEADY_ON_A_PIPE_SECONDS
+    while True:
+        status = tracked.status()
+        now = time.monotonic()
+        left = timeout - (now - began)
+        if status.state is not State.RUNNING or left <= 0 or (cancel is not None and cancel.cancelled):
+            return Waited(status, False, now - began)
+        waits_since = (waits_since or now) if tracked.waits_for_input() else None
+        if waits_since is not None and now - waits_since >= steady:
+            return Waited(status, True, now - began)
+        pause = min(left, _SLICE_SECONDS if waits_since is None else steady / 2)
+        tracked.use(lambda process: process.wait(pause, cancel=cancel))  # noqa: B023  called at once

@@ -1,0 +1,74 @@
+"""What is left of background processes that nobody will ask for any more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..environments.local_environment import LocalEnvironment
+from ..environments.shell_host import jobs, proc
+from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
+from ..errors import ToolError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..environments.shell_host.wire import Packet
+    from .table import ProcessTable
+
+_SURELY_STARTED_SECONDS = 60.0
+
+
+def prune_expired(table: ProcessTable, *, dry_run: bool) -> list[str]:
+    """Forget ended processes whose time is over. What was, or would be, done: one line each."""
+    told = []
+    for tracked in table.expired():
+        told.append(f"{tracked.id} ({tracked.record.command[:60]}), which ended long ago, and its log")
+        if not dry_run:
+            try:
+                table.forget(tracked.id)
+            except (ToolError, OSError):  # its environment is gone, and its log with it
+                table.drop(tracked.id)
+    return told
+
+
+def prune_unknown(table: ProcessTable, folder: Path, *, dry_run: bool) -> list[str]:
+    """Remove from this machine what no table knows. One that runs was started to live on: it is put into the table."""
+    registered = {tracked.record.process_id for tracked in table.list()}
+    told = []
+    for path, status in _unknown(folder, registered):
+        if status is None or status["state"] != "running":
+            told.append(f"what is left of a background process in {path}")
+            if not dry_run:
+                jobs.forget(path)
+            continue
+        told.append(f"background process {status['pid']} ({status['command'][:60]}) is in no list; it is put into one")
+        if not dry_run:
+            _register(table, folder, status)
+    return told
+
+
+def _register(table: ProcessTable, folder: Path, status: Packet) -> None:
+    for process in LocalEnvironment("/", processes_dir=str(folder)).processes():
+        if process.id == status["id"]:
+            settings = EnvironmentSettings(DEFAULT_TASK, LocalEnvironment.name)
+            table.add(process, task_id=DEFAULT_TASK, session_id=None, settings=settings)
+
+
+def _unknown(folder: Path, registered: set[str]) -> Iterator[tuple[str, Packet | None]]:
+    """Folders of processes that are not registered, and that no living runtime is about to register."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name in registered or time.time() - entry.stat().st_mtime < _SURELY_STARTED_SECONDS:
+                continue
+            try:
+                status = jobs.poll(entry.path)
+            except (OSError, KeyError):
+                yield entry.path, None
+                continue
+            has_owner = status["boot"] == proc.boot_id() and proc.is_alive(status["keeper"], status["keeper_start"])
+            if not has_owner:
+                yield entry.path, status

@@ -1,0 +1,388 @@
+"""Which background processes there are: all of one user's, of every task, of this runtime and of earlier ones."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import json
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..base.runtime_id import is_gone, this_runtime
+from ..base.suggest import did_you_mean
+from ..environments.errors import NoSuchProcess
+from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
+from ..errors import ToolError, ToolFailed
+from ..store.processes import ProcessRecord, ProcessRecords
+from .log_pages import last_lines
+from .notices import Notice, NoticeKind
+from .tracked import State, Status, TrackedProcess
+from .watched_output import OutputWatch
+from .watcher import Look, Watcher
+
+if TYPE_CHECKING:
+    from ..environments.base import BackgroundProcess, Environment
+    from ..environments.tasks import TaskEnvironments
+
+log = logging.getLogger(__name__)
+
+DEFAULT_SIZE = (24, 80)  # rows and columns
+_COMMAND_KEPT = 4000
+_NOTICE_BYTES = 2000
+_NOTICE_LINES = 20
+_MOST_NOTICES = 200
+_MOST_NAMED = 10
+
+
+class TooManyProcesses(ToolError):
+    error_type = "too_many_processes"
+
+
+class Limits(NamedTuple):
+    max_running: int = 128
+    max_running_per_task: int = 32
+    max_finished: int = 64
+    keep_seconds: float = 24 * 3600.0
+
+
+_LIMITS = Limits()
+
+
+class Wanted(NamedTuple):
+    """How a process is started beyond its command, and what somebody wants to be told of it.
+
+    `size` is that of the terminal that it gets, in rows and columns; None: it gets none.
+    """
+
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None
+    size: tuple[int, int] | None = None
+    notify_on_complete: bool = False
+    watch_patterns: Sequence[str] = ()
+
+
+class ProcessTable:
+    """Safe under threads, and with several runtimes at the same records."""
+
+    def __init__(self, records: ProcessRecords, environments: TaskEnvironments, limits: Limits = _LIMITS) -> None:
+        self._records, self._environments, self.limits = records, environments, limits
+        self._opened: dict[str, Environment] = {}
+        self._known: dict[str, TrackedProcess] = {}
+        self._watches: dict[str, OutputWatch] = {}
+        self._notices: deque[Notice] = deque(maxlen=_MOST_NOTICES)
+        self._listeners: list[Callable[[Notice], object]] = []
+        self._lock = threading.RLock()
+        self._watcher = Watcher(self._look)
+
+    # Starting
+
+    def start(self, command: str, *, task_id: str | None, session_id: str | None, wanted: Wanted) -> TrackedProcess:
+        """Start one in the task's environment. Raises TooManyProcesses before anything happens.
+
+        It lives on after this runtime wherever it can: a server that ends with the program that started it is a surprise.
+        """
+        OutputWatch.check(wanted.watch_patterns)
+        self._check_room(task_id or DEFAULT_TASK)
+        with self._environments.use(task_id) as environment:
+            survives = environment.persistent
+            process: BackgroundProcess
+            if wanted.size is None:
+                process = environment.background(command, cwd=wanted.cwd, env=wanted.env, survives=survives)
+            else:
+                rows, columns = wanted.size
+                process = environment.open_pty(
+                    command, rows=rows, columns=columns, cwd=wanted.cwd, env=wanted.env, survives=survives
+                )
+            return self.get(
+                self.add(
+                    process,
+                    task_id=task_id,
+                    session_id=session_id,
+                    settings=self._environments.settings(task_id),
+                    size=wanted.size or DEFAULT_SIZE,
+                    notify_on_complete=wanted.notify_on_complete,
+                    watch_patterns=wanted.watch_patterns,
+                )
+            )
+
+    def add(
+        self,
+        process: BackgroundProcess,
+        *,
+        task_id: str | None,
+        session_id: str | None,
+        settings: EnvironmentSettings,
+        size: tuple[int, int] = DEFAULT_SIZE,
+        notify_on_complete: bool = False,
+        watch_patterns: Sequence[str] = (),
+    ) -> str:
+        """Take up a process that runs already: the id by which it is known from now on."""
+        watch = OutputWatch(watch_patterns) if watch_patterns else None
+        record = ProcessRecord(
+            id=self._records.new_id(),
+            process_id=process.id,
+            pid=process.pid,
+            command=process.command[:_COMMAND_KEPT],
+            started_at=process.started_at,
+            task_id=task_id or DEFAULT_TASK,
+            session_id=session_id,
+            environment=settings.backend,
+            settings=_plain(settings),
+            survives=process.survives,
+            has_pty=process.has_pty,
+            rows=size[0],
+            columns=size[1],
+            watch_patterns=tuple(watch_patterns),
+            watched_to=0,
+            owner=this_runtime(),
+        )
+        self._records.put(record)
+        if notify_on_complete:
+            self._records.owe_notice(record.id)
+        tracked = self._track(record, process)
+        if watch is not None:
+            self._watches[record.id] = watch
+        if notify_on_complete or watch is not None:
+            self._watcher.watch(tracked)
+        self._sweep(record.settings)
+        return record.id
+
+    def _check_room(self, task_id: str) -> None:
+        """Most of the time the records say enough. Only when there are too many does anybody look which of them still run."""
+        running = [record for record in self._records.all() if record.ended_at is None]
+        for most, where, among in (
+            (self.limits.max_running_per_task, "in this task", [one for one in running if one.task_id == task_id]),
+            (self.limits.max_running, "in all tasks together", running),
+        ):
+            if len(among) < most:
+                continue
+            alive = [one for one in map(self._track, among) if one.status().state is State.RUNNING]
+            if len(alive) >= most:
+                names = ", ".join(f"{one.id} ({one.record.command[:40]})" for one in alive[:3])
+                raise TooManyProcesses(
+                    f"{len(alive)} background processes run {where}, and no more are allowed; "
+                    f"kill one that is not needed. The oldest: {names}"
+                )
+
+    # Finding
+
+    def get(self, id: str) -> TrackedProcess:  # noqa: A002  what it is
+        """Raises NoSuchProcess."""
+        known = self._known.get(id)
+        if known is not None and known.record.owner == this_runtime():
+            return known
+        record = self._records.get(id)
+        if record is None:
+            latest = [record.id for record in self._records.all()][-_MOST_NAMED:]
+            raise NoSuchProcess(f"there is no background process {id!r}; {did_you_mean(id, latest)}")
+        return self._track(record)
+
+    def list(self, task_id: str | None = None) -> builtins.list[TrackedProcess]:
+        """Those of one task, or all; the oldest first, ended ones too as long as they are kept."""
+        return [self._track(record) for record in self._records.all() if task_id in (None, record.task_id)]
+
+    def _track(self, record: ProcessRecord, process: BackgroundProcess | None = None) -> TrackedProcess:
+        with self._lock:
+            known = self._known.get(record.id)
+            if known is None:
+                known = self._known[record.id] = TrackedProcess(
+                    record,
+                    find=self._find,
+                    save=self._save,
+                    mask=lambda text: self._environments.masker(text),
+                    change=self._change,
+                    process=process,
+                )
+            elif known.record.ended_at is None:
+                known.record = record  # another runtime may have seen more of it
+            return known
+
+    def _change(self, record: ProcessRecord, text: str) -> str:
+        plugins = self._environments.change_output
+        if plugins is None or not plugins.is_wanted():
+            return text
+        return plugins(record.command, text, record.exit_code, record.task_id, record.session_id)
+
+    def _save(self, record: ProcessRecord) -> None:
+        with self._lock:  # one that was dropped meanwhile must not come back
+            if record.id in self._known:
+                self._records.update(record)
+
+    def _find(self, record: ProcessRecord) -> BackgroundProcess | None:
+        return next((one for one in self.environment(record).processes() if one.id == record.process_id), None)
+
+    def environment(self, record: ProcessRecord) -> Environment:
+        """The one that it was started in: the task's own if that is the same, else another way to it."""
+        try:
+            secrets = tuple(record.settings["allowed_secrets"])
+            settings = EnvironmentSettings(**{**record.settings, "allowed_secrets": secrets})
+        except (TypeError, KeyError):
+            raise ToolFailed(
+                f"{record.id} was started by another version of Handrail; look after it with that"
+            ) from None
+        of_task = self._environments.peek(record.task_id)
+        if of_task is not None and _plain(self._environments.settings(record.task_id)) == record.settings:
+            return of_task
+        with self._lock:
+            key = json.dumps(record.settings, sort_keys=True)
+            if key not in self._opened:
+                self._opened[key] = self._environments.open(settings)
+            return self._opened[key]
+
+    # Ending
+
+    def forget(self, id: str) -> None:  # noqa: A002
+        """Remove it from the table, with its log. Kills it first if it runs."""
+        tracked = self.get(id)
+        with contextlib.suppress(NoSuchProcess):
+            tracked.use(lambda process: process.forget())
+        self.drop(id)
+
+    def drop(self, id: str) -> None:  # noqa: A002
+        """Remove it from the table alone."""
+        self._watcher.forget(id)
+        with self._lock:
+            self._known.pop(id, None)
+            self._watches.pop(id, None)
+            self._records.remove(id)
+
+    def expired(self) -> builtins.list[TrackedProcess]:
+        """Those that have ended so long ago, or so many others since, that nobody will ask for them."""
+        ended = sorted(
+            (record for record in self._records.all() if record.ended_at is not None),
+            key=lambda record: record.ended_at or 0.0,
+            reverse=True,
+        )
+        latest = time.time() - self.limits.keep_seconds
+        return [
+            self._track(record)
+            for number, record in enumerate(ended)
+            if number >= self.limits.max_finished or (record.ended_at or 0.0) < latest
+        ]
+
+    def _sweep(self, settings: Mapping[str, Any]) -> None:
+        """Forget the expired ones, as far as their environment is the one that is open anyway."""
+        for tracked in self.expired():
+            if tracked.record.settings == settings:
+                with contextlib.suppress(ToolError, OSError):
+                    self.forget(tracked.id)
+
+    def close(self) -> None:
+        """Watch nothing any more. What was started to live on does; the rest ends with its environment."""
+        self._watcher.close()
+        with self._lock:
+            opened, self._opened = self._opened, {}
+        for environment in opened.values():
+            with contextlib.suppress(ToolError, OSError):  # it was only looked into
+                environment.close()
+
+    # Notices
+
+    def drain_notices(self, task_id: str | None = None, *, take_over: bool = True) -> builtins.list[Notice]:
+        """The news since the last time, each given once: of this runtime's processes, or of one task's.
+
+        With a task, also that of processes whose runtime is gone: from now on this one looks after them. Looking for
+        them reads files; `take_over` False does not.
+        """
+        if task_id is not None and take_over:
+            self._take_over(task_id)
+        with self._lock:
+            waiting = [one for one in self._notices if task_id in (None, one.task_id)]
+            for notice in waiting:
+                self._notices.remove(notice)
+        given = []
+        for notice in waiting:
+            if notice.kind is NoticeKind.ENDED:
+                if not self._records.claim_notice(notice.id):
+                    continue  # somebody has been told already
+            elif notice.id in self._known:
+                self._known[notice.id].change(watched_to=notice.watched_to)
+            given.append(notice)
+        return given
+
+    def on_notice(self, listener: Callable[[Notice], object]) -> Callable[[], None]:
+        """Tell `listener` of news at once, in another thread, to show it; it is drained all the same. Returns an undo."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def seen(self, tracked: TrackedProcess, status: Status) -> None:
+        """Somebody who would have been told has looked by himself: no news of what he saw, and a paused watch goes on."""
+        if status.state in (State.EXITED, State.LOST):
+            self._records.claim_notice(tracked.id)
+            return
+        watch = self._watches.get(tracked.id)
+        if watch is not None and watch.is_paused and watch.can_go_on:
+            watch.go_on(tracked)
+            self._watcher.watch(tracked)
+
+    def _take_over(self, task_id: str) -> None:
+        mine = this_runtime()
+        for record in self._records.all():
+            if record.task_id != task_id or record.owner == mine or not is_gone(record.owner):
+                continue
+            if not (record.watch_patterns or self._records.owes_notice(record.id)):
+                continue
+            tracked = self._track(record)
+            tracked.status()  # what was to end with its runtime has
+            tracked.change(owner=mine)
+            if record.watch_patterns and record.id not in self._watches:
+                self._watches[record.id] = OutputWatch(record.watch_patterns, record.watched_to)
+            if self._look(tracked) is not Look.OVER:
+                self._watcher.watch(tracked)
+
+    def _look(self, tracked: TrackedProcess) -> Look:
+        status = tracked.status()
+        if status.state is State.UNREACHABLE:
+            return Look.QUIET
+        watch = self._watches.get(tracked.id)
+        notice = None
+        if watch is not None and not watch.is_paused:
+            with contextlib.suppress(ToolError, OSError):
+                notice = watch.look(tracked)
+        if notice is not None:
+            self._tell(notice)
+            if notice.kind is NoticeKind.PAUSED:
+                with self._lock:
+                    if tracked.id in self._known:
+                        self._records.owe_notice(tracked.id)
+        if status.state is State.RUNNING:
+            return Look.NEWS if notice is not None else Look.QUIET
+        if self._records.owes_notice(tracked.id):
+            self._tell(_end_notice(tracked, status))
+        return Look.OVER
+
+    def _tell(self, notice: Notice) -> None:
+        with self._lock:
+            self._notices.append(notice)
+        for listener in tuple(self._listeners):
+            try:
+                listener(notice)
+            except Exception as error:  # noqa: BLE001  a listener's bug is not the process's
+                log.warning("a listener for processes failed: %s: %s", type(error).__name__, error)
+
+
+def _plain(settings: EnvironmentSettings) -> dict[str, Any]:
+    """As they are in a file."""
+    plain: dict[str, Any] = json.loads(json.dumps(settings._asdict()))
+    return plain
+
+
+def _end_notice(tracked: TrackedProcess, status: Status) -> Notice:
+    text = ""
+    with contextlib.suppress(ToolError, OSError):
+        text = last_lines(tracked, _NOTICE_BYTES)["output"]
+    record = tracked.record
+    return Notice(
+        NoticeKind.ENDED,
+        record.id,
+        record.command,
+        record.task_id,
+        record.session_id,
+        "\n".join(text.splitlines()[-_NOTICE_LINES:]),
+        status.exit_code,
+        str(status),
+    )

@@ -1,0 +1,204 @@
+"""One background process that the table knows: its status, its log and its screen, wherever it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from ..base.runtime_id import is_gone, pid_of, this_runtime
+from ..environments.base import ProcessState, ProcessStatus, PtyProcess
+from ..environments.errors import EnvironmentClosed, NoSuchProcess
+from ..errors import ToolError
+
+if TYPE_CHECKING:
+    from ..environments.base import BackgroundProcess, LogPiece
+    from ..store.processes import ProcessRecord
+    from .screen import Screen
+
+    Find = Callable[[ProcessRecord], BackgroundProcess | None]
+    Save = Callable[[ProcessRecord], None]
+    Change = Callable[[ProcessRecord, str], str]
+
+T = TypeVar("T")
+
+_PIECE_BYTES = 1 << 20
+_RENDERED_BYTES = 64 << 10  # more than any screen is made of; rendering is slow
+_SEARCHED_BYTES = 1 << 20
+_CONTROL = re.compile(rb"[\x1b\n]")
+
+
+class State(Enum):
+    RUNNING = "running"
+    EXITED = "exited"
+    LOST = "lost"  # nobody knows how it ended, or whether it did
+    UNREACHABLE = "unreachable"  # its environment cannot be asked now
+
+
+class Status(NamedTuple):
+    """`reason` says what there is to say beyond the exit code."""
+
+    state: State
+    exit_code: int | None = None
+    ended_at: float | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """As the end of a sentence about it."""
+        if self.state is State.RUNNING:
+            return "is running"
+        if self.state is State.UNREACHABLE:
+            return f"cannot be reached: {self.reason}"
+        if self.state is State.LOST:
+            return f"is lost: {self.reason}"
+        return f"ended with exit code {self.exit_code}" if self.exit_code is not None else f"ended; {self.reason}"
+
+
+class TrackedProcess:
+    """`find` gives the process in its environment (None: not known there); `save` keeps a changed record.
+
+    `mask` hides secrets, and `change` is for plugins: both for whoever shows something of it to somebody.
+    """
+
+    def __init__(
+        self,
+        record: ProcessRecord,
+        *,
+        find: Find,
+        save: Save,
+        mask: Callable[[str], str],
+        change: Change,
+        process: BackgroundProcess | None = None,
+    ) -> None:
+        self.record, self.mask = record, mask
+        self.typed = ""  # since the last end of line: what a gate has to know to judge what follows
+        self._find, self._save, self._change, self._process = find, save, change, process
+        self._rendering = threading.Lock()
+        self._screen: Screen | None = None
+        self._rendered_to = 0
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    # Life
+
+    def status(self) -> Status:
+        """Never raises. That it ended is written down by whoever sees it first."""
+        record = self.record
+        if record.ended_at is not None:
+            return Status(State(record.state), record.exit_code, record.ended_at, record.reason)
+        if not record.survives and is_gone(record.owner):
+            return self._ended(State.EXITED, None, None, "it ended with the runtime that had started it")
+        try:
+            found = self.use(lambda process: process.poll())
+        except NoSuchProcess:
+            if record.survives or record.owner == this_runtime():
+                return self._ended(State.LOST, None, None, "its environment does not know it any more")
+            return Status(State.UNREACHABLE, reason=f"it belongs to another runtime (pid {pid_of(record.owner)})")
+        except (ToolError, OSError) as error:
+            return Status(State.UNREACHABLE, reason=str(error))
+        return self._judged(found)
+
+    def _judged(self, found: ProcessStatus) -> Status:
+        if found.state is ProcessState.RUNNING:
+            return Status(State.RUNNING)
+        if found.state is ProcessState.LOST:
+            reason = "the process that looked after it was killed, or the machine was started anew"
+            return self._ended(State.LOST, None, found.ended_at, reason)
+        reason = "" if found.exit_code is not None else "its exit code is not known, as a command left it running"
+        return self._ended(State.EXITED, found.exit_code, found.ended_at, reason)
+
+    def _ended(self, state: State, code: int | None, ended_at: float | None, reason: str) -> Status:
+        status = Status(state, code, time.time() if ended_at is None else ended_at, reason)
+        self.change(state=state.value, exit_code=code, ended_at=status.ended_at, reason=reason)
+        return status
+
+    def change(self, **fields: Any) -> None:
+        """Fields of its record."""
+        self.record = self.record._replace(**fields)
+        self._save(self.record)
+
+    def use(self, work: Callable[[BackgroundProcess], T]) -> T:
+        """Do something with the process itself. Raises NoSuchProcess, or what keeps its environment from being reached."""
+        process = self._process or self._found()
+        try:
+            return work(process)
+        except EnvironmentClosed:
+            return work(self._found())
+
+    def _found(self) -> BackgroundProcess:
+        self._process = self._find(self.record)
+        if self._process is None:
+            raise NoSuchProcess(f"{self.id} is not known any more in its environment, and neither is its log")
+        return self._process
+
+    def kill(self) -> None:
+        """End it with all that it started. One that is lost may still run, and is ended too."""
+        with contextlib.suppress(NoSuchProcess):  # nothing is left of it
+            self.use(lambda process: process.kill())
+
+    def waits_for_input(self) -> bool:
+        """Whether the program reads its terminal, or its input, and has nothing to read."""
+        return self.use(lambda process: bool(getattr(process, "waits_for_input", bool)()))
+
+    def reader(self) -> tuple[str, bool]:
+        """The program in the foreground of its terminal, and whether it hides what is typed; nothing is known of a pipe."""
+        return self.use(lambda process: getattr(process, "reader", lambda: ("", False))())
+
+    # Output
+
+    def presented(self, text: str) -> str:
+        """A part of its output for a model to read: without secrets, and as plugins want it."""
+        return self._change(self.record, self.mask(text))
+
+    def read(self, offset: int, max_bytes: int) -> LogPiece:
+        """Its log from `offset` on: `max_bytes` of it, or to its end."""
+        piece = self.use(lambda process: process.read(offset, max_bytes=max_bytes))
+        data = piece.data
+        while len(data) < max_bytes and data and piece.offset + len(data) < piece.end:
+            at, room = piece.offset + len(data), min(_PIECE_BYTES, max_bytes - len(data))
+            more = self.use(lambda process: process.read(at, max_bytes=room))  # noqa: B023  called at once
+            if more.offset != at or not more.data:
+                break
+            data += more.data
+        return piece._replace(data=data)
+
+    def end_of_log(self) -> int:
+        return self.use(lambda process: process.read(1 << 62, max_bytes=1)).end
+
+    def tail(self, max_bytes: int) -> LogPiece:
+        return self.read(max(0, self.end_of_log() - max_bytes), max_bytes)
+
+    # Terminal
+
+    def screen(self) -> Screen:
+        """What is on its terminal now."""
+        from .screen import Screen  # pyte takes its time to be imported
+
+        with self._rendering:
+            if self._screen is None:
+                self._screen = Screen(self.record.rows, self.record.columns)
+            end = self.end_of_log()
+            begin = max(self._rendered_to, end - _RENDERED_BYTES)
+            is_cut = begin > self._rendered_to
+            if is_cut:
+                searched = max(self._rendered_to, begin - _SEARCHED_BYTES)
+                self._screen.skip(self.read(searched, begin - searched).data)
+            piece = self.read(begin, max(1, end - begin))
+            # What comes before the first control may be the rest of another.
+            whole = _CONTROL.search(piece.data) if is_cut else None
+            self._screen.feed(piece.data[whole.start() :] if whole else piece.data)
+            self._rendered_to = max(begin, piece.offset + len(piece.data))
+            return self._screen
+
+    def resize(self, rows: int, columns: int) -> None:
+        self.use(lambda process: cast("PtyProcess", process).resize(rows, columns))
+        with self._rendering:
+            if self._screen is not None:
+                self._screen.resize(rows, columns)
+        self.change(rows=rows, columns=columns)

@@ -1,0 +1,170 @@
+"""Run the calls of one message: together where that is safe, in order where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..base.loops import CLEAN_UP_SECONDS, bounded
+from ..base.workers import LONGEST_SECONDS
+from ..core.outcome import Outcome, error_outcome
+from ..errors import CallCancelled, CallTimeout, ToolError
+from ..types import CancelToken, ToolCall
+from .async_driver import adrive
+from .call_ordering import Ordering
+from .dispatch import CANCEL_GRACE_SECONDS, Call, Prepared, Runtime
+from .fair_slots import FairSlots
+from .results import fit_turn
+from .tool_calls import read_call, read_calls, tool_message
+
+if TYPE_CHECKING:
+    from ..types import JsonDict
+
+
+_within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
+
+
+OnStart = Callable[[str], object]
+OnDone = Callable[[str, Outcome], object]
+
+
+class _Running:
+    """One call of the batch."""
+
+    __slots__ = ("call", "outcome", "task")
+
+    def __init__(self, call: ToolCall, outcome: Outcome | None = None) -> None:
+        self.call = call
+        self.outcome = outcome
+        self.task: asyncio.Task[None] | None = None
+
+
+class Batches:
+    """Runs batches on one runtime, within limits that all of them share."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        calls = runtime.config.calls
+        self._runtime = runtime
+        self._threads = FairSlots(calls.max_threads, calls.max_threads_per_session)
+        self._tasks = FairSlots(calls.max_async, calls.max_async)
+
+    async def run(
+        self,
+        message: Any,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+        on_start: OnStart | None = None,
+        on_done: OnDone | None = None,
+        **who: Any,
+    ) -> list[JsonDict]:
+        """The tool messages for a model's message, in its order. `who` are the fields of Call that all calls share;
+        `on_start` is told of each call's id when its turn has come, `on_done` of its id and outcome as it ends."""
+        limit = self._runtime.config.calls.batch_timeout if timeout is None else timeout
+        outer: CancelToken | None = who.pop("cancel", None)
+        stop = CancelToken()
+        batch = [self._read(raw) for raw in read_calls(message)]
+        forget = stop.link(outer) if outer is not None else None
+        try:
+            await self._within(limit, stop, self._run_all(batch, {**who, "cancel": stop}, on_start, on_done))
+        except (CallTimeout, CallCancelled) as error:
+            for running in batch:
+                if running.outcome is None:
+                    running.outcome = error_outcome(type(error)(f"{running.call.name} {error}"))
+        finally:
+            stop.cancel("the batch is over")
+            if forget is not None:
+                forget()
+        return self._messages(batch)
+
+    @staticmethod
+    async def _within(limit: float, stop: CancelToken, work: Coroutine[Any, Any, None]) -> None:
+        """Run until done, until the time is over, or until stopped: the token first, so that handlers can end well."""
+        loop = asyncio.get_running_loop()
+        reason = f"was not done when the batch's {limit:g} s were over"
+        timer = loop.call_later(min(limit, LONGEST_SECONDS), lambda: stop.cancel(reason, timed_out=True))
+        try:
+            await bounded(work, timeout=None, cancel=stop, clean_up=CANCEL_GRACE_SECONDS + CLEAN_UP_SECONDS)
+        except asyncio.CancelledError:
+            stop.cancel("the caller went away")
+            raise
+        finally:
+            timer.cancel()
+
+    async def _run_all(
+        self, batch: list[_Running], shared: JsonDict, on_start: OnStart | None, on_done: OnDone | None
+    ) -> None:
+        ordering, asking = Ordering(), asyncio.Lock()
+        async with asyncio.TaskGroup() as group:
+            for index, running in enumerate(batch):
+                if running.outcome is not None:
+                    continue
+                raw = running.call
+                call = Call(raw.name, raw.arguments, tool_call_id=raw.id, **shared)
+                # One after the other: a hook may change the arguments, and a person is asked one question at a time.
+                prepared = await adrive(self._runtime.prepare(call))
+                waits_for: set[int] = set()
+                if prepared.refusal is None and prepared.entry is not None:
+                    named = prepared.entry.resources is not None
+                    context = self._runtime.context(call, call.cancel or CancelToken()) if named else None
+                    waits_for = ordering.add(index, prepared.entry, prepared.arguments, context)
+                earlier = [task for other in waits_for if (task := batch[other].task) is not None]
+                running.task = group.create_task(self._run_one(running, prepared, earlier, asking, on_start))
+                if on_done is not None:
+                    running.task.add_done_callback(partial(_tell, running, on_done))
+
+    async def _run_one(
+        self,
+        running: _Running,
+        prepared: Prepared,
+        earlier: list[asyncio.Task[None]],
+        asking: asyncio.Lock,
+        on_start: OnStart | None,
+    ) -> None:
+        if earlier:
+            await asyncio.wait(earlier)
+        if on_start is not None:
+            on_start(running.call.id)
+        if prepared.entry is not None and prepared.entry.actions is not None:
+            async with asking:  # a person is asked one question at a time
+                await adrive(self._runtime.review(prepared))
+        if _within_a_call.get():  # its own call has a place already, and would wait here for itself
+            running.outcome = await adrive(self._runtime.execute(prepared, in_batch=True))
+            return
+        _within_a_call.set(True)
+        on_thread = prepared.entry is not None and not prepared.entry.is_async
+        slots = self._threads if on_thread else self._tasks
+        session = prepared.call.session_id or prepared.call.task_id or ""
+        turn = slots.acquire(session)
+        if turn is not None:
+            try:
+                await asyncio.wrap_future(turn)
+            except asyncio.CancelledError:
+                if not turn.cancel():  # the place was given while we were being cancelled
+                    slots.release(session)
+                raise
+        try:
+            running.outcome = await adrive(self._runtime.execute(prepared, in_batch=True))
+        finally:
+            slots.release(session)
+
+    @staticmethod
+    def _read(raw: Any) -> _Running:
+        try:
+            return _Running(read_call(raw))
+        except ToolError as error:
+            call_id = raw.get("id") if isinstance(raw, dict) else getattr(raw, "id", None)
+            return _Running(ToolCall("", None, str(call_id or "")), error_outcome(error))
+
+    def _messages(self, batch: list[_Running]) -> list[JsonDict]:
+        named = [(running.call.name, running.outcome or "") for running in batch]
+        budget = self._runtime.config.results.turn_max_chars
+        fitted = fit_turn(named, max_chars=budget, store=self._runtime.results)
+        return [tool_message(r.call.id, r.call.name, outcome) for r, outcome in zip(batch, fitted, strict=True)]
+
+
+def _tell(running: _Running, on_done: OnDone, task: asyncio.Task[None]) -> None:  # noqa: ARG001  a callback of a task
+    if running.outcome is not None:
+        on_done(running.call.id, running.outcome)

@@ -1,0 +1,168 @@
+"""Who is let in: the right host, no other site's page, somebody who is known, not too often, with not too much."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from .endpoint import HttpError
+from .roles import Role, Who
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from .tokens import Keys
+
+COOKIE = "handrail"
+# A page of another site cannot send a header of its own without asking first, and is never told yes.
+PROOF_HEADER = "x-handrail"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+MOST_BODY_BYTES = 10 * 1024 * 1024
+BODY_SECONDS = 30.0
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_MOST_FAILURES, _FAILURE_SECONDS = 20, 60.0
+_MOST_REQUESTS, _REQUEST_SECONDS = 4_000, 10.0
+_MOST_ADDRESSES = 10_000
+
+
+class Guard:
+    """`hosts` are the names that this server may be called by, each with its port."""
+
+    def __init__(self, keys: Keys, hosts: frozenset[str]) -> None:
+        self.keys, self.hosts = keys, hosts
+        self._failures = _Often(_MOST_FAILURES, _FAILURE_SECONDS)
+        self._requests = _Often(_MOST_REQUESTS, _REQUEST_SECONDS)
+        # A command of the agent has the address of its person: its wrong tokens must not keep the person out.
+        self._welcome: set[tuple[str, str]] = set()
+
+    def check_origin(self, request: Request) -> None:
+        """Against names that were made to lead here, and against other sites' pages. Raises HttpError."""
+        hosts = request.headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+            raise HttpError(421, "wrong_host", f"this server is not called {', '.join(hosts)[:100]!r}")
+        for origin in request.headers.getlist("origin"):
+            if urlsplit(origin).netloc.lower() not in self.hosts:
+                raise HttpError(403, "wrong_origin", "a page of another site may not do this")
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        if site not in ("same-origin", "none") and request.method not in _SAFE:
+            raise HttpError(403, "wrong_origin", "a page of another site may not do this")
+
+    def admit(self, request: Request, role: Role | None) -> Who:
+        """Who asks, if they may. Raises HttpError."""
+        address = request.client.host if request.client else ""
+        if role is None:
+            self._check_pace(address)
+            return Who("", Role.WATCH)
+        who = self._known(request, address)
+        self._check_pace(f"{address} {who.name}")
+        if who.role < role:
+            raise HttpError(403, "role", f"this needs the role {role.word}; yours is {who.role.word}")
+        if who.by_cookie and request.method not in _SAFE and PROOF_HEADER not in request.headers:
+            raise HttpError(403, "csrf", f"a browser's request needs the header {PROOF_HEADER}")
+        return who
+
+    def by_typed_token(self, request: Request, token: str) -> Who:
+        """Who has this token. Raises HttpError, and counts the failure."""
+        address = request.client.host if request.client else ""
+        return self._unless_guessed(self.keys.by_token(token.strip()), address, "this token is not known")
+
+    def _known(self, request: Request, address: str) -> Who:
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        cookie = request.cookies.get(COOKIE, "")
+        how = "a token is needed: `Authorization: Bearer TOKEN`, or log in at /"
+        if not kind and not cookie:
+            self._check_pace(address)
+            raise HttpError(401, "unauthorized", how)
+        if kind:
+            who = self.keys.by_token(token.strip()) if kind.lower() == "bearer" and token else None
+        else:
+            who = self.keys.by_cookie(cookie)
+        return self._unless_guessed(who, address, how)
+
+    def _unless_guessed(self, who: Who | None, address: str, otherwise: str) -> Who:
+        """Who it is. After many wrong tokens from an address, only who came in from there before."""
+        if self._failures.is_over(address) and (who is None or (address, who.name) not in self._welcome):
+            raise HttpError(429, "too_often", "too many wrong tokens; wait a minute")
+        if who is None:
+            self._failures.note(address)
+            raise HttpError(401, "unauthorized", otherwise)
+        if len(self._welcome) > _MOST_ADDRESSES:
+            self._welcome.clear()
+        self._welcome.add((address, who.name))
+        return who
+
+    def _check_pace(self, whose: str) -> None:
+        if not self._requests.note(whose):
+            raise HttpError(429, "too_often", "too many requests; wait some seconds")
+
+
+class _Often:
+    """Whether something happens too often from one address, or by one of those who are there."""
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most, self._seconds = most, seconds
+        self._times: dict[str, deque[float]] = {}
+
+    def note(self, address: str) -> bool:
+        """False when it is too often."""
+        if len(self._times) > _MOST_ADDRESSES:
+            self._times.clear()
+        times = self._times.setdefault(address, deque(maxlen=self._most))
+        over = self.is_over(address)
+        times.append(time.monotonic())
+        return not over
+
+    def is_over(self, address: str) -> bool:
+        times = self._times.get(address)
+        return bool(times) and len(times) == self._most and time.monotonic() - times[0] < self._seconds  # type: ignore[arg-type, index]
+
+
+async def read_body(request: Request) -> bytes:
+    """All of it. Raises HttpError for one that is too long, takes too long to come, or breaks off."""
+    from starlette.requests import ClientDisconnect
+
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit() or int(length) > MOST_BODY_BYTES:
+        raise HttpError(413, "too_long", f"a body may have {MOST_BODY_BYTES:,} bytes")
+    data = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.stream():
+                data += piece
+                if len(data) > MOST_BODY_BYTES:
+                    raise HttpError(413, "too_long", f"a body may have {MOST_BODY_BYTES:,} bytes")
+    except ClientDisconnect:
+        raise HttpError(400, "broken_off", "the body ended before its time") from None
+    except TimeoutError:
+        raise HttpError(408, "too_slow", "the body did not come in time") from None
+    return bytes(data)
+
+
+def allowed_hosts(host: str, port: int, more: tuple[str, ...] = ()) -> frozenset[str]:
+    """The names in a Host header that mean this server, with the port and, where it is the usual one, without."""
+    names = {*(LOOPBACK if host in LOOPBACK else (host, *LOOPBACK)), *more}
+    written = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names}
+    with_port = {name if _has_port(name) else f"{name}:{port}" for name in written}
+    return frozenset(name.lower() for name in (with_port | written if port in (80, 443) else with_port | set(more)))
+
+
+def _has_port(name: str) -> bool:
+    return name.rpartition(":")[2].isdigit() and not name.endswith("]")
+
+
+SECURITY_HEADERS: dict[str, Any] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        "font-src 'self'; connect-src 'self'; "
+        "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}

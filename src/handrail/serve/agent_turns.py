@@ -1,0 +1,138 @@
+"""The agents that run here: a session each, one turn at a time; whoever watches sees what they do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..agent.agent_factory import open_agent
+from ..agent.events import Event, TextDelta, TurnEnded
+from ..errors import HandrailError
+
+if TYPE_CHECKING:
+    from ..agent.agent import Agent
+    from ..types import JsonDict
+    from .shared_state import Served
+
+log = logging.getLogger(__name__)
+
+MOST_AGENTS = 200
+
+
+class SessionBusy(HandrailError):
+    """The session is in the middle of a turn."""
+
+
+class Turns:
+    """Opens agents and keeps them while they are used. All of it happens in the server's loop."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._agents: dict[str, Agent] = {}
+        self._running: dict[str, asyncio.Task[TurnEnded]] = {}
+
+    async def agent(
+        self,
+        session: str | None = None,
+        *,
+        model: str | None = None,
+        toolsets: Sequence[str] | None = None,
+        platform: str = "api",
+    ) -> Agent:
+        """The agent of a session, or of a new one. Raises SessionNotFound, and ModelError when there is no model."""
+        known = self._agents.get(session or "")
+        if known is not None:
+            return known
+        agent = await asyncio.to_thread(
+            open_agent,
+            self._served.here,
+            model=model,
+            resume=session,
+            store=self._served.sessions,
+            toolsets=toolsets,
+            platform=platform,
+        )
+        await self._make_room()
+        return self._agents.setdefault(agent.session_id, agent)
+
+    async def run(self, agent: Agent, text: str | list[JsonDict], *, detached: bool = False) -> AsyncIterator[Event]:
+        """One turn. Raises SessionBusy. Who stops listening stops the turn, unless it is detached."""
+        if agent.session_id in self._running:
+            raise SessionBusy(f"the session {agent.session_id} is in the middle of a turn; stop it, or wait")
+        news: asyncio.Queue[Event] = asyncio.Queue()
+        work = self._running[agent.session_id] = asyncio.ensure_future(agent.arun(text, self._teller(agent, news)))
+        work.add_done_callback(lambda work: self._ended(agent.session_id, work))
+        coming = asyncio.ensure_future(news.get())
+        try:
+            while True:
+                await asyncio.wait({work, coming}, return_when=asyncio.FIRST_COMPLETED)
+                if coming.done():
+                    yield coming.result()
+                    coming = asyncio.ensure_future(news.get())
+                elif work.done():
+                    yield work.result()
+                    return
+        finally:
+            coming.cancel()
+            if not work.done() and not detached:
+                agent.interrupt("nobody listens any more")
+                await asyncio.wait({work})
+
+    def _ended(self, session: str, work: asyncio.Task[TurnEnded]) -> None:
+        self._running.pop(session, None)
+        if work.cancelled():
+            return
+        if error := work.exception():
+            log.warning("a turn of %s failed: %s", session, error)
+            return
+        self._served.bus.publish("turn.ended", session=session, **_told(work.result()))
+
+    def _teller(self, agent: Agent, news: asyncio.Queue[Event]) -> Any:
+        loop, bus = asyncio.get_running_loop(), self._served.bus
+
+        def tell(event: Event) -> None:
+            if not isinstance(event, TextDelta | TurnEnded):
+                bus.publish(f"agent.{type(event).__name__}", session=agent.session_id, **_told(event))
+            if not isinstance(event, TurnEnded):
+                loop.call_soon_threadsafe(news.put_nowait, event)
+
+        return tell
+
+    def stop(self, session: str) -> bool:
+        """Interrupt the turn of a session. False when there is none."""
+        if session not in self._running:
+            return False
+        self._agents[session].interrupt("somebody stopped it")
+        return True
+
+    def is_running(self, session: str) -> bool:
+        return session in self._running
+
+    async def _make_room(self) -> None:
+        for session in [each for each in self._agents if each not in self._running][
+            : max(0, len(self._agents) - MOST_AGENTS + 1)
+        ]:
+            await asyncio.to_thread(self._agents.pop(session).close)
+
+    async def close(self) -> None:
+        for agent in self._agents.values():
+            await asyncio.to_thread(agent.close)
+        if self._running:
+            await asyncio.wait(set(self._running.values()), timeout=5)
+
+
+def _told(event: Event) -> JsonDict:
+    told = dict(event._asdict())
+    for name, value in told.items():
+        if hasattr(value, "_asdict"):
+            told[name] = value._asdict()
+        elif hasattr(value, "value"):
+            told[name] = value.value
+    return told
+
+
+def event_view(event: Event) -> JsonDict:
+    """An event for JSON: its kind, and what it tells."""
+    return {"kind": type(event).__name__, **_told(event)}

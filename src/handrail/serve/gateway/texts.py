@@ -1,0 +1,95 @@
+"""What is written into chats. All of it is plain text: nothing in it is markup that a command could forge."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ...approval.approvers.wording import covered_by
+from ...approval.display import pieces, visible
+from ...platforms.adapter import sign_of
+from ...protocols import Decision
+from ...store.approvals import State
+
+if TYPE_CHECKING:
+    from ...protocols import ApprovalRequest
+    from ...store.approvals import StoredRequest
+
+_MAX_COMMAND_CHARS = 2_000
+_NOT_SERVED = (
+    "I work for people I know. If you are one: run `handrail pair` where I run, and send me the code it shows."
+)
+
+HELP = """Write to me as to a person; I work on this machine and ask before anything dangerous.
+/approve [all] [once|task|session|always] – yes to the oldest question, or to all
+/deny [all] [reason] – no, and why
+/yolo [off] – answer yes to everything in this chat, until I restart or you say off
+/status – what I do, and what waits for you
+/stop – stop what I do
+/tools – what I can use here
+/new – begin anew
+/help – this"""
+
+
+def stranger() -> str:
+    return _NOT_SERVED
+
+
+def question(request: ApprovalRequest, *, can_tap: bool, max_chars: int) -> str:
+    """At most half of it is the command: what it does and how to answer always has room."""
+    spans = [(concern.start, concern.end) for concern in request.concerns]
+    shown = "".join(
+        f"⟦{piece.text}⟧" if piece.marked else piece.text
+        for piece in pieces(request.text, spans, max_chars=min(_MAX_COMMAND_CHARS, max_chars // 2))
+    )
+    lines = [f"⚠️ {_what(request)}", *(f"    {line}" for line in shown.split("\n"))]
+    whys = dict.fromkeys(f"• {visible(each.why)} ({visible(each.rule)})" for each in request.concerns)
+    lines += list(whys) or [f"• {visible(request.reason, max_chars=max_chars // 8)}"]
+    for decision in request.offers:
+        sign = f"{sign_of(decision)} " if can_tap else ""
+        lines.append(f"{sign}{_command(decision)} – {covered_by(request, decision)}")
+    left = max(0, round(request.expires_at - time.time()))
+    lines.append(f"[{request.id}] No answer within {_duration(left)} is a no.")
+    text = "\n".join(lines)
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
+
+
+def over(stored: StoredRequest) -> str:
+    """What stands in place of a question that is over."""
+    return f"{outcome(stored)}\n{_what(stored.request)}\n    {visible(stored.request.text, max_chars=500)}"
+
+
+def outcome(stored: StoredRequest) -> str:
+    if stored.answer is not None:
+        by = visible(stored.answer.by)
+        if stored.answer.decision is Decision.DENY:
+            why = f": {visible(stored.answer.why)}" if stored.answer.why else ""
+            return f"❌ denied by {by}{why}"
+        return f"✅ allowed by {by}, {stored.answer.decision.value}"
+    if stored.state is State.EXPIRED:
+        return "⌛ nobody answered in time: denied"
+    return "⏹ the call was cancelled"
+
+
+def too_late(stored: StoredRequest) -> str:
+    return f"Too late for {stored.request.id}: {outcome(stored)}."
+
+
+def brief(stored: StoredRequest) -> str:
+    left = max(0, round(stored.request.expires_at - time.time()))
+    return f"[{stored.request.id}] {visible(stored.request.text, max_chars=200)} – {_duration(left)} left"
+
+
+def _what(request: ApprovalRequest) -> str:
+    where = f" in {visible(request.cwd)}" if request.cwd else ""
+    on = f" on {visible(request.environment)}" if request.environment else ""
+    who = f"the child agent for “{visible(request.asker, max_chars=100)}”: " if request.asker else ""
+    return f"{who}{visible(request.tool)}{where}{on}:"
+
+
+def _command(decision: Decision) -> str:
+    return "/deny" if decision is Decision.DENY else f"/approve {decision.value}"
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds // 60}:{seconds % 60:02d} min" if seconds >= 60 else f"{seconds} s"

@@ -1,0 +1,141 @@
+"""Calls as they run, and how they went: told to who watches, and counted."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from ..base.safe_text import safe_error
+from ..plugins.hook_manager import HookManager
+
+if TYPE_CHECKING:
+    from ..types import JsonDict
+    from .event_bus import Bus
+
+PLUGIN = "handrail serve"
+_MOST_SHOWN = 2_000
+_KEPT_CALLS = 2_000
+_KEPT_SECONDS = 400
+_MINUTES = 24 * 60
+
+
+class LiveCalls:
+    """Hooks around every call of this process. They run in the caller's thread and do next to nothing."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._running: dict[tuple[str, str], deque[JsonDict]] = {}
+        self.ended: deque[JsonDict] = deque(maxlen=_KEPT_CALLS)
+        self._minutes: dict[int, dict[str, int]] = {}
+        self._tools: dict[str, _Tool] = {}
+
+    def attach(self, hooks: HookManager) -> None:
+        hooks.register_hook("pre_tool_call", self._begun, plugin=PLUGIN, inline=True, trylast=True)
+        hooks.register_hook("post_tool_call", self._over, plugin=PLUGIN, inline=True)
+
+    def detach(self, hooks: HookManager) -> None:
+        hooks.unregister_plugin(PLUGIN)
+
+    def _begun(
+        self, tool_name: str, args: JsonDict, task_id: str | None, session_id: str | None, tool_call_id: str
+    ) -> None:
+        call: JsonDict = {
+            "call": next(self._numbers),
+            "tool": tool_name,
+            "arguments": _shown(args),
+            "task": task_id,
+            "session": session_id,
+            "tool_call_id": tool_call_id,
+            "started": time.time(),
+        }
+        with self._lock:
+            self._running.setdefault((tool_name, f"{task_id} {tool_call_id}"), deque()).append(call)
+        self._bus.publish("call.started", **call)
+
+    def _over(
+        self,
+        tool_name: str,
+        result: Any,
+        status: str,
+        error_type: str | None,
+        duration_ms: float,
+        task_id: str | None,
+        tool_call_id: str,
+    ) -> None:
+        key = (tool_name, f"{task_id} {tool_call_id}")
+        with self._lock:
+            waiting = self._running.get(key)
+            call = waiting.popleft() if waiting else {"call": next(self._numbers), "tool": tool_name, "task": task_id}
+            if not waiting:
+                self._running.pop(key, None)
+            shown = result if isinstance(result, str) else "[not text]"
+            done = {
+                **call,
+                "status": status,
+                "error_type": error_type,
+                "seconds": duration_ms / 1000,
+                "result": shown[-_MOST_SHOWN:],
+            }
+            self.ended.append(done)
+            self._count(tool_name, status, error_type, duration_ms / 1000)
+        self._bus.publish("call.ended", **done)
+
+    def _count(self, tool: str, status: str, error_type: str | None, seconds: float) -> None:
+        minute = int(time.time() // 60)
+        if minute not in self._minutes:
+            self._minutes = {each: counts for each, counts in self._minutes.items() if each > minute - _MINUTES}
+            self._minutes[minute] = {"calls": 0, "errors": 0, "denied": 0}
+        counts = self._minutes[minute]
+        counts["calls"] += 1
+        counts["errors"] += status != "ok"
+        counts["denied"] += error_type == "denied"
+        self._tools.setdefault(tool, _Tool()).note(seconds, status != "ok")
+
+    def running(self) -> list[JsonDict]:
+        with self._lock:
+            return [dict(call) for calls in self._running.values() for call in calls]
+
+    def recent(self) -> list[JsonDict]:
+        with self._lock:
+            return list(self.ended)
+
+    def minutes(self) -> list[JsonDict]:
+        with self._lock:
+            return [{"minute": minute * 60, **counts} for minute, counts in sorted(self._minutes.items())]
+
+    def tools(self) -> list[JsonDict]:
+        with self._lock:
+            return [{"tool": name, **tool.told()} for name, tool in sorted(self._tools.items())]
+
+
+class _Tool:
+    """How long the last calls of one tool took."""
+
+    def __init__(self) -> None:
+        self.calls = self.errors = 0
+        self.total = 0.0
+        self._last: deque[float] = deque(maxlen=_KEPT_SECONDS)
+
+    def note(self, seconds: float, failed: bool) -> None:
+        self.calls += 1
+        self.errors += failed
+        self.total += seconds
+        self._last.append(seconds)
+
+    def told(self) -> JsonDict:
+        ordered = sorted(self._last)
+        middle, late = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
+        return {"calls": self.calls, "errors": self.errors, "total": self.total, "p50": middle, "p95": late}
+
+
+def _shown(args: JsonDict) -> JsonDict:
+    """Arguments as people look at them: long ones shortened."""
+    return {
+        name: safe_error(value[:_MOST_SHOWN]) if isinstance(value, str) and len(value) > _MOST_SHOWN else value
+        for name, value in args.items()
+    }

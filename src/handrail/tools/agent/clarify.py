@@ -1,0 +1,60 @@
+"""`clarify`: ask the user a question, where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from ...core.registry import registry, tool_result
+from ...errors import ToolFailed
+from ...types import JsonDict, ToolContext
+
+
+def clarify(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str | Awaitable[str]:
+    question = args["question"].strip()
+    if not question:
+        raise ToolFailed("the question is empty")
+    choices = [choice.strip() for choice in args.get("choices", ()) if choice.strip()]
+    person = context.person if context else None
+    answer = person.ask(question, choices) if person is not None else None
+    return _told(question, answer) if answer is None or isinstance(answer, str) else _told_later(question, answer)
+
+
+async def _told_later(question: str, answer: Awaitable[str | None]) -> str:
+    return _told(question, await answer)
+
+
+def _told(question: str, answer: str | None) -> str:
+    if answer is None:
+        raise ToolFailed(
+            "nobody answered. Go on with the most sensible assumption, and say which one you made.",
+            question=question,
+            answered=False,
+        )
+    return tool_result(question=question, answer=answer, answered=True)
+
+
+registry.register(
+    name="clarify",
+    toolset="clarify",
+    schema={
+        "description": (
+            "Ask the user one question and wait for the answer. For decisions that are theirs; not for what you can find "
+            "out yourself."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "question": {"type": "string", "description": "The question."},
+                "choices": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "maxItems": 8,
+                    "description": "Answers to offer; the user may still write another.",
+                },
+            },
+            "required": ["question"],
+        },
+    },
+    handler=clarify,
+    emoji="❓",
+)

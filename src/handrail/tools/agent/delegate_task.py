@@ -1,0 +1,69 @@
+"""`delegate_task`: hand tasks to child agents. They belong to the agent that runs the tool."""
+
+from __future__ import annotations
+
+from ...core.registry import registry, tool_result
+from ...errors import InvalidArguments
+from ...protocols import AgentState
+from ...types import JsonDict, ToolContext
+
+MAX_TASKS = 8
+
+
+async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolContext, **_: object) -> str:
+    tasks = args.get("tasks") or []
+    if args.get("goal"):
+        tasks = [{key: args[key] for key in ("goal", "context", "toolsets") if key in args}, *tasks]
+    if not tasks:
+        raise InvalidArguments("give a goal, or tasks with a goal each")
+    if len(tasks) > MAX_TASKS:
+        raise InvalidArguments(f"{len(tasks)} tasks are too many at once; give at most {MAX_TASKS}")
+    return tool_result(results=list(await agent.delegate(tasks, context.cancel, context.progress)))
+
+
+_TASK: dict[str, JsonDict] = {
+    "goal": {
+        "type": "string",
+        "minLength": 1,
+        "description": "What the child is to do. It knows nothing of this conversation.",
+    },
+    "context": {"type": "string", "description": "What it has to know: paths, findings, limits."},
+    "toolsets": {"type": "array", "items": {"type": "string"}, "description": "Toolsets it may use. Default: yours."},
+}
+
+registry.register(
+    name="delegate_task",
+    toolset="delegation",
+    schema={
+        "description": (
+            "Hand tasks to child agents that work beside each other, each with a fresh conversation, and get their "
+            "summaries. For parts that can be done apart and would fill your context. A child cannot ask you anything; give "
+            "it all it needs."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                **_TASK,
+                "tasks": {
+                    "type": "array",
+                    "maxItems": MAX_TASKS,
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            name: {key: value for key, value in schema.items() if key != "description"}
+                            for name, schema in _TASK.items()
+                        },
+                        "required": ["goal"],
+                        "additionalProperties": False,
+                    },
+                    "description": "Several tasks at once, each with the same fields.",
+                },
+            },
+        },
+    },
+    handler=delegate_task,
+    is_async=True,
+    emoji="👥",
+    needs_agent=True,
+    timeout=3600,
+)

@@ -1,0 +1,46 @@
+"""`memory`: what the agent keeps across sessions. The two stores belong to the agent that runs the tool."""
+
+from __future__ import annotations
+
+from ...core.registry import registry, tool_result
+from ...errors import InvalidArguments
+from ...protocols import AgentState
+from ...types import JsonDict, Resources
+
+
+def memory(args: JsonDict, *, agent: AgentState, **_: object) -> str:
+    store, action = args.get("target", "memory"), args["action"]
+    needs = {"add": ("content",), "replace": ("old_text", "content"), "remove": ("old_text",)}[action]
+    for name in needs:
+        if not str(args.get(name) or "").strip():
+            raise InvalidArguments(f"{action} needs {name}")
+    given = [args[name] for name in needs]
+    entries, used, fits = agent.remember(store, action, *given)
+    return tool_result(target=store, entries=list(entries), used_chars=used, max_chars=fits)
+
+
+registry.register(
+    name="memory",
+    toolset="memory",
+    schema={
+        "description": (
+            "Keep facts across sessions, in two small stores: memory (your own notes: how this machine and project work) and "
+            "user (who the person is, what they prefer). Short entries of lasting worth; not tasks, not what is in files. New "
+            "entries are in your prompt from the next session on."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "action": {"type": "string", "enum": ["add", "replace", "remove"]},
+                "target": {"type": "string", "enum": ["memory", "user"], "description": "Which store. Default memory."},
+                "content": {"type": "string", "description": "The entry, for add and replace."},
+                "old_text": {"type": "string", "description": "A part of the one entry to replace or remove."},
+            },
+            "required": ["action"],
+        },
+    },
+    handler=memory,
+    emoji="🧠",
+    resources=lambda args: Resources(writes=(f"agent/memory/{args.get('target', 'memory')}",)),
+    needs_agent=True,
+)

@@ -1,0 +1,65 @@
+"""Which browser is there to drive."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core.availability import missing
+from ...types import Unavailable
+
+if TYPE_CHECKING:
+    from ...settings.web import BrowserConfig
+
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser")
+_MAC_APPS = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+
+
+def executable(config: BrowserConfig) -> str | None:
+    """The program to start; None for none. An empty text means the one that Playwright has brought."""
+    if config.executable:
+        return _program(os.path.expanduser(config.executable))
+    for name in _PROGRAMS:
+        if found := _program(name):
+            return found
+    for app in _MAC_APPS:
+        if os.path.exists(app):
+            return app
+    return "" if _playwright_has_one() else None
+
+
+def check(config: BrowserConfig) -> Unavailable | None:
+    """What is missing to use a browser."""
+    lack = missing("browser", "playwright")
+    if lack is not None or config.cdp_url:
+        return lack
+    if executable(config) is None:
+        if config.executable:
+            return Unavailable(
+                f"there is no program {config.executable!r}", "correct browser.executable in config.yaml"
+            )
+        return Unavailable(
+            "no Chromium or Chrome is found", "install one (apt install chromium), or run `playwright install chromium`"
+        )
+    return None
+
+
+def _program(name: str) -> str | None:
+    """As `shutil.which`, which a start should not have to load."""
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, name)  # an absolute name stays itself
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _playwright_has_one() -> bool:
+    folder = os.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    usual = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    place = Path(folder) if folder else Path.home() / usual / "ms-playwright"
+    return any(place.glob("chromium*"))

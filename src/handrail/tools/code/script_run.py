@@ -1,0 +1,102 @@
+"""Run a model's script in its task's environment, and say how it went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...core.outcome import tool_result
+from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE
+from ...environments.output_capture import Capture
+from ...errors import InvalidArguments
+from . import bundle
+from .channel import MOST_FRAME_BYTES, Doorstep
+from .script_requests import Ended, Limits, Serving
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...core.entry import ToolEntry
+    from ...environments.base import BackgroundProcess
+    from ...environments.tasks import TaskEnvironments
+    from ...types import JsonDict, ToolContext
+
+# What is in the log of a process while nobody reads it must not be more than the log holds.
+_MOST_CALL_BYTES = MOST_FRAME_BYTES // 2
+_KILL_GRACE_SECONDS = 0.5
+# More than the model gets of it, however little is stored.
+_LEAST_OUTPUT_BYTES = 1 << 20
+
+
+def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, tools: Sequence[ToolEntry]) -> str:
+    """The answer of the tool. `tools` are those that the script may call."""
+    settings = environments.config.code
+    code = args["code"]
+    if not code.strip():
+        raise InvalidArguments("code is empty; give Python source", argument="code")
+    seconds = min(float(args.get("timeout") or settings.timeout), settings.max_timeout)
+    with (
+        environments.use(context.task_id) as environment,
+        Capture(context, environments.masker, environments.config.terminal) as capture,
+        Doorstep(with_socket=environments.has_host_paths(context.task_id)) as doorstep,
+    ):
+        hello = {
+            "token": doorstep.token,
+            "socket": doorstep.path,
+            "code": code,
+            "tools": {entry.name: _parameters(entry) for entry in tools},
+            "max_output_bytes": max(environments.config.terminal.max_stored_bytes, _LEAST_OUTPUT_BYTES),
+            "max_call_bytes": _MOST_CALL_BYTES,
+        }
+        process = environment.background(bundle.command(settings.python))
+        try:
+            channel = doorstep.open(process, bundle.first_words(hello), cancel=context.cancel)
+            allowed = frozenset(entry.name for entry in tools)
+            ended = Serving(channel, capture.sink, context, allowed, Limits(seconds, settings.max_tool_calls)).run()
+        finally:
+            code_of_process = _end(process)
+        shown = capture.shown(capture.sink.output())
+    answer: JsonDict = {
+        "output": shown.text,
+        "exit_code": _exit_code(ended, code_of_process),
+        "tool_calls": ended.calls,
+    }
+    if shown.stored is not None:
+        answer["stored"] = shown.stored
+    return tool_result({**answer, **_failure(ended, answer["exit_code"], seconds)})
+
+
+def _parameters(entry: ToolEntry) -> list[str]:
+    """The names of a tool's arguments in the order in which a function would have them."""
+    schema = entry.schema["parameters"]
+    required: Any = schema.get("required", ())
+    return sorted(schema.get("properties", {}), key=lambda name: name not in required)
+
+
+def _end(process: BackgroundProcess) -> int | None:
+    """Nothing that the script started goes on."""
+    status = process.kill(grace=_KILL_GRACE_SECONDS)
+    process.forget()
+    return status.exit_code
+
+
+def _exit_code(ended: Ended, of_process: int | None) -> int:
+    if ended.cancelled:
+        return CANCELLED_EXIT_CODE
+    if ended.timed_out:
+        return TIMEOUT_EXIT_CODE
+    if ended.exit_code is not None:
+        return ended.exit_code
+    return of_process or 1
+
+
+def _failure(ended: Ended, exit_code: int, seconds: float) -> JsonDict:
+    if ended.cancelled:
+        return {"error": "the script was cancelled, and ended with all that it had started", "error_type": "cancelled"}
+    if ended.timed_out:
+        why = f"the script was ended after {seconds:g} s, its time limit, not counting what the tools took"
+        return {"error": f"{why}; do less in one script, or give it a longer timeout", "error_type": "timeout"}
+    if ended.exit_code is None:
+        return {"error": "the script's process was killed", "error_type": "tool_failed"}
+    if exit_code:
+        return {"error": f"the script failed with exit code {exit_code}", "error_type": "script_failed"}
+    return {}

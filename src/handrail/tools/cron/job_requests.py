@@ -1,0 +1,245 @@
+"""What a call of `cronjob` asks for: a job that can be run, told whole to whoever is to say yes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from ...base.agent_ancestry import is_inside
+from ...base.prompt_injection import unseen_in
+from ...base.suggest import did_you_mean
+from ...config import Config, load_config, state_dir
+from ...errors import Denied, InvalidArguments, UnknownToolset
+from ...protocols import Action, ActionKind
+from ...store.jobs import Job, JobState, JobStore, Run, Work
+from .schedule import Schedule, first_run, local_zone, read_schedule, shown
+
+if TYPE_CHECKING:
+    from ...core.registry import ToolRegistry
+    from ...types import JsonDict, ToolContext
+
+STORE_NAME = "jobs.db"
+MAX_PROMPT_CHARS = 8_000
+USUAL_TOOLSETS = ("handrail-cron",)
+_MAX_NAME_CHARS = 80
+_EXCERPT_CHARS = 2_000
+
+ToolsOf = Callable[[Sequence[str]], Collection[str]]
+"""The names of the tools of toolsets. Raises UnknownToolset."""
+
+
+def open_jobs(config: Config | None = None) -> JobStore:
+    """The user's jobs. To be closed."""
+    settings = (config or load_config()).schedule
+    return JobStore(state_dir() / STORE_NAME, max_jobs=settings.max_jobs, keep_runs=settings.keep_runs)
+
+
+def planned(args: JsonDict, registry: ToolRegistry, before: Job | None, *, cwd: str, tools_of: ToolsOf) -> Job:
+    """The job as a call would make it, or as it would change it. Raises InvalidArguments. Nothing is written."""
+    given = {name: value for name, value in args.items() if value is not None}
+    now = time.time()
+    work = _work(given, before.work if before else Work(cwd=cwd), registry)
+    _check_can_run(work, tools_of)
+    zone = str(given.get("timezone") or (before.timezone if before else usual_zone()))
+    text = given.get("schedule") or (before.schedule if before else "")
+    if not text:
+        raise InvalidArguments("schedule is needed, such as '0 9 * * MON-FRI', '30m' or 'in 2h'")
+    schedule = read_schedule(text, zone, now=now)
+    state, next_run = (before.state, before.next_run) if before else (JobState.ACTIVE, None)
+    if before is None or {"schedule", "timezone"} & given.keys():
+        next_run = first_run(schedule, now)
+        state = JobState.ACTIVE if state is JobState.FINISHED else state
+    runs_left = 1 if schedule.once else given.get("repeat", _still_left(before, now))
+    name = str(given.get("name") or (before.name if before else _named_after(work)))
+    if len(name) > _MAX_NAME_CHARS or not name.isprintable() or not name.strip():
+        raise InvalidArguments(f"a name has 1 to {_MAX_NAME_CHARS} characters that can be seen")
+    made = before or Job("", "", "", "", work, state, next_run, None, None, now)
+    return made._replace(
+        name=name,
+        schedule=schedule.text,
+        timezone=zone,
+        work=work,
+        state=state,
+        next_run=next_run,
+        runs_left=runs_left,
+    )
+
+
+def question(action: str, job: Job) -> Action:
+    """What a gate is told: all that the job will do, and when."""
+    about = {name: value for name, value in described(job).items() if name not in ("job_id", "state")}
+    lines = [f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in about.items()]
+    why = "removes a job" if action == "remove" else "runs later, again and again, when nobody watches"
+    details = {"why": why, "rule": f"cron.{'remove' if action == 'remove' else 'write'}"}
+    return Action(ActionKind.TOOL, "\n".join([f"{action} a job", *lines]), details=details)
+
+
+def described(job: Job, runs: list[Run] | None = None, *, whole: bool = False) -> JsonDict:
+    """A job as a model or a program sees it; `whole` with the output of its last runs."""
+    work = job.work
+    about: JsonDict = {
+        "job_id": job.id,
+        "name": job.name,
+        "state": job.state.value,
+        "schedule": job.schedule,
+        "timezone": job.timezone,
+        "next_run": shown(job.next_run, job.timezone) if job.state is JobState.ACTIVE else "",
+        "runs_left": job.runs_left,
+        "prompt": work.prompt,
+        "tool": work.tool,
+        "arguments": dict(work.arguments),
+        "toolsets": list(work.toolsets) if work.toolsets is not None else None,
+        "deliver": work.deliver,
+        "missed": work.missed,
+        "timeout": work.timeout,
+        "model": work.model,
+        "cwd": work.cwd,
+    }
+    about = {name: value for name, value in about.items() if value not in (None, "", {}, [])}
+    if runs:
+        about["runs"] = [_run_described(run, job.timezone, whole=whole) for run in runs]
+    return about
+
+
+def check_may_schedule() -> None:
+    """Raises Denied for a process that an agent's tool started: it would get past the question."""
+    if is_inside():
+        raise Denied(
+            "an agent schedules with its tool, not from its own shell; this process was started by one of its tools"
+        )
+
+
+def change(job: Job, action: str, now: float) -> Job:
+    """Pause or resume. What was missed in a pause is gone."""
+    if job.state is JobState.FINISHED:
+        raise InvalidArguments(f"{job.name} is finished; give it another schedule with update")
+    if action == "pause":
+        return job._replace(state=JobState.PAUSED)
+    schedule = read_schedule(job.schedule, job.timezone, now=now)
+    return job._replace(state=JobState.ACTIVE, next_run=first_run(schedule, now))
+
+
+def save(job: Job, config: Config | None = None) -> Job:
+    """Write a planned job: a new one gets its id here."""
+    with closing(open_jobs(config)) as jobs:
+        if job.id:
+            jobs.update(job)
+            return job
+        assert job.next_run is not None
+        return jobs.add(
+            name=job.name,
+            schedule=job.schedule,
+            timezone=job.timezone,
+            work=job.work,
+            next_run=job.next_run,
+            runs_left=job.runs_left,
+        )
+
+
+def _still_left(before: Job | None, now: float) -> int | None:
+    """How often a job that is changed still runs. What ran once, or often enough, runs without end under a new schedule."""
+    if before is None or not before.runs_left:
+        return None
+    return None if read_schedule(before.schedule, before.timezone, now=now).once else before.runs_left
+
+
+def _work(given: JsonDict, before: Work, registry: ToolRegistry) -> Work:
+    changes: dict[str, Any] = {name: given[name] for name in Work._fields if name in given}
+    if "prompt" in changes and "tool" in changes:
+        raise InvalidArguments("give prompt for an agent, or tool with arguments; a job is one of them")
+    if "prompt" in changes:
+        changes |= {"tool": "", "arguments": {}}
+    elif "tool" in changes:
+        changes |= {"prompt": "", "arguments": given.get("arguments", {})}
+    if "toolsets" in changes:
+        changes["toolsets"] = tuple(changes["toolsets"])
+    work = before._replace(**changes)
+    if not work.prompt.strip() and not work.tool:
+        raise InvalidArguments("say what is to be done: prompt for an agent, or tool with arguments")
+    if work.tool:
+        _check_tool(work, registry)
+    texts = (work.prompt, json.dumps(dict(work.arguments), ensure_ascii=False), work.deliver, work.model)
+    for text in texts:
+        found = unseen_in(text)
+        if found:
+            raise InvalidArguments(f"the job {found}; leave them out, a person must be able to see what it does")
+        if len(text) > MAX_PROMPT_CHARS:
+            raise InvalidArguments(
+                f"a job's text has at most {MAX_PROMPT_CHARS:,} characters; put the rest into a file"
+            )
+    return work
+
+
+def _check_can_run(work: Work, tools_of: ToolsOf) -> None:
+    """What would fail at every run is said now, while somebody is there."""
+    sets = USUAL_TOOLSETS if work.toolsets is None else work.toolsets
+    try:
+        tools = tools_of(sets)
+    except UnknownToolset as error:
+        raise InvalidArguments(str(error), argument="toolsets") from None
+    if work.tool and work.tool not in tools:
+        raise InvalidArguments(
+            f"{work.tool} is not among the tools of the job: {', '.join(sets)}; name its toolset in toolsets",
+            argument="toolsets",
+        )
+    targets = load_config().messages.targets
+    if work.deliver and work.deliver not in targets:
+        known = did_you_mean(work.deliver, targets) if targets else "none is configured: messages.targets"
+        raise InvalidArguments(f"there is no target {work.deliver!r}; {known}", argument="deliver")
+
+
+def _check_tool(work: Work, registry: ToolRegistry) -> None:
+    entry = registry.get_entry(work.tool)
+    if entry is None:
+        raise InvalidArguments(f"unknown tool {work.tool!r}; {did_you_mean(work.tool, registry.get_all_tool_names())}")
+    if entry.needs_agent or entry.toolset == "cronjob":
+        raise InvalidArguments(f"{work.tool} cannot be a job of its own; give a prompt")
+    problem = next(entry.contract.errors(dict(work.arguments)), None)
+    if problem is not None:
+        raise InvalidArguments(f"arguments for {work.tool}: {problem.message}")
+
+
+def cwd_of(context: ToolContext | None) -> str:
+    """Where the jobs run that a call makes."""
+    environments = context.environments if context is not None else None
+    if context is None or environments is None or not environments.has_host_paths(context.task_id):
+        return os.getcwd()
+    return environments.cwd(context.task_id)
+
+
+def usual_zone() -> str:
+    """The zone of a job that names none."""
+    return load_config().schedule.timezone or local_zone()
+
+
+def _named_after(work: Work) -> str:
+    words = " ".join((work.prompt or work.tool).split())
+    return words if len(words) <= 40 else f"{words[:39]}…"
+
+
+def _run_described(run: Run, zone: str, *, whole: bool) -> JsonDict:
+    output = run.output if whole or len(run.output) <= _EXCERPT_CHARS else f"{run.output[:_EXCERPT_CHARS]}…"
+    about = {
+        "started": shown(run.started, zone),
+        "state": run.state.value,
+        "seconds": None if run.ended is None else round(run.ended - run.started, 1),
+        "output": output,
+        "error": run.error,
+        "delivered": run.delivered,
+    }
+    return {name: value for name, value in about.items() if value not in (None, "")}
+
+
+def times(schedule: Schedule, now: float, count: int) -> list[str]:
+    """The next times of a schedule, for people."""
+    found: list[str] = []
+    at: float | None = now
+    while at is not None and len(found) < count:
+        at = schedule.next_after(at, since=now)
+        if at is not None:
+            found.append(shown(at, schedule.zone))
+    return found

@@ -1,0 +1,70 @@
+"""The tool `patch`: change parts of files, by a string to replace or by a patch over several files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.registry import registry
+from ...types import JsonDict, Resources
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...protocols import Action
+    from ...types import ToolContext
+
+SCHEMA: JsonDict = {
+    "description": (
+        "Change parts of files. Mode `replace`: put new_string for old_string in path; old_string must be there once, "
+        "unless replace_all. Mode `patch`: several changes, in several files, all or none. Small differences in "
+        "whitespace and quotes are forgiven. Gives the diff of what was changed."
+    ),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "mode": {"type": "string", "enum": ["replace", "patch"], "default": "replace"},
+            "path": {"type": "string", "description": "The file (mode replace)."},
+            "old_string": {"type": "string", "description": "Text to replace, with enough around it to be unique."},
+            "new_string": {"type": "string", "description": "What replaces it; empty deletes."},
+            "replace_all": {"type": "boolean", "default": False, "description": "Replace every occurrence."},
+            "patch": {
+                "type": "string",
+                "description": (
+                    "A unified diff, or this form (mode patch):\n*** Begin Patch\n*** Update File: a.py\n@@ def f():\n"
+                    " context\n-old line\n+new line\n*** Add File: b.py\n+line\n*** Delete File: c.py\n*** End Patch\n"
+                    "`*** Move to: d.py` after an Update line renames. Three lines of context around a change are best."
+                ),
+            },
+        },
+    },
+}
+
+
+def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    from .patching.patch_call import change
+
+    return change(args, context)
+
+
+def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    from .patching.patch_call import paths_written
+
+    return Resources(writes=paths_written(args, context))
+
+
+def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
+    from ...files.task_arguments import write_actions
+    from .patching.patch_call import paths_named
+
+    return write_actions(paths_named(args), context)
+
+
+registry.register(
+    name="patch",
+    toolset="file",
+    schema=SCHEMA,
+    handler=patch,
+    emoji="🩹",
+    resources=_resources,
+    actions=_actions,
+)

@@ -1,0 +1,58 @@
+"""The tool `read_file`: a page of a text file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.registry import registry
+from ...types import JsonDict, Resources
+
+if TYPE_CHECKING:
+    from ...types import ToolContext
+
+SCHEMA: JsonDict = {
+    "description": (
+        "Read a text file by lines. Gives `content` as it is in the file, the lines it covers, `total_lines`, and "
+        "`next_offset` when there is more. Lines over 2,000 characters are cut, with a notice."
+    ),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Absolute, relative to the working directory, or from ~."},
+            "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First line, counted from 1."},
+            "limit": {"type": "integer", "minimum": 1, "default": 2000, "description": "How many lines."},
+            "column": {
+                "type": "integer",
+                "minimum": 1,
+                "default": 1,
+                "description": "First character of each line, to go on reading a line that was cut.",
+            },
+        },
+        "required": ["path"],
+    },
+}
+
+
+def read_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    from .read_call import read
+
+    return read(args, context)
+
+
+def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    from ...files.task_arguments import read_name
+
+    return Resources(reads=(read_name(args.get("path"), context),))
+
+
+registry.register(
+    name="read_file",
+    toolset="file",
+    schema=SCHEMA,
+    handler=read_file,
+    emoji="📖",
+    # A page is bounded here, at line ends; a second cut would only hide where it can be continued.
+    max_result_size_chars=float("inf"),
+    read_only=True,
+    resources=_resources,
+)

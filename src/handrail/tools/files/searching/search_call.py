@@ -1,0 +1,146 @@
+"""Answer a call of `search_files`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ....base.safe_text import well_formed
+from ....core.outcome import tool_result
+from ....errors import InvalidArguments, ToolFailed
+from ....files.content import existing, missing, not_text
+from ....files.failures import shown
+from ....files.task_arguments import files_of, number_argument, path_argument, text_argument
+from ....types import CancelToken
+from . import ripgrep, scan
+from .glob import Glob
+from .ignore import rules_above
+from .query import Found, Hit, Query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....protocols import Files
+    from ....types import JsonDict, ToolContext
+
+DEFAULT_LIMIT = 50
+MOST_CONTEXT = 20
+
+
+def search(args: JsonDict, context: ToolContext | None, *, seconds: float) -> str:
+    """The answer of the tool: one page of what was found, and how much there is."""
+    files = files_of(context)
+    path = path_argument(args, default=".")
+    by_name = args.get("target") == "files"
+    top, only = _searched(files, path, by_name=by_name)
+    limit = number_argument(args, "limit", DEFAULT_LIMIT, least=1)
+    query = Query(
+        top,
+        text_argument(args, "pattern"),
+        only=only,
+        glob=Glob(text_argument(args, "file_glob")) if args.get("file_glob") else None,
+        above=rules_above(files, top),
+        first=number_argument(args, "offset", 0, least=0),
+        context=min(number_argument(args, "context", 0, least=0), MOST_CONTEXT),
+        seconds=seconds,
+        cancel=context.cancel if context else CancelToken(),
+    )
+    if not query.pattern:
+        raise InvalidArguments("pattern is empty; give a regular expression, or a glob for files", argument="pattern")
+    answer = _Answer(path, query, limit)
+    if by_name:
+        return tool_result(answer.names(_list(files, query)))
+    mode = args.get("output_mode")
+    if mode in ("files_only", "count"):
+        return tool_result(answer.files(_search(files, query), counted=mode == "count"))
+    return tool_result(answer.lines(_search(files, replace(query, last=query.first + limit))))
+
+
+def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | None]:
+    """The folder to search, and the one file in it if that is what was named."""
+    resolved = files.resolve(path)
+    found = files.stat(resolved)
+    if found is None:
+        raise missing(files, path)
+    if found.is_dir:
+        files.entries(resolved)  # one that may not be read says so here
+        return resolved, None
+    if by_name:
+        raise ToolFailed(f"{shown(path)} is a file; to find files by name give a folder", path=shown(path))
+    current = existing(files, path)
+    if current.data is not None and current.text is None:
+        raise not_text(current, current.data)
+    folder, _, name = resolved.rpartition("/")
+    return folder or "/", name
+
+
+def _search(files: Files, query: Query) -> Found:
+    host = files.host_path(query.top)
+    if host is not None:
+        try:
+            return ripgrep.search_lines(replace(query, top=host))
+        except ripgrep.NotForRipgrep:
+            pass
+    return scan.search_lines(files, query)
+
+
+def _list(files: Files, query: Query) -> list[str]:
+    host = files.host_path(query.top)
+    if host is not None:
+        try:
+            return ripgrep.list_files(replace(query, top=host))
+        except ripgrep.NotForRipgrep:
+            pass
+    return scan.list_files(files, query)
+
+
+class _Answer:
+    """One page of the results, with paths that can be used as they are."""
+
+    def __init__(self, path: str, query: Query, limit: int) -> None:
+        folder = path.rstrip("/").removeprefix("./") or path
+        self._prefix = "" if folder in (".", "./") else folder if query.only is not None else folder.rstrip("/") + "/"
+        self._query, self._limit = query, limit
+
+    def names(self, found: list[str]) -> JsonDict:
+        glob = Glob(self._query.pattern)
+        named = [path for path in found if glob(path)]
+        result = self._page("files", [self._shown(path) for path in self._cut(named)], len(named))
+        if not named and not glob.has_wildcard:
+            result["notice"] = (
+                f"no file has exactly this name; to find a part of a name search for *{shown(glob.text)}*"
+            )
+        return result
+
+    def files(self, found: Found, *, counted: bool) -> JsonDict:
+        page = self._cut(found.counts)
+        total = len(found.counts)
+        if counted:
+            counts = [{"path": self._shown(path), "count": count} for path, count in page]
+            return self._page("counts", counts, total) | {"total_matches": sum(count for _, count in found.counts)}
+        return self._page("files", [self._shown(path) for path, _ in page], total)
+
+    def lines(self, found: Found) -> JsonDict:
+        total = sum(count for _, count in found.counts)
+        return self._page("matches", [self._hit(hit) for hit in found.hits], total)
+
+    def _hit(self, hit: Hit) -> JsonDict:
+        shown_hit: JsonDict = {"path": self._shown(hit.path), "line": hit.line, "text": hit.text}
+        if self._query.context:
+            shown_hit |= {"before": list(hit.before), "after": list(hit.after)}
+        return shown_hit
+
+    def _page(self, name: str, page: list[Any], total: int) -> JsonDict:
+        end = self._query.first + len(page)
+        result: JsonDict = {name: page, "total": total, "truncated": bool(page) and end < total}
+        if result["truncated"]:
+            result["next_offset"] = end
+        if total and not page:
+            result["notice"] = f"offset {self._query.first} is past the end: there are {total} results"
+        return result
+
+    def _cut(self, found: Sequence[Any]) -> Sequence[Any]:
+        return found[self._query.first : self._query.first + self._limit]
+
+    def _shown(self, path: str) -> str:
+        return well_formed(self._prefix if self._query.only is not None else self._prefix + path)

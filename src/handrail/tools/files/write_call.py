@@ -1,0 +1,59 @@
+"""Answer a call of `write_file`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...base.safe_text import well_formed
+from ...core.outcome import tool_result
+from ...files.content import Current, check_unchanged, load
+from ...files.diff import bounded_diff
+from ...files.read_tracking import Since, seen
+from ...files.task_arguments import files_of, path_argument, task_of, text_argument
+from ...files.text import Text, line_endings, with_crlf
+
+if TYPE_CHECKING:
+    from ...types import JsonDict, ToolContext
+
+
+def write(args: JsonDict, context: ToolContext | None) -> str:
+    """The answer of the tool: what was written, and what that changed."""
+    files, task_id = files_of(context), task_of(context)
+    path = path_argument(args)
+    content = text_argument(args, "content")
+    current = load(files, path)
+    since = check_unchanged(seen, task_id, current) if current else None
+    data, target = _encoded(content, current)
+    resolved = current.path if current else files.resolve(path)
+    written = files.write(resolved, data)
+    seen.record(task_id, resolved, version=written.version, data=data)
+    result: JsonDict = {"path": well_formed(resolved), "bytes_written": len(data), "created": current is None}
+    if current is not None:
+        result |= _compared(current, target.body, resolved)
+    if since is Since.UNREAD:
+        result["overwrote_unread"] = True
+    if target.encoding != "utf-8":
+        result["encoding"] = target.encoding
+    if line_endings(target.body) in ("crlf", "mixed"):
+        result["line_endings"] = line_endings(target.body)
+    return tool_result(result)
+
+
+def _encoded(content: str, current: Current | None) -> tuple[bytes, Text]:
+    """The bytes to write, in the line ends and the encoding that the file has."""
+    before = current.text if current else None
+    if before is None:
+        return content.encode(), Text(content)
+    if line_endings(before.body) == "crlf":
+        content = with_crlf(content)
+    try:
+        return before.encode(content), Text(content, before.codec, before.mark)
+    except UnicodeEncodeError:  # a one-byte encoding that lacks the character; `encoding` in the result tells
+        return content.encode(), Text(content)
+
+
+def _compared(current: Current, after: str, path: str) -> JsonDict:
+    if current.text is None:
+        return {"diff": "[the old content was not text, or too large to compare]"}
+    diff = bounded_diff(current.text.body, after, path=path)
+    return {"diff": diff} if diff else {"diff": "", "notice": "the content is the same as before"}

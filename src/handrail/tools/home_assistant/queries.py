@@ -1,0 +1,101 @@
+"""Answer the calls that only look: entities, one state, services."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...base.suggest import nearest
+from ...core.outcome import tool_result
+from ...errors import InvalidArguments, ToolFailed
+from .client import Client
+
+if TYPE_CHECKING:
+    from ...types import JsonDict, ToolContext
+
+_MAX_TEXT_CHARS = 200
+
+
+async def list_entities(args: JsonDict, context: ToolContext | None, *, limit: int) -> str:
+    client = Client(context)
+    area, words = args.get("area", "").strip(), args.get("query", "").lower().split()
+    found = await client.states()
+    if args.get("domain"):
+        found = [state for state in found if str(state["entity_id"]).startswith(f"{args['domain']}.")]
+    if area:
+        inside = await client.area(area)
+        found = [state for state in found if state["entity_id"] in inside]
+    shown = [_short(state) for state in found]
+    if words:
+        texts = [f"{each['entity_id']} {each.get('name', '')}".lower() for each in shown]
+        shown = [each for each, text in zip(shown, texts, strict=True) if all(word in text for word in words)]
+    answer: JsonDict = {"entities": shown[:limit], "total": len(shown)}
+    if len(shown) > limit:
+        answer["hint"] = f"the first {limit} of {len(shown)}; ask for a domain, an area or words"
+    elif not shown:
+        answer["hint"] = "nothing fits; leave out domain, area or query"
+    return tool_result(answer)
+
+
+async def get_state(entity_id: str, context: ToolContext | None) -> str:
+    client = Client(context)
+    state = await client.state(entity_id)
+    if state is None:
+        raise await unknown_entity(client, entity_id)
+    kept = ("entity_id", "state", "attributes", "last_changed", "last_updated")
+    return tool_result({name: state[name] for name in kept if name in state})
+
+
+async def list_services(domain: str, context: ToolContext | None) -> str:
+    by_domain = {str(each["domain"]): each["services"] for each in await Client(context).services()}
+    if not domain:
+        return tool_result(services={name: sorted(services) for name, services in sorted(by_domain.items())})
+    if domain not in by_domain:
+        near = nearest(domain, by_domain)
+        raise InvalidArguments(
+            f"Home Assistant has no services of the domain {domain!r}", argument="domain", did_you_mean=near
+        )
+    return tool_result(services={f"{domain}.{name}": _service(about) for name, about in by_domain[domain].items()})
+
+
+async def unknown_entity(client: Client, entity_id: str) -> ToolFailed:
+    near = nearest(entity_id, [str(state["entity_id"]) for state in await client.states()])
+    advice = f"did you mean {near}?" if near else "list the entities first"
+    return ToolFailed(f"Home Assistant has no entity {entity_id!r}; {advice}")
+
+
+def _short(state: JsonDict) -> JsonDict:
+    attributes = state.get("attributes") or {}
+    shown = {
+        "entity_id": state["entity_id"],
+        "state": _cut(state["state"]),
+        "unit": attributes.get("unit_of_measurement"),
+        "name": _cut(attributes.get("friendly_name")),
+    }
+    return {name: value for name, value in shown.items() if value}
+
+
+def _service(about: JsonDict) -> JsonDict:
+    fields = about.get("fields") or {}
+    takes = {name: _field(field) for name, field in fields.items() if isinstance(field, dict)}
+    answer: JsonDict = {"description": _cut(about.get("description") or about.get("name")), "takes": takes}
+    if about.get("response"):
+        answer["answers"] = True
+    return answer
+
+
+def _field(field: JsonDict) -> str:
+    """What a field is, in one line. Some hold other fields, which are named."""
+    if isinstance(field.get("fields"), dict):
+        return f"more: {', '.join(field['fields'])}"
+    example = field.get("example")
+    parts = [
+        "(required)" if field.get("required") else "",
+        str(field.get("description") or field.get("name") or ""),
+        f"such as {example}" if example not in (None, "") else "",
+    ]
+    return _cut(" ".join(part for part in parts if part))
+
+
+def _cut(text: object) -> str:
+    said = str(text or "")
+    return said if len(said) <= _MAX_TEXT_CHARS else f"{said[:_MAX_TEXT_CHARS]}…"

@@ -1,0 +1,269 @@
+"""Offer the tools of MCP servers as tools of ours: `mcp__server__tool`, in the toolset `mcp-server`."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core.registry import ToolRegistry, registry
+from ...errors import HandrailError, RegistrationError
+from ...mcp_client.connection import State
+from ...mcp_client.manager import McpConnections
+from ...mcp_client.oauth import Browse
+from ...mcp_client.pins import Pins
+from ...mcp_client.result_conversion import prompt_of, resource_of
+from ...mcp_client.server_config import Server
+from ...mcp_client.server_requests import Sampler
+from ...mcp_client.tool_calls import RemoteTool
+from ...mcp_client.tool_listing import Listed, Offer
+from ...protocols import Action, ActionKind
+from ...types import JsonDict, ToolContext, Unavailable
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+log = logging.getLogger(__name__)
+
+PREFIX = "mcp__"
+START_SECONDS = 1.5
+_LONGEST_NAME = 64
+
+
+def tool_name(server: str, tool: str) -> str:
+    """The name that models know a server's tool by. What does not fit is cut, with a hash in place of the rest."""
+    name = f"{PREFIX}{server}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
+    if len(name) <= _LONGEST_NAME and name.endswith(f"__{tool}"):
+        return name
+    return f"{name[: _LONGEST_NAME - 9]}_{hashlib.sha256(tool.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def discover_mcp_tools(
+    servers: Sequence[Server], *, wait: float = START_SECONDS, into: ToolRegistry = registry
+) -> McpTools:
+    """Connect to the servers and register their tools. Those that take longer than `wait` appear when they come."""
+    tools = McpTools(servers, into)
+    tools.start(wait)
+    return tools
+
+
+class McpTools:
+    """The servers' tools in a registry, kept as the servers have them.
+
+    With `browse`, which shows a page to the person, a server that wants a login gets one. In `folder` it is kept what the
+    tools looked like when they were trusted.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        into: ToolRegistry = registry,
+        *,
+        browse: Browse | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self._folder = folder
+        self.connections = McpConnections(servers, on_offer=self._take, browse=browse)
+        self.doubts: dict[str, dict[str, str]] = {}
+        self._registry = into
+        self._names: dict[str, set[str]] = {}
+        self._lock = threading.Lock()
+
+    def ask_model_by(self, sampler: Sampler) -> None:
+        """How a server asks the model, where its settings let it."""
+        self.connections.asking.sampler = sampler
+
+    def start(self, wait: float = START_SECONDS) -> None:
+        self.connections.start()
+        self.connections.wait(wait)
+
+    def find(self, name: str) -> str:
+        """Reach the server that the name of a tool or a toolset tells of. Why it cannot be reached; empty if it can, or if
+        there is no such server."""
+        server = name.removeprefix(PREFIX).partition("__")[0] if name.startswith(PREFIX) else name.removeprefix("mcp-")
+        problem = self.reach(server) if server in self.connections.servers else ""
+        return f"MCP server {server}: {problem}" if problem else ""
+
+    def reach(self, name: str) -> str:
+        """Connect to one server, and wait for it as long as it may take. Why it cannot be used; empty if it can."""
+        server = self.connections.servers[name]
+        if not server.problem and server.settings.enabled:
+            self.connections.start([name])
+            self.connections.wait(server.settings.connect_timeout, [name])
+        return self._why_not_here(server)
+
+    def absent(self) -> dict[str, str]:
+        """The servers whose tools are not here, though they should be, and why."""
+        wanted = [server for server in self.connections.servers.values() if server.settings.enabled]
+        return {server.name: why for server in wanted if (why := self._why_not_here(server))}
+
+    def _why_not_here(self, server: Server) -> str:
+        status = self.connections.status().get(server.name)
+        if server.problem or status is None:
+            return server.problem or "it is not enabled"
+        if status.state in (State.READY, State.PARKED):
+            return ""
+        return status.error or f"it has not connected yet; `handrail tools --toolset {server.name}` waits for it"
+
+    def close(self) -> None:
+        self.connections.close()
+        with self._lock:
+            for name in {name for names in self._names.values() for name in names}:
+                self._registry.deregister(name)
+            self._names.clear()
+
+    def _take(self, server: Server, offer: Offer) -> None:
+        """Register what the server offers now, and take out what it does not offer any more."""
+        with self._lock:
+            if offer.left_out:
+                log.warning("MCP server %s has %d tools more than max_tools", server.name, offer.left_out)
+            doubts = self.doubts[server.name] = self._review(server, offer)
+            now = {name for tool in offer.tools if (name := self._register(server, tool, doubts.get(tool.name, "")))}
+            now |= self._register_extras(server, offer, now)
+            for name in self._names.get(server.name, set()) - now:
+                self._registry.deregister(name)
+            self._names[server.name] = now
+            if now:
+                self._registry.register_toolset_alias(server.name, f"mcp-{server.name}")
+
+    def _review(self, server: Server, offer: Offer) -> dict[str, str]:
+        try:
+            return Pins(server, self._folder).review(offer.tools)
+        except (HandrailError, OSError) as error:  # what cannot be compared is not trusted
+            return {tool.name: str(error) for tool in offer.tools}
+
+    def _register(self, server: Server, tool: Listed, doubt: str) -> str:
+        """The tool's name with us; empty when it cannot be one."""
+        name = tool_name(server.name, tool.name)
+        why = tool.problem or doubt
+        look = f"look at it with `handrail mcp tools {server.name}`, then `handrail mcp trust {server.name}`"
+        problem = Unavailable(why, "" if tool.problem else look)
+        schema = {"description": "" if why else tool.description, "parameters": {} if why else _parameters(tool.schema)}
+        try:
+            taken = self._registry.register(
+                name=name,
+                toolset=f"mcp-{server.name}",
+                schema=schema,
+                handler=RemoteTool(self.connections, server.name, tool).call,
+                check_fn=(lambda: problem) if why else None,
+                is_async=True,
+                emoji="🔌",
+                read_only=tool.annotations.get("readOnlyHint") is True,
+                actions=_actions(server, tool),
+            )
+        except RegistrationError as error:
+            log.warning("MCP server %s: %s", server.name, error)
+            return ""
+        return name if taken else ""
+
+    def _register_extras(self, server: Server, offer: Offer, taken: set[str]) -> set[str]:
+        extras = [*(_RESOURCE_TOOLS if offer.has_resources else ()), *(_PROMPT_TOOLS if offer.has_prompts else ())]
+        names = set()
+        for short, description, properties, required, work in extras:
+            name = tool_name(server.name, short)
+            if name in taken:  # the server has a tool of that name
+                continue
+            parameters = {"type": "object", "properties": properties, "required": required}
+            self._registry.register(
+                name=name,
+                toolset=f"mcp-{server.name}",
+                schema={"description": description.format(server.name), "parameters": parameters},
+                handler=self._handler(server.name, work),
+                is_async=True,
+                emoji="🔌",
+                read_only=True,
+                actions=_actions(server, Listed(short, "", {}, {"readOnlyHint": True})),
+            )
+            names.add(name)
+        return names
+
+    def _handler(self, server: str, work: Work) -> Callable[..., Any]:
+        def handle(args: JsonDict, context: ToolContext) -> Any:
+            return self.connections.use(server, lambda client: work(client, args, context), context)
+
+        return handle
+
+
+Work = Callable[["Client", JsonDict, ToolContext], Awaitable[Any]]
+
+
+def _parameters(schema: JsonDict) -> JsonDict:
+    """An object schema, whatever the server left out of it."""
+    return {**schema, "type": "object", "properties": schema.get("properties") or {}}
+
+
+def _actions(server: Server, tool: Listed) -> Callable[[JsonDict, ToolContext], list[Action]]:
+    """Every call passes the gate, which knows the person's own lists. What a tool says of itself can only make it ask."""
+    hints, ask = tool.annotations, server.settings.ask
+    reads = hints.get("readOnlyHint") is True
+    details: JsonDict = {"destructive": hints.get("destructiveHint") is True}
+    if ask == "always" or (ask == "writes" and not reads):
+        rule = f"mcp.{server.name}.{tool.name}"
+        details = {"why": f"mcp_servers.{server.name}.ask is {ask}", "rule": rule}
+
+    return lambda args, context: [Action(ActionKind.TOOL, f"{context.tool} {_short(args)}", details=details)]
+
+
+def _short(args: JsonDict) -> str:
+    import json
+
+    text = json.dumps(args, ensure_ascii=False, default=str)
+    return text if len(text) <= 2000 else text[:2000] + "…"
+
+
+async def _list_resources(client: Client, args: JsonDict, _: ToolContext) -> Any:
+    page = await client.list_resources(cursor=args.get("cursor"))
+    fields = {"uri", "name", "description", "mime_type"}
+    found = {"resources": [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resources]}
+    if not args.get("cursor") and (templates := await _resource_templates(client)):
+        found["resource_templates"] = templates
+    return {**found, **({"next_cursor": page.next_cursor} if page.next_cursor else {})}
+
+
+async def _resource_templates(client: Client) -> list[JsonDict]:
+    """Addresses with gaps to fill in, for what cannot be listed. Older servers do not know of them."""
+    from mcp.shared.exceptions import MCPError
+
+    fields = {"uri_template", "name", "description", "mime_type"}
+    try:
+        page = await client.list_resource_templates()
+    except MCPError:
+        return []
+    return [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resource_templates]
+
+
+async def _read_resource(client: Client, args: JsonDict, _: ToolContext) -> Any:
+    return resource_of(await client.read_resource(args["uri"]))
+
+
+async def _list_prompts(client: Client, args: JsonDict, _: ToolContext) -> Any:
+    page = await client.list_prompts(cursor=args.get("cursor"))
+    listed = [each.model_dump(mode="json", include={"name", "description", "arguments"}) for each in page.prompts]
+    return {"prompts": listed, **({"next_cursor": page.next_cursor} if page.next_cursor else {})}
+
+
+async def _get_prompt(client: Client, args: JsonDict, _: ToolContext) -> Any:
+    return prompt_of(await client.get_prompt(args["name"], args.get("arguments")))
+
+
+_CURSOR: JsonDict = {"cursor": {"type": "string", "description": "next_cursor of the page before."}}
+_URI: JsonDict = {
+    "uri": {"type": "string", "description": "The resource's uri; of a template, with its gaps filled in."}
+}
+_PROMPT: JsonDict = {
+    "name": {"type": "string", "description": "The prompt's name."},
+    "arguments": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Its arguments."},
+}
+_Extra = tuple[str, str, JsonDict, list[str], Work]
+_RESOURCE_TOOLS: tuple[_Extra, ...] = (
+    ("list_resources", "List what the MCP server {} has to read.", _CURSOR, [], _list_resources),
+    ("read_resource", "Read one resource of the MCP server {}.", _URI, ["uri"], _read_resource),
+)
+_PROMPT_TOOLS: tuple[_Extra, ...] = (
+    ("list_prompts", "List the prompts that the MCP server {} has.", _CURSOR, [], _list_prompts),
+    ("get_prompt", "Get one prompt of the MCP server {}, filled in.", _PROMPT, ["name"], _get_prompt),
+)

@@ -1,0 +1,59 @@
+"""Answer a call of `send_message`."""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+from typing import TYPE_CHECKING
+
+from ...base.workers import pool
+from ...core.call_config import config_of
+from ...core.outcome import tool_result
+from ...errors import ConfigError, InvalidArguments, ToolFailed
+from ...files.binary import read_whole
+from ...files.task_arguments import files_of, text_argument
+from ...platforms.message import Attachment, Message
+from ...platforms.target_table import target_of
+
+if TYPE_CHECKING:
+    from ...protocols import Files
+    from ...types import JsonDict, ToolContext
+
+MAX_TEXT_CHARS = 100_000
+
+
+async def send(args: JsonDict, context: ToolContext | None) -> str:
+    """The answer of the tool: where the message went, and what the service says of it."""
+    settings = config_of(context).messages
+    name, text = text_argument(args, "target"), text_argument(args, "message")
+    try:
+        target = target_of(name, settings.targets)
+    except ConfigError as error:
+        raise ToolFailed(f"the target {name!r} is not configured well: {error}; tell the user") from None
+    if not text.strip():
+        raise InvalidArguments("the message is empty", argument="message")
+    if len(text) > MAX_TEXT_CHARS:
+        raise InvalidArguments(
+            f"the message has {len(text):,} characters, and {MAX_TEXT_CHARS:,} at most are sent; "
+            "write it to a file and attach that",
+            argument="message",
+        )
+    paths = args.get("attachments") or []
+    if paths and not target.takes_files:
+        raise ToolFailed(f"{name!r} takes no files; send a message that says where they are")
+    why = target.check()
+    if why is not None:
+        raise ToolFailed(f"nothing can be sent to {name!r} now: {why}; tell the user")
+    work = pool.submit(_attachments, files_of(context), paths, settings.max_attachment_bytes)
+    message = Message(text, text_argument(args, "subject", ""), await asyncio.wrap_future(work))
+    if context is not None:
+        context.progress(f"sending to {name}")
+    return tool_result({"sent": True, "target": name, **await target.send(message)})
+
+
+def _attachments(files: Files, paths: list[str], max_bytes: int) -> tuple[Attachment, ...]:
+    found = []
+    for path in paths:
+        data = read_whole(files, path, max_bytes=max_bytes)
+        found.append(Attachment(posixpath.basename(path) or "file", data))
+    return tuple(found)

@@ -1,0 +1,183 @@
+"""Runs of rollouts: plan one, start the process that runs it, say how it stands, hand out what came of it."""
+
+from __future__ import annotations
+
+import json
+import select
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...base.suggest import did_you_mean
+from ...config.paths import state_dir
+from ...environments.backend_table import backends
+from ...environments.errors import UnknownEnvironment
+from ...errors import InvalidArguments, RunNotFound, ToolFailed, UnknownToolset
+from ...store.export import as_sharegpt
+from ...store.rollouts import Plan, Rollout, RolloutState, RolloutStore, Run, RunState
+from ...store.sessions import SessionStore
+from .environments import named
+
+if TYPE_CHECKING:
+    from ...config import Config
+    from ...protocols import Toolbox
+    from ...types import JsonDict
+
+BEGUN = "begun"
+SESSIONS_NAME = "sessions.db"
+_START_SECONDS = 90.0
+_STOP_SECONDS = 30.0
+_SHOWN = 50
+
+
+def open_runs() -> RolloutStore:
+    """The user's runs; those whose process was killed are marked. To be closed."""
+    store = RolloutStore(state_dir() / "rollouts" / "runs.db")
+    for lost in store.mark_lost():
+        if lost.folder:
+            shutil.rmtree(lost.folder, ignore_errors=True)
+    return store
+
+
+def folder_of(run_id: str) -> Path:
+    """What is kept of a run: its sessions, its log, its exports."""
+    return state_dir() / "rollouts" / run_id
+
+
+def planned(args: JsonDict, config: Config, before: Plan | None, tools: Toolbox | None) -> Plan:
+    """The plan as a call would make or change it. Raises InvalidArguments."""
+    given = {name: args[name] for name in Plan._fields if args.get(name) is not None}
+    if before is None and "environment" not in given:
+        raise InvalidArguments("say which environment", argument="environment")
+    if "toolsets" in given:
+        given["toolsets"] = tuple(given["toolsets"])
+    try:
+        if tools is not None:
+            tools.names_of(given.get("toolsets", ()))
+        backend = given.get("backend", "local").partition(":")[0]  # docker:python:3.12 says which image too
+        backends.get(backend)
+    except UnknownToolset as error:
+        raise InvalidArguments(str(error), argument="toolsets") from None
+    except UnknownEnvironment:
+        near = did_you_mean(backend, backends.names())
+        raise InvalidArguments(f"unknown backend {backend!r}; {near}", argument="backend") from None
+    plan = before._replace(**given) if before else Plan(**given)
+    named(plan.environment, config)
+    most = config.rollouts.max_parallel
+    if plan.parallel > most:
+        raise InvalidArguments(f"parallel is {most} at most: rollouts.max_parallel", argument="parallel")
+    return plan
+
+
+def found(store: RolloutStore, run_id: str) -> Run:
+    try:
+        return store.get(run_id)
+    except RunNotFound as error:
+        raise InvalidArguments(str(error), argument="run_id") from None
+
+
+def start(run_id: str) -> None:
+    """Begin it in a process of its own, which lives on without us. Raises ToolFailed with what that process said."""
+    folder = folder_of(run_id)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = folder / "log.txt"
+    command = [sys.executable, "-m", "handrail", "rl", "run", run_id]
+    # The shell ends at once, so that nobody has to wait for the process itself.
+    with (
+        open(log, "wb") as errors,
+        subprocess.Popen(
+            ["/bin/sh", "-c", '"$@" &', "sh", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        ) as launcher,
+    ):
+        assert launcher.stdout is not None
+        ready, _, _ = select.select([launcher.stdout], [], [], _START_SECONDS)
+        said = launcher.stdout.readline().decode() if ready else ""
+    if said.strip() != BEGUN:
+        told = log.read_text(errors="replace").strip().splitlines()
+        raise ToolFailed(f"the run did not begin: {told[-1] if told else 'nothing was said'}")
+
+
+def stop(store: RolloutStore, run_id: str) -> None:
+    """Have it end, and wait for that for a while."""
+    run = store.get(run_id)
+    if run.state is RunState.PLANNED:
+        store.end(run_id, RunState.STOPPED)
+    store.request_stop(run_id)
+    end, tick = time.monotonic() + _STOP_SECONDS, threading.Event()
+    while store.get(run_id).state is RunState.RUNNING and time.monotonic() < end:
+        store.mark_lost()
+        tick.wait(0.1)
+
+
+def described(run: Run, rollouts: list[Rollout]) -> JsonDict:
+    counts = {state.value: sum(each.state is state for each in rollouts) for state in RolloutState}
+    plan = {name: value for name, value in run.plan._asdict().items() if value not in ("", 0, None)}
+    answer: JsonDict = {"run_id": run.id, "state": run.state.value, **plan}
+    if run.stop and run.state is RunState.RUNNING:
+        answer["state"] = "stopping"
+    if rollouts:
+        answer["rollouts"] = {"total": len(rollouts), **{name: count for name, count in counts.items() if count}}
+    if run.started is not None:
+        answer["seconds"] = round((run.ended or time.time()) - run.started, 1)
+    if run.error:
+        answer["error"] = run.error
+    rewards = [each.reward for each in rollouts if each.reward is not None]
+    if rewards:
+        answer["mean_reward"] = round(statistics.fmean(rewards), 4)
+    return answer
+
+
+def results(run: Run, rollouts: list[Rollout], form: str) -> JsonDict:
+    """Rewards by task, what failed, and where the trajectories are."""
+    scored = [each for each in rollouts if each.reward is not None]
+    by_task: dict[str, list[float]] = {}
+    for each in scored:
+        by_task.setdefault(each.task, []).append(float(each.reward or 0.0))
+    listed = [
+        {name: value for name, value in _shown(each).items() if value not in (None, "")} for each in rollouts[:_SHOWN]
+    ]
+    answer = described(run, rollouts)
+    answer["tasks"] = {task: round(statistics.fmean(rewards), 4) for task, rewards in by_task.items()}
+    answer["each"] = listed
+    if len(rollouts) > _SHOWN:
+        answer["hint"] = f"the first {_SHOWN} are listed; all of them are in the file"
+    answer["trajectories"] = str(export(run, scored, form))
+    return answer
+
+
+def export(run: Run, rollouts: list[Rollout], form: str) -> Path:
+    """A line a rollout, with its reward, in a file of the run's."""
+    path = folder_of(run.id) / f"trajectories-{form}.jsonl"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sessions = SessionStore(path.parent / SESSIONS_NAME)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            for each in rollouts:
+                about = {"run": run.id, "rollout": each.number, "task": each.task, "reward": each.reward}
+                line = {**about, "ended_by": each.ended_by, **_trajectory(sessions, each.session, form)}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    finally:
+        sessions.close()
+    return path
+
+
+def _trajectory(sessions: SessionStore, session: str, form: str) -> JsonDict:
+    if form == "sharegpt":
+        return as_sharegpt(sessions, session)
+    return {"messages": [stored.message for stored in sessions.messages(session)]}
+
+
+def _shown(each: Rollout) -> dict[str, Any]:
+    return {
+        "rollout": each.number, "task": each.task, "state": each.state.value, "reward": each.reward,
+        "ended_by": each.ended_by, "error": each.error, "model_calls": each.model_calls or None,
+    }  # fmt: skip

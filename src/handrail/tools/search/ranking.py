@@ -1,0 +1,117 @@
+"""Rank tools for a query: BM25 over the fields of each tool, where a word in the name counts most."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from .words import related, words
+
+if TYPE_CHECKING:
+    from ...core.entry import ToolEntry
+
+_SATURATION = 1.2
+_RELATED, _BEGINS_ALIKE = 0.5, 0.6
+_SHORTEST_BEGINNING = 4
+
+
+class _Field(NamedTuple):
+    weight: float
+    by_length: float  # how much a word in a long text counts less, from 0 to 1
+
+
+_FIELDS = {
+    "name": _Field(3.0, 0.3),
+    "toolset": _Field(1.5, 0.3),
+    "summary": _Field(1.8, 0.6),
+    "rest": _Field(0.8, 0.75),
+    "arguments": _Field(0.5, 0.75),
+}
+
+
+class Found(NamedTuple):
+    entry: ToolEntry
+    score: float
+
+
+class Index:
+    """Made once for a set of tools, asked often."""
+
+    def __init__(self, entries: Sequence[ToolEntry]) -> None:
+        self._entries = entries
+        texts = [_texts(entry) for entry in entries]
+        average = {field: max(1.0, sum(len(text[field]) for text in texts) / max(1, len(texts))) for field in _FIELDS}
+        self._weights: dict[str, dict[int, float]] = {}
+        for number, text in enumerate(texts):
+            for field, (weight, by_length) in _FIELDS.items():
+                scale = weight / (1 - by_length + by_length * len(text[field]) / average[field])
+                for word, count in Counter(text[field]).items():
+                    tools = self._weights.setdefault(word, {})
+                    tools[number] = tools.get(number, 0.0) + count * scale
+        self._vocabulary = sorted(self._weights)
+
+    def search(self, query: str, *, limit: int) -> list[Found]:
+        """The best first. Each word of the query counts once, by the best of what it may mean."""
+        scores: dict[int, float] = {}
+        for word in dict.fromkeys(words(query)):
+            best: dict[int, float] = {}
+            for variant, share in self._variants(word).items():
+                tools = self._weights[variant]
+                rarity = math.log(1 + (len(self._entries) - len(tools) + 0.5) / (len(tools) + 0.5))
+                for number, weight in tools.items():
+                    score = share * rarity * weight / (weight + _SATURATION)
+                    if score > best.get(number, 0.0):
+                        best[number] = score
+            for number, score in best.items():
+                scores[number] = scores.get(number, 0.0) + score
+        wanted = query.strip()
+        for number in scores:
+            if self._entries[number].name == wanted:
+                scores[number] = math.inf
+        ranked = sorted(scores, key=lambda number: (-scores[number], self._entries[number].name))
+        return [Found(self._entries[number], scores[number]) for number in ranked[:limit]]
+
+    def _variants(self, word: str) -> dict[str, float]:
+        """The words of the index that may be meant, and how much each counts."""
+        found = {other: _RELATED for other in related(word) if other in self._weights}
+        if len(word) >= _SHORTEST_BEGINNING:
+            for at in range(bisect_left(self._vocabulary, word), len(self._vocabulary)):
+                if not self._vocabulary[at].startswith(word):
+                    break
+                found[self._vocabulary[at]] = _BEGINS_ALIKE
+            for end in range(_SHORTEST_BEGINNING, len(word)):
+                if word[:end] in self._weights:
+                    found[word[:end]] = _BEGINS_ALIKE
+        if word in self._weights:
+            found[word] = 1.0
+        return found
+
+
+@lru_cache(maxsize=4)
+def index_of(entries: tuple[ToolEntry, ...]) -> Index:
+    return Index(entries)
+
+
+def _texts(entry: ToolEntry) -> dict[str, list[str]]:
+    summary, _, rest = entry.description.strip().partition("\n")
+    first, dot, more = summary.partition(". ")
+    properties = entry.schema["parameters"].get("properties", {})
+    return {
+        "name": words(entry.name),
+        "toolset": words(entry.toolset),
+        "summary": words(first),
+        "rest": words(f"{more if dot else ''} {rest}"),
+        "arguments": words(" ".join(_argument_texts(properties))),
+    }
+
+
+def _argument_texts(properties: dict[str, object]) -> Iterable[str]:
+    for name, schema in properties.items():
+        yield name
+        if isinstance(schema, dict):
+            yield str(schema.get("description", ""))
+            yield " ".join(str(one) for one in schema.get("enum") or ())

@@ -1,0 +1,197 @@
+"""Write and improve the user's own skills: what is asked for is checked and shown whole before anything is done."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...errors import InvalidArguments, SkillError, ToolFailed
+from ...files.atomic import replace_file
+from ...files.failures import os_failure
+from ...protocols import Action, ActionKind
+from .content import suspicion_of_file, text_of
+from .format import FILE, check_name, parse
+from .library import Library, Skill, State
+from .sources import user_folder
+
+if TYPE_CHECKING:
+    from ...types import JsonDict
+
+# What is longer cannot be shown to the person who is to say yes to it.
+MAX_CHARS = 16_000
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_DEEPEST = 4
+
+
+class Change(NamedTuple):
+    """One step. `path` is a file of the skill, empty for the skill itself; `after` None takes it away."""
+
+    action: str
+    name: str
+    folder: str
+    path: str
+    after: str | None
+    shown: str
+
+    @property
+    def place(self) -> str:
+        return os.path.join(self.folder, self.path) if self.path else self.folder
+
+
+def plan(args: JsonDict, library: Library) -> Change:
+    """What a call of skill_manage is about to do. Raises InvalidArguments when it cannot be done."""
+    try:
+        check_name(args.get("name"))
+        return _PLANS[args["action"]](args, library)
+    except SkillError as error:
+        raise InvalidArguments(str(error)) from None
+
+
+def question(change: Change) -> Action:
+    """What a gate is told of it. A skill is read in every later session, so a person sees all that it will say."""
+    removes = change.after is None
+    why = (
+        "removes what a person or an earlier session wrote" if removes else "a skill is followed in all later sessions"
+    )
+    details = {"why": why, "rule": "skills.remove" if removes else "skills.write"}
+    return Action(ActionKind.TOOL, f"{change.action} {change.place}\n{change.shown}".rstrip(), details=details)
+
+
+def apply(change: Change) -> None:
+    try:
+        if change.after is not None:
+            _stay_inside(change)
+            replace_file(change.place, change.after.encode())
+        elif change.path:
+            os.unlink(change.place)
+        else:
+            shutil.rmtree(change.folder)
+    except OSError as error:
+        raise os_failure(error, doing="change", path=change.place) from None
+
+
+def _create(args: JsonDict, library: Library) -> Change:
+    name, text = args["name"], _text(args, "content")
+    taken = next((skill for skill in library.all() if skill.name == name and skill.state is not State.BROKEN), None)
+    if taken is not None:
+        raise SkillError(f"there is a skill {name} already, in {taken.place.folder}; edit or patch that one")
+    category = args.get("category")
+    folder = user_folder().joinpath(*([check_name(category)] if category else []), name)
+    if folder.exists():
+        raise SkillError(f"{folder} is there already, and is no skill; ask the person to look at it")
+    _check_skill(name, text)
+    return Change("create", name, str(folder), FILE, text, text)
+
+
+def _edit(args: JsonDict, library: Library) -> Change:
+    skill, _ = _own(args["name"], library)
+    text = _text(args, "content")
+    _check_skill(skill.name, text)
+    return Change("edit", skill.name, skill.place.folder, FILE, text, text)
+
+
+def _patch(args: JsonDict, library: Library) -> Change:
+    skill, files = _own(args["name"], library)
+    path = FILE if not args.get("file_path") else _inner(args["file_path"], files, may_be_new=False)
+    old, new = _text(args, "old_string"), _text(args, "new_string", may_be_empty=True)
+    before = text_of(files, path)
+    count = before.count(old)
+    if count != 1 and not (count and args.get("replace_all")):
+        how = "copy it from the file as it is" if not count else "give more of the text around it, or replace_all"
+        raise SkillError(f"old_string stands {count} times in {path}; {how}")
+    after = before.replace(old, new)
+    _check_file(skill.name, path, after)
+    shown = "\n".join([*(f"- {line}" for line in old.splitlines()), *(f"+ {line}" for line in new.splitlines())])
+    return Change("patch", skill.name, skill.place.folder, path, after, shown)
+
+
+def _delete(args: JsonDict, library: Library) -> Change:
+    skill, files = _own(args["name"], library)
+    return Change("delete", skill.name, skill.place.folder, "", None, "\n".join(sorted(files)))
+
+
+def _write_file(args: JsonDict, library: Library) -> Change:
+    skill, files = _own(args["name"], library)
+    path, text = _inner(args.get("file_path"), files, may_be_new=True), _text(args, "file_content")
+    _check_file(skill.name, path, text)
+    return Change("write", skill.name, skill.place.folder, path, text, text)
+
+
+def _remove_file(args: JsonDict, library: Library) -> Change:
+    skill, files = _own(args["name"], library)
+    path = _inner(args.get("file_path"), files, may_be_new=False)
+    return Change("remove", skill.name, skill.place.folder, path, None, "")
+
+
+_PLANS = {
+    "create": _create,
+    "edit": _edit,
+    "patch": _patch,
+    "delete": _delete,
+    "write_file": _write_file,
+    "remove_file": _remove_file,
+}
+
+
+def _own(name: str, library: Library) -> tuple[Skill, dict[str, bytes]]:
+    skill, files = library.open(name)
+    if not skill.place.folder.startswith(f"{user_folder()}{os.sep}"):
+        raise SkillError(
+            f"{name} lies in {skill.place.folder}, which is not yours to change; create one of another name"
+        )
+    return skill, files
+
+
+def _text(args: JsonDict, name: str, *, may_be_empty: bool = False) -> str:
+    value = args.get(name)
+    if not isinstance(value, str) or (not value.strip() and not may_be_empty):
+        raise SkillError(f"{args['action']} needs {name}")
+    if len(value) > MAX_CHARS:
+        raise SkillError(f"{name} has {len(value):,} characters; a file of a skill has at most {MAX_CHARS:,}: split it")
+    return value
+
+
+def _inner(path: object, files: dict[str, bytes], *, may_be_new: bool) -> str:
+    """A path inside of the skill, other than SKILL.md, spelled in the one way that is known."""
+    if not isinstance(path, str) or not path:
+        raise SkillError("file_path is needed, such as references/checklist.md")
+    parts = path.removeprefix("./").split("/")
+    if len(parts) > _DEEPEST or not all(map(_PART.fullmatch, parts)):
+        raise SkillError(f"{path[:100]!r} is no path in a skill; one looks like references/checklist.md")
+    inner = "/".join(parts)
+    if inner == FILE:
+        raise SkillError(f"{FILE} is changed by the actions edit and patch")
+    if not may_be_new and inner not in files:
+        raise SkillError(f"the skill has no file {inner}; it has: {', '.join(sorted(files))}")
+    return inner
+
+
+def _check_skill(name: str, text: str) -> None:
+    header, _ = parse(text)
+    if header.name != name:
+        raise SkillError(f"the header says name: {header.name}; it must be {name}")
+    _check_file(name, FILE, text)
+
+
+def _check_file(name: str, path: str, text: str) -> None:
+    if path == FILE and parse(text)[0].name != name:
+        raise SkillError(f"the header must keep name: {name}")
+    if len(text) > MAX_CHARS:
+        raise SkillError(f"{path} would have {len(text):,} characters; at most {MAX_CHARS:,} fit: split it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SkillError(f"{path} would hold half of a character; send whole ones") from None
+    found = suspicion_of_file(path, text)
+    if found:
+        raise SkillError(f"{found}. Say it in plain words that a person can read, or leave it out")
+
+
+def _stay_inside(change: Change) -> None:
+    """A link that somebody put in the way since the skill was read leads nowhere."""
+    parent = os.path.dirname(change.place)
+    root = os.path.realpath(user_folder())
+    if os.path.islink(change.place) or not f"{os.path.realpath(parent)}{os.sep}".startswith(f"{root}{os.sep}"):
+        raise ToolFailed(f"{change.place} leads out of {root}; nothing was written")

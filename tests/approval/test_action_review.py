@@ -1,0 +1,164 @@
+"""Each kind of action is judged in its own way: typed input, code, files; and the gate itself costs little."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.approval.gate import ApprovalGate
+from handrail.approval.grants import Kind, kind_of, parse_kind
+from handrail.approval.settings import Settings
+from handrail.judge.values.assessment import Assessment, Reach
+from handrail.protocols import Action, ActionKind, Decision
+from handrail.testing import RecordingApprover
+from handrail.types import ToolContext
+from tests.support import costs_less_than
+
+from .gate_support import CWD, HARMLESS, command, gate, review
+
+
+def typed(text: str, **details: Any) -> Action:
+    return Action(ActionKind.INPUT, text, CWD, details={"command": "bash", **details})
+
+
+class TestTypedIntoAShell:
+    @pytest.mark.parametrize("text", ["rm -rf ~/pictures\n", "rm -rf ~/pictures\r", "cd /tmp\nrm -rf ~/pictures\n"])
+    def test_a_line_is_a_command(self, text: str) -> None:
+        assert review(gate(), typed(text)).startswith("Not run:")
+
+    def test_the_floor_holds_there_too(self) -> None:
+        assert "no setting allows it" in review(gate(yolo=True), typed("rm -rf /\n"))
+
+    def test_what_is_not_yet_run_is_not_yet_judged(self) -> None:
+        assert review(gate(), typed("rm -rf ~/pictures")) == "allowed"
+        assert review(gate(), typed("ls -la\n")) == "allowed"
+
+    def test_a_line_that_was_given_up_does_not_count(self) -> None:
+        assert review(gate(), typed("rm -rf ~/pictures\x03ls\n")) == "allowed"
+        assert review(gate(), typed("ls\x15rm -rf ~/pictures\n")).startswith("Not run:")
+
+    @pytest.mark.parametrize("text", ["\x1b[A\r", "\x12rm\r", "rm -rf b\t\n", "rm\x7f\x7fls\n", "x\x16\x03\n"])
+    def test_keys_that_recall_or_edit_are_asked_about(self, text: str) -> None:
+        assert review(gate(), typed(text)).startswith("Not run:")
+
+    def test_a_line_that_goes_on_is_asked_about(self) -> None:
+        assert review(gate(), typed("rm -rf \\\n")).startswith("Not run:")
+
+    @pytest.mark.parametrize("name", ["ssh host", "/bin/zsh -l", "sudo -i", "docker exec -it x sh", "FOO=1 bash", ""])
+    def test_what_leads_to_a_shell_is_one(self, name: str) -> None:
+        assert review(gate(), typed("\x1b[A\r", command=name)).startswith("Not run:")
+
+    def test_what_is_marked_is_what_was_typed(self) -> None:
+        approver = RecordingApprover()
+        review(gate(), typed("echo hi\x03rm -rf ~/pictures\n"), approver=approver)
+        (request,) = approver.requests
+        (concern,) = request.concerns
+        assert request.text[concern.start : concern.end].strip() == "rm -rf ~/pictures"
+
+
+class TestTypedIntoSomethingElse:
+    @pytest.mark.parametrize("text", ["It's late\n", "what $next\n", "\x1b[A\r", "42\n", "yes | no\n", "(((\n"])
+    def test_words_are_no_commands(self, text: str) -> None:
+        assert review(gate(), typed(text, command="python3 quiz.py")) == "allowed"
+
+    def test_what_is_clearly_a_command_is_judged(self) -> None:
+        assert review(gate(), typed("rm -rf ~/pictures\n", command="./menu")).startswith("Not run:")
+
+    def test_the_program_in_the_foreground_counts(self) -> None:
+        assert review(gate(), typed("\x1b[A\r", foreground="vim")) == "allowed"
+        assert review(gate(), typed("\x1b[A\r", command="make shell", foreground="bash")).startswith("Not run:")
+
+    def test_a_password_is_neither_judged_nor_kept(self, tmp_path: Path) -> None:
+        here = gate(tmp_path)
+        assert review(here, typed("rm -rf ~/pictures\n", echo=False, foreground="sudo")) == "allowed"
+        here.close()
+        assert "pictures" not in (tmp_path / "actions.jsonl").read_text()
+
+    @pytest.mark.parametrize("foreground", ["bash", "sh", "python3.11", ""])
+    def test_a_shell_without_an_echo_is_still_a_shell(self, foreground: str) -> None:
+        said = review(gate(), typed("rm -rf ~/pictures\n", echo=False, foreground=foreground))
+        assert said.startswith("Not run:")
+
+
+class TestCode:
+    def code(self, text: str, language: str = "python") -> Action:
+        return Action(ActionKind.CODE, text, CWD, details={"language": language})
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "import shutil\nshutil.rmtree('/home/me/pictures')",
+            "import os\nos.system('rm -rf ~/pictures')",
+            "import subprocess as s; s.run(['rm', '-rf', \"it's\"])",
+        ],
+    )
+    def test_dangerous_code_is_asked_about_and_marked_within_its_text(self, text: str) -> None:
+        approver = RecordingApprover([Decision.ONCE])
+        assert review(gate(), self.code(text), approver=approver) == "allowed"
+        (request,) = approver.requests
+        assert request.text == text
+        assert all(0 <= concern.start < concern.end <= len(text) for concern in request.concerns)
+
+    def test_harmless_code_passes(self) -> None:
+        assert review(gate(), self.code("print(sum(range(10)))\nx = {'a': [1, 2]}")) == "allowed"
+
+    def test_the_shell_is_a_language_too(self) -> None:
+        assert "no setting allows it" in review(gate(), self.code("rm -rf /", "bash"))
+
+    def test_what_cannot_be_judged_is_asked_about(self) -> None:
+        assert "cannot be judged" in review(gate(), self.code("DELETE EVERYTHING", "intercal"))
+
+
+def test_a_judge_that_fails_makes_it_a_question() -> None:
+    def fails(*_: Any) -> Assessment:
+        raise RecursionError
+
+    here = ApprovalGate(assess=fails)
+    assert "it could not be judged" in review(here, HARMLESS)
+    assert review(here, HARMLESS, approver=RecordingApprover([Decision.ALWAYS])) == "allowed"
+    assert here.store.grants.all() == []
+
+
+class TestKinds:
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            Kind("fs.rm", Reach.HOME),
+            Kind("fs.rm", Reach.PROJECT, "/srv/my app: x@y"),
+            Kind("git.push", Reach.NOWHERE, environment="ssh"),
+            Kind("fs.rm", Reach.PROJECT, "/srv/a", "docker"),
+        ],
+    )
+    def test_what_is_written_is_read_back(self, kind: Kind) -> None:
+        assert parse_kind(str(kind)) == kind
+        assert kind.covers(kind)
+
+    @pytest.mark.parametrize("cwd", ["", "/", "//", "/srv/.."])
+    def test_a_project_that_is_everything_is_no_bound(self, cwd: str) -> None:
+        assert not kind_of("fs.rm", Reach.PROJECT, root=cwd, environment="local").can_last
+
+    def test_every_reach_is_a_kind_of_its_own(self) -> None:
+        kinds = [kind_of("fs.rm", reach, root="/srv/app", environment="local") for reach in Reach]
+        for one in kinds:
+            assert [other for other in kinds if one.covers(other)] == ([one] if one.can_last else [])
+
+    @pytest.mark.parametrize(
+        "rule", ["dynamic.command", "rce.download_to_shell", "parse.error", "limit", "text.hidden"]
+    )
+    def test_what_can_be_anything_never_lasts(self, rule: str) -> None:
+        assert not kind_of(rule, Reach.NOWHERE, root="/x", environment="local").can_last
+        with pytest.raises(ValueError, match="asked about each time"):
+            parse_kind(f"{rule}@nowhere")
+
+
+def test_the_gate_itself_costs_little(home: Path, tmp_path: Path) -> None:
+    """All that is done for a harmless command but judging it: the settings are looked at, and it is recorded."""
+    quick = ApprovalGate(Settings(path=home / "config.yaml"), folder=tmp_path, assess=lambda text, *_: Assessment(text))
+    actions, context = [command(HARMLESS)], ToolContext(tool="terminal")
+    assert quick.review(actions, context) is None
+    with costs_less_than(1.5):
+        for _ in range(2500):
+            quick.review(actions, context)
+    quick.close()

@@ -1,0 +1,88 @@
+"""A parameters schema: checked, frozen, compiled."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+from handrail.core.contract import Contract
+from handrail.errors import RegistrationError
+from tests.support import parameters
+
+
+def accepts(schema: dict[str, Any], arguments: Any) -> bool:
+    return Contract("tool", schema).is_valid(arguments)
+
+
+def test_a_copy_belongs_to_who_asked() -> None:
+    contract = Contract("tool", parameters(x={"enum": ["a"]}))
+    contract.schema()["properties"]["x"]["enum"].append("b")
+    assert contract.schema()["properties"]["x"]["enum"] == ["a"]
+    assert not contract.is_valid({"x": "b"})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        parameters(a={}),
+        {"type": "object", "properties": {"a": {}}, "anyOf": [{"required": ["a"]}, {"required": []}]},
+        {"$defs": {"A": {"type": "object", "properties": {"a": {}}}}, "$ref": "#/$defs/A", "properties": {}},
+    ],
+)
+def test_names_that_the_schema_does_not_mention_are_refused(schema: dict[str, Any]) -> None:
+    assert accepts(schema, {"a": 1})
+    assert not accepts(schema, {"a": 1, "b": 2})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"additionalProperties": True},
+        {"additionalProperties": {"type": "integer"}},
+        {"unevaluatedProperties": True},
+        {"patternProperties": {"^b": {}}},
+    ],
+)
+def test_a_schema_that_allows_other_names_is_believed(more: dict[str, Any]) -> None:
+    assert accepts({"type": "object", "properties": {"a": {}}, **more}, {"a": 1, "b": 2})
+
+
+def test_a_schema_that_mentions_no_names_at_all_takes_any() -> None:
+    assert accepts({"type": "object"}, {"anything": 1})
+
+
+def test_enum_members_and_tuples_in_a_schema_are_written_as_json_would() -> None:
+    class Colour(StrEnum):
+        RED = "red"
+
+    contract = Contract("tool", {"type": "object", "properties": {"c": {"enum": [Colour.RED]}}, "required": ("c",)})
+    assert contract.schema()["properties"]["c"]["enum"] == ["red"]
+    assert contract.is_valid({"c": "red"})
+    assert not contract.is_valid({"c": "blue"})
+    assert contract.schema()["required"] == ["c"]
+
+
+def test_a_recursive_schema_is_held() -> None:
+    tree = {"$defs": {"T": parameters(kids={"type": "array", "items": {"$ref": "#/$defs/T"}})}, "$ref": "#/$defs/T"}
+    assert accepts(tree, {"kids": [{"kids": []}]})
+    assert not accepts(tree, {"kids": [{"kids": 1}]})
+
+
+def test_what_is_worked_out_from_a_schema_is_worked_out_once() -> None:
+    contract = Contract("tool", parameters())
+    made: list[int] = []
+
+    def make(schema: dict[str, Any]) -> str:
+        made.append(1)
+        return ""  # something false must be remembered too
+
+    assert contract.derived("x", make) == contract.derived("x", make) == ""
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("schema", [{"type": "array"}, {"type": ["string", "null"]}, "object", True, 5])
+def test_arguments_are_an_object_or_there_is_no_tool(schema: Any) -> None:
+    with pytest.raises(RegistrationError, match="'the_tool'"):
+        Contract("the_tool", schema)

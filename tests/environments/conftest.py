@@ -1,0 +1,135 @@
+"""Real shells: on this machine directly, and through frames as on any other machine."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail.environments.base import CommandResult
+from handrail.environments.live_environment import LiveEnvironment
+from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.shell_host import proc
+from handrail.environments.transport.link import Link
+from handrail.environments.transport.session import Session, Transport
+
+from ..support import PATIENCE_SECONDS, wait_until
+
+Run = Callable[..., CommandResult]
+
+
+class FramedEnvironment(LiveEnvironment):
+    """A shell of this machine, reached as one on another machine is."""
+
+    name = "framed"
+    persistent = True
+
+    def __init__(self, cwd: str, processes_dir: str, python: str = sys.executable) -> None:
+        super().__init__()
+        self._first_cwd, self._processes_dir, self._python = cwd, processes_dir, python
+
+    def _connect(self, state: bytes | None) -> Link:
+        transport = Transport(argv=list, where="a process", python=self._python)
+        return Session(transport, env={}, cwd=self._first_cwd, jobs_root=self._processes_dir, state=state)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_zygote() -> Iterator[None]:
+    """One guard for all tests: each starts its own shell in some milliseconds."""
+    with LocalEnvironment("/"):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(_warm_zygote: None) -> Iterator[None]:
+    processes, descriptors = set(proc.tree(os.getpid())), _descriptors()
+    yield
+    wait_until(
+        lambda: set(proc.tree(os.getpid())) <= processes,
+        otherwise=lambda: f"left running: {[proc.command_line(p) for p in set(proc.tree(os.getpid())) - processes]}",
+    )
+    wait_until(
+        lambda: len(_descriptors()) <= len(descriptors),
+        otherwise=lambda: f"left open: {sorted(set(_descriptors().items()) - set(descriptors.items()))}",
+    )
+
+
+@pytest.fixture
+def orphans() -> Iterator[None]:
+    """Held by a test that leaves something behind or clears up: other workers clear away whatever has lost its owner, too."""
+    with open(Path(tempfile.gettempdir(), "handrail-tests.orphans"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def anyones() -> Iterator[Path]:
+    """A folder that other users can enter. It is not below pytest's own, which every run that begins closes to them."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        yield Path(folder)
+
+
+@pytest.fixture
+def local(tmp_path: Path, work: Path) -> Iterator[LocalEnvironment]:
+    with LocalEnvironment(str(work), processes_dir=str(tmp_path / "processes")) as environment:
+        yield environment
+
+
+@pytest.fixture(params=["local", "framed"])
+def shell(request: pytest.FixtureRequest, tmp_path: Path, work: Path) -> Iterator[LiveEnvironment]:
+    processes = str(tmp_path / "processes")
+    made: LiveEnvironment
+    if request.param == "local":
+        made = LocalEnvironment(str(work), processes_dir=processes)
+    else:
+        made = FramedEnvironment(str(work), processes)
+    with made:
+        yield made
+
+
+@pytest.fixture
+def run(shell: LiveEnvironment) -> Run:
+    """Run a command that should end by itself: a test that hangs fails instead."""
+
+    def run(command: str, **options: object) -> CommandResult:
+        return shell.execute(command, **{"timeout": PATIENCE_SECONDS, **options})  # type: ignore[arg-type]
+
+    return run
+
+
+def text(result: CommandResult) -> str:
+    return result.output.head.decode()
+
+
+def naps() -> list[str]:
+    """The sleeps that run below this process: of this test, whatever else goes on on the machine."""
+    found = (proc.command_line(pid) for pid in proc.tree(os.getpid()))
+    return sorted(words for words in found if words.startswith("sleep "))
+
+
+def is_running(pid: int) -> bool:
+    stat = proc.stat_of(pid)
+    return stat is not None and stat.state not in b"ZX"
+
+
+def _descriptors() -> dict[int, str]:
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue
+    return found

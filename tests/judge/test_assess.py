@@ -1,0 +1,133 @@
+"""The judge's public face."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from handrail.judge import assess as detect
+from handrail.judge.assess import assess, detect_dangerous_command
+from handrail.judge.rules import builtin
+from handrail.judge.values.assessment import Reach, Severity, Verdict
+
+
+def test_a_dangerous_command_is_told_with_its_rule_and_why() -> None:
+    dangerous, rule, why = detect_dangerous_command("rm -rf /")
+    assert dangerous
+    assert rule in builtin().rules
+    assert why == builtin().rules[str(rule)].why
+
+
+def test_a_harmless_command_has_neither() -> None:
+    assert detect_dangerous_command("ls -la") == (False, None, None)
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        ("ls", Verdict.ALLOW),
+        ("rm -rf build", Verdict.ASK),
+        ("rm -rf /", Verdict.BLOCK),
+        ("ls; rm -rf ~; ls", Verdict.BLOCK),
+    ],
+)
+def test_the_gravest_finding_decides(command: str, verdict: Verdict) -> None:
+    assert assess(command).verdict is verdict
+
+
+def test_findings_come_gravest_first() -> None:
+    severities = [finding.severity for finding in assess("rm -rf build; rm -rf /; kill -9 1").findings]
+    assert severities == sorted(severities, key=[Severity.BLOCK, Severity.ASK, Severity.NOTE].index)
+
+
+@pytest.mark.parametrize(
+    ("command", "cwd", "reach"),
+    [
+        ("rm -rf build", "/home/a/repo", Reach.PROJECT),
+        ("rm -rf /home/a/repo/build", "/home/a/repo", Reach.PROJECT),
+        ("rm -rf ../other", "/home/a/repo", Reach.HOME),
+        ("cd /tmp/x && rm -rf y", "/home/a/repo", Reach.TEMP),
+        ("rm -rf ~/x", "/home/a/repo", Reach.HOME),
+        ("rm -rf /usr/lib/x", "/home/a/repo", Reach.SYSTEM),
+        ("rm -rf lib", "/usr", Reach.SYSTEM),
+        ("rm -rf $x", "/home/a/repo", Reach.UNKNOWN),
+    ],
+)
+def test_how_far_it_goes_depends_on_where_it_starts(command: str, cwd: str, reach: Reach) -> None:
+    assert max(finding.reach for finding in assess(command, cwd=cwd).findings) is reach
+
+
+def test_the_directory_that_a_shell_is_in_counts_and_not_only_the_project() -> None:
+    assert assess("rm -rf *", cwd="/", project="/home/a/repo").verdict is Verdict.BLOCK
+
+
+def test_what_the_shell_has_already_is_known() -> None:
+    assert not assess("${tool:-ls} -rf ~").dangerous
+    assert assess("${tool:-ls} -rf ~", variables={"tool": "rm"}).dangerous
+    assert assess("${tool:-ls} -rf ~", variables={"tool": None}).dangerous
+
+
+def test_what_is_left_behind_for_later_commands_is_judged() -> None:
+    assert assess("ls() { rm -rf ~; }").dangerous
+    assert assess("alias ls='rm -rf ~'").dangerous
+    assert not assess("greet() { echo hello; }; alias ll='ls -l'").dangerous
+
+
+def test_an_assessment_is_plain_data_too() -> None:
+    data = json.loads(json.dumps(assess("sudo rm -rf $x", cwd="/work").as_dict()))
+    assert data["verdict"] == "ask"
+    assert data["findings"][0]["argv"] == ["rm", "-rf", "?"]
+    assert data["segments"][0]["argv"] == ["sudo", "rm", "-rf", "?"]
+    assert data["unknown"] == [{"what": "$x", "span": [12, 14]}]
+
+
+def test_every_rule_that_the_walk_raises_exists() -> None:
+    from pathlib import Path
+
+    source = Path(detect.__file__).parent
+    raised = {
+        rule
+        for path in [source / "detect.py", *(source / "shell").glob("*.py")]
+        for rule in re.findall(r"report\(\s*\"([a-z_.]+)\"", path.read_text())
+    }
+    assert raised
+    assert raised <= builtin().rules.keys()
+
+
+def test_the_patterns_are_derived_from_the_rules() -> None:
+    patterns = detect.DANGEROUS_PATTERNS
+    assert len(patterns) == len(builtin().rules)
+    assert any(re.search(pattern, "sudo rm -rf /") for pattern, _ in patterns)
+    assert all(description for _, description in patterns)
+    with pytest.raises(AttributeError):
+        detect.NO_SUCH_NAME  # noqa: B018  asking for it is the test
+
+
+def test_the_garbage_collector_is_left_as_it_was() -> None:
+    assess("true; " * 2_000)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        assess("true; " * 2_000)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_importing_the_package_loads_neither_judge_nor_rules() -> None:
+    code = "import handrail.approval, sys; print([m for m in sys.modules if 'approval.' in m])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_judge_is_found_where_the_package_is() -> None:
+    from handrail import approval
+
+    assert approval.detect_dangerous_command("rm -rf ~")[0]
+    assert not approval.detect_dangerous_command("ls")[0]
+    assert approval.assess("ls").verdict is Verdict.ALLOW
+    assert all(len(pattern) == 2 for pattern in approval.DANGEROUS_PATTERNS)
