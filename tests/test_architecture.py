@@ -12,8 +12,8 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "handrail"
 MODULES = sorted(SOURCE.rglob("*.py"))
-MOST_LINES = 420
-MOST_FUNCTION_LINES = 60
+MAX_LINES = 420
+MAX_FUNCTION_LINES = 60
 COLD_START = """
 from handrail.model_tools import get_tool_definitions, handle_function_call
 assert get_tool_definitions(quiet_mode=True)
@@ -33,13 +33,13 @@ def _in_new_python(code: str, home: Path) -> str:
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_a_module_fits_on_a_few_screens_and_says_what_it_answers(path: Path) -> None:
     text = path.read_text()
-    assert text.count("\n") <= MOST_LINES
+    assert text.count("\n") <= MAX_LINES
     tree = ast.parse(text)
     assert ast.get_docstring(tree), "a module answers one question, and its docstring is the answer"
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.body[0].lineno + 1
-            assert length <= MOST_FUNCTION_LINES, f"{node.name} has {length} lines"
+            assert length <= MAX_FUNCTION_LINES, f"{node.name} has {length} lines"
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "tools").glob("*_tool.py")), ids=_name)

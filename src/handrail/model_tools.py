@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 CONFIG_HOOKS = "config.yaml"
 USES_FILE = "tool-uses.json"
-MOST_USES = 10_000
+MAX_USES = 10_000
 
 
 class Handrail:
@@ -205,7 +205,7 @@ def _remember_uses(uses: Mapping[str, int]) -> None:
         return
     known = _uses_before()
     total = {name: known.get(name, 0) + uses.get(name, 0) for name in {*known, *uses}}
-    if sum(total.values()) > MOST_USES:  # what was used long ago counts ever less
+    if sum(total.values()) > MAX_USES:  # what was used long ago counts ever less
         total = {name: count // 2 for name, count in total.items() if count > 1}
     remember(USES_FILE, total)
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from handrail.base.agent_ancestry import MARKER, is_inside
+from handrail.base.agent_ancestry import MARKER, started_by_agent
 from handrail.environments.local_environment import LocalEnvironment
 from tests.support import wait_until
 
-ASKS = f"{sys.executable} -c 'from handrail.base.agent_ancestry import is_inside; print(is_inside())'"
+ASKS = f"{sys.executable} -c 'from handrail.base.agent_ancestry import started_by_agent; print(started_by_agent())'"
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def shell(tmp_path: Path) -> Iterator[LocalEnvironment]:
 
 
 def test_a_person_is_not_inside() -> None:
-    assert is_inside() is False
+    assert started_by_agent() is False
 
 
 def test_the_marker_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MARKER, "1")
-    assert is_inside()
+    assert started_by_agent()
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_one_that_lost_its_parents_is_still_inside(shell: LocalEnvironment, tmp_
         "os.setsid()\n"
         "if os.fork(): os._exit(0)\n"
         f"os.execve(sys.executable, [sys.executable, '-c', 'import os, time\\n"
-        "from handrail.base.agent_ancestry import is_inside\\n"
-        f'open("{tmp_path}/part", "w").write(str(is_inside())); os.rename("{tmp_path}/part", "{tmp_path}/answer")'
+        "from handrail.base.agent_ancestry import started_by_agent\\n"
+        f'open("{tmp_path}/part", "w").write(str(started_by_agent())); os.rename("{tmp_path}/part", "{tmp_path}/answer")'
         "'], {})\n"
     )
     shell.execute(f"{sys.executable} {script}", timeout=60)
@@ -75,5 +75,9 @@ def test_one_that_lost_its_parents_is_still_inside(shell: LocalEnvironment, tmp_
 
 def test_another_program_that_we_start_is_outside() -> None:
     env = {name: value for name, value in os.environ.items() if name != MARKER}
-    command = [sys.executable, "-c", "from handrail.base.agent_ancestry import is_inside; print(is_inside())"]
+    command = [
+        sys.executable,
+        "-c",
+        "from handrail.base.agent_ancestry import started_by_agent; print(started_by_agent())",
+    ]
     assert subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout == "False\n"

@@ -16,7 +16,7 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 from handrail.agent.agent_factory import open_agent, open_store
-from handrail.base.runtime_id import is_gone
+from handrail.base.runtime_id import has_exited
 from handrail.config import ConfigFile
 from handrail.core.discovery import builtin_tools
 from handrail.core.outcome import error_of
@@ -194,7 +194,7 @@ def stage_of_rl(home: Path, model: ModelServer, monkeypatch: pytest.MonkeyPatch)
     yield {}
     with closing(open_runs()) as runs:
         [run] = runs.all()
-    wait_until(lambda: is_gone(run.owner))
+    wait_until(lambda: has_exited(run.owner))
 
 
 @pytest.fixture

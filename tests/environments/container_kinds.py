@@ -97,7 +97,7 @@ class Kind:
 
     def left(self) -> list[str]:
         """What this process made to throw away, and is still there."""
-        owner = runtime_id.this_runtime()
+        owner = runtime_id.runtime_id()
         if self.name == "apptainer":
             logs = Path(self.env["APPTAINER_CONFIGDIR"]).glob(f"instances/logs/*/*/*{owner}*")
             return [*(name for name in self._names(all_of_them=True) if owner in name), *map(str, logs)]

@@ -12,7 +12,7 @@ import pytest
 from handrail.config import McpServerConfig
 from handrail.core.registry import ToolRegistry
 from handrail.errors import ToolUnavailable
-from handrail.mcp_client.connection import MOST_FAULTS, State
+from handrail.mcp_client.connection import MAX_FAULTS, State
 from handrail.mcp_client.pins import Pins
 from handrail.mcp_client.server_config import Server
 from handrail.runtime.dispatch import Runtime
@@ -176,7 +176,7 @@ def test_after_many_faults_calls_fail_at_once_until_the_next_attempt(
     async def work(client: Any) -> None:
         raise AssertionError("there is no client")
 
-    wait_until(lambda: tools.connections.status()["bad"].faults >= MOST_FAULTS, timeout=30)
+    wait_until(lambda: tools.connections.status()["bad"].faults >= MAX_FAULTS, timeout=30)
     with pytest.raises(ToolUnavailable, match="next attempt in") as raised:
         tools.connections.use("bad", work, ToolContext())
     assert "no such database" in str(raised.value)

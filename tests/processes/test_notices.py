@@ -11,7 +11,7 @@ from handrail.environments.tasks import TaskEnvironments
 from handrail.processes.notices import Notice, NoticeKind
 from handrail.processes.patterns import LineMatcher, Rate, TooSlow
 from handrail.processes.table import ProcessTable
-from handrail.processes.watched_output import MOST_NOTICES
+from handrail.processes.watched_output import MAX_NOTICES
 from handrail.store.processes import ProcessRecords
 
 from ..support import wait_until
@@ -114,14 +114,14 @@ def test_lines_that_come_together_are_told_together(start: Start, collector: Col
     text = "\n".join(notice.text for notice in collector.notices)
     assert "hit 1\nhit 2" in text
     assert "more" in text
-    assert len(collector.notices) <= MOST_NOTICES + 1
+    assert len(collector.notices) <= MAX_NOTICES + 1
 
 
 def test_too_many_matches_pause_the_watch_until_somebody_looks(
     start: Start, table: ProcessTable, collector: Collector
 ) -> None:
     one = start("while read x; do echo hit $x; done", watch_patterns=["hit"])
-    for number in range(MOST_NOTICES):
+    for number in range(MAX_NOTICES):
         one.use(lambda process: process.write(b"%d\n" % number))  # noqa: B023  called at once
         wait_until(lambda: collector.has(NoticeKind.MATCHED) and len(collector.notices) == number + 1)  # noqa: B023
     one.use(lambda process: process.write(b"one too many\n"))
@@ -140,7 +140,7 @@ def test_too_many_matches_pause_the_watch_until_somebody_looks(
 
 def test_one_whose_watch_was_paused_is_told_of_at_its_end(start: Start, collector: Collector) -> None:
     one = start("while read x; do echo hit; done", watch_patterns=["hit"])
-    for number in range(MOST_NOTICES + 1):
+    for number in range(MAX_NOTICES + 1):
         one.use(lambda process: process.write(b"\n"))
         wait_until(lambda: collector.has(NoticeKind.MATCHED) and len(collector.notices) == number + 1)  # noqa: B023
     one.use(lambda process: process.close_stdin())

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from handrail.base.runtime_id import is_gone, pid_of
+from handrail.base.runtime_id import has_exited, pid_of
 from handrail.model_tools import default, handle_function_call
 from handrail.protocols import Decision
 from handrail.testing import ModelReply, RecordingApprover, call
@@ -67,7 +67,7 @@ def _status(run_id: str) -> Any:
 def _wait_for_the_process(run_id: str) -> None:
     with closing(open_runs()) as store:
         owner = store.get(run_id).owner
-    wait_until(lambda: is_gone(owner), timeout=30)
+    wait_until(lambda: has_exited(owner), timeout=30)
 
 
 def _over(run_id: str) -> Any:

@@ -15,7 +15,7 @@ OWNER = "handrail.double"
 # Asks an engine for the containers that an environment should have removed.
 THROW_AWAY = ("ps", "--all", "--filter=label=handrail.lifetime=passing", "--format={{.Names}}")
 _KEPT_BYTES = 1 << 20
-_MOST_UNREAD_BYTES = 16 << 20
+_MAX_UNREAD_BYTES = 16 << 20
 _CHUNK_BYTES = 1 << 16
 
 
@@ -138,7 +138,7 @@ class Spool:
     async def fill(self, source: asyncio.StreamReader) -> None:
         while chunk := await source.read(_CHUNK_BYTES):
             async with self._changed:
-                await self._changed.wait_for(lambda: self._end - self._read < _MOST_UNREAD_BYTES)
+                await self._changed.wait_for(lambda: self._end - self._read < _MAX_UNREAD_BYTES)
                 self._data += chunk
                 self._changed.notify_all()
         async with self._changed:

@@ -22,8 +22,8 @@ from .containers import Engine, Process
 _EXIT_CONTROL = "X-Daytona-Pty-Exit-Control"
 _ENVIRONMENT = "X-Daytona-Pty-Envs~"
 # One more than it may have: aiohttp refuses a message of just this length.
-_MOST_BYTES_IN = 64 * 1024 + 1
-_MOST_WAITING = 256
+_MAX_BYTES_IN = 64 * 1024 + 1
+_MAX_WAITING = 256
 # The real one does not wait at all: there it is the network's speed that decides.
 _PATIENCE_SECONDS = 1.0
 _KILLED = 137
@@ -156,13 +156,13 @@ class Terminals:
         return await self._attach(request, self._terminals.get(_key(request)))
 
     async def _attach(self, request: web.Request, terminal: Terminal | None) -> web.StreamResponse:
-        client = web.WebSocketResponse(max_msg_size=_MOST_BYTES_IN, protocols=[_EXIT_CONTROL], autoping=True)
+        client = web.WebSocketResponse(max_msg_size=_MAX_BYTES_IN, protocols=[_EXIT_CONTROL], autoping=True)
         await client.prepare(request)
         if terminal is None:
             await client.send_json({"type": "control", "status": "error", "error": "no such PTY session"})
             await client.close()
             return client
-        terminal.clients[client] = asyncio.Queue(_MOST_WAITING)
+        terminal.clients[client] = asyncio.Queue(_MAX_WAITING)
         await client.send_json({"type": "control", "status": "connected"})
         sending = asyncio.create_task(_send(client, terminal))
         try:

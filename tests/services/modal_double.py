@@ -31,7 +31,7 @@ from .containers import Engine, NoSuchContainer, Process
 _TAG = "modal.tag."
 _APP = "modal.app"
 _NAME = "modal.name"
-_LONGEST_POLL_SECONDS = 50.0
+_MAX_POLL_SECONDS = 50.0
 _IDLE_LOOK_SECONDS = 0.1
 _FILE_TOOL = "/__modal/.bin/modal-sandbox-fs-tools"
 # Modal puts a program of its own into every sandbox for `Sandbox.filesystem`; this one knows the half of it.
@@ -187,7 +187,7 @@ class ControlPlane(ModalClientBase):
     @_unary
     async def SandboxWaitV2(self, request: Any) -> api.SandboxWaitResponse:
         """A long poll: empty when the time is up and the sandbox still runs."""
-        limit = min(request.timeout, _LONGEST_POLL_SECONDS)
+        limit = min(request.timeout, _MAX_POLL_SECONDS)
         if request.timeout == 0:
             return api.SandboxWaitResponse(result=await self._result(request.sandbox_id))
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 # A /30 each out of a range that is for measuring networks and is not routed (RFC 2544).
 _NETWORK = "198.18.{}.{}"
-_MOST_LINKS = 254 * 64
+_MAX_LINKS = 254 * 64
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Link:
 
     @classmethod
     def _free(cls, process: int) -> Link:
-        for attempt in range(_MOST_LINKS):
-            number = (os.getpid() + attempt) % _MOST_LINKS
+        for attempt in range(_MAX_LINKS):
+            number = (os.getpid() + attempt) % _MAX_LINKS
             high, low = divmod(number, 64)
             link = cls(f"hr{number}", process, _NETWORK.format(high, low * 4 + 1), _NETWORK.format(high, low * 4 + 2))
             made = subprocess.run(

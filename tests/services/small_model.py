@@ -11,7 +11,7 @@ from pathlib import Path
 
 import xllamacpp  # type: ignore[import-not-found]
 
-MOST_TOKENS = 60
+MAX_TOKENS = 60
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     params = xllamacpp.CommonParams()
     params.model.path = str(next(Path(package.origin).parent.glob("*.gguf")))
     params.port = 0
-    params.n_ctx, params.n_predict, params.n_parallel = 4096, MOST_TOKENS, 1
+    params.n_ctx, params.n_predict, params.n_parallel = 4096, MAX_TOKENS, 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.use_jinja, params.warmup, params.ui = True, False, False
     params.sampling.temp, params.sampling.seed = 0.0, 1

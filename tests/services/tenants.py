@@ -19,7 +19,7 @@ from ..support import wait_until
 from . import leftovers, places, seclusion
 from .caretaker import Plan
 
-_MOST_ATTEMPTS = 50
+_MAX_ATTEMPTS = 50
 
 
 class ServiceFailed(AssertionError):
@@ -48,7 +48,7 @@ class Services:
         """
         unique = f"-{uuid.uuid4().hex[:8]}" if own else ""
         folder = places.folder_of(self.run, (name or service.partition(":")[0]) + unique)
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             connection = _connect(folder)
             if connection is None:
                 _launch(seclusion.flags(processes=processes), str(folder), service, options, network)

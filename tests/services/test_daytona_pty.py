@@ -20,7 +20,7 @@ from ..support import wait_until
 from .proofs import EVERY_BYTE, LOADER, REVERSER, running_with
 
 # What the real daemon takes in one message.
-MOST_BYTES_IN = 64 * 1024
+MAX_BYTES_IN = 64 * 1024
 
 
 class Stream:
@@ -51,8 +51,8 @@ class Stream:
         return stream
 
     async def write(self, data: bytes) -> None:
-        for start in range(0, len(data), MOST_BYTES_IN):
-            await self.handle.send_input(data[start : start + MOST_BYTES_IN])
+        for start in range(0, len(data), MAX_BYTES_IN):
+            await self.handle.send_input(data[start : start + MAX_BYTES_IN])
 
     async def read(self, count: int) -> bytes:
         while len(self._buffer) < count:
@@ -156,7 +156,7 @@ def test_a_terminal_does_not_end_because_its_client_is_gone_and_can_be_connected
 def test_a_message_that_is_too_long_ends_the_connection(in_sandbox: Any) -> None:
     async def scenario(sandbox: Any) -> None:
         stream = await _reverser(sandbox)
-        await stream.handle.send_input(bytes(MOST_BYTES_IN + 1))
+        await stream.handle.send_input(bytes(MAX_BYTES_IN + 1))
         await stream.handle.wait()
         assert not stream.handle.is_connected()
 

@@ -53,14 +53,14 @@ def test_a_short_message_waits_and_is_found_by_another_object_at_once(store: Ses
 def test_what_waits_is_indexed_when_it_has_become_much(store: SessionStore) -> None:
     session = begin(store)
     say(store, session, "first")
-    say(store, session, "x" * (search_index.MOST_WAITING_CHARS + 1))
+    say(store, session, "x" * (search_index.MAX_WAITING_CHARS + 1))
     assert waiting(store) == 0
     say(store, session, "last")
     assert waiting(store) == 1
 
 
 def test_many_short_runs_do_not_leave_ever_more_waiting(tmp_path: Path) -> None:
-    text = "x" * (search_index.MOST_WAITING_CHARS // 3)
+    text = "x" * (search_index.MAX_WAITING_CHARS // 3)
     for _ in range(10):
         store = SessionStore(tmp_path / "sessions.db")
         say(store, begin(store), text)

@@ -25,7 +25,7 @@ _OLD_RESULT_CHARS = 400
 _CHARS_OF_NOTE = 100  # what is cut says so, and is not cut again for that
 # When even the end does not fit: what its results are cut to, one after the other until it does.
 _LEAST_RESULT_CHARS = 2_000
-_MOST_SUMMARISED_CHARS = 2_000  # of one message
+_MAX_SUMMARISED_CHARS = 2_000  # of one message
 SUMMARY_MARK = "handrail:summary"
 
 _ASK_FOR_SUMMARY = (
@@ -182,7 +182,7 @@ def _as_text(messages: Sequence[JsonDict], room: int) -> str:
         calls = "".join(
             f"\n  calls {c['function']['name']} {c['function']['arguments']}" for c in message.get("tool_calls") or ()
         )
-        lines.append(f"{message['role']}: {text}{calls}"[:_MOST_SUMMARISED_CHARS])
+        lines.append(f"{message['role']}: {text}{calls}"[:_MAX_SUMMARISED_CHARS])
     whole = "\n".join(lines)
     return whole if len(whole) <= room else f"{whole[: room // 4]}\n[...]\n{whole[-room // 2 :]}"
 

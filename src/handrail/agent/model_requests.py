@@ -13,7 +13,7 @@ from .events import Event, Notice, ReasoningDelta, TextDelta, Usage
 from .models.base import CallPiece, Finished, Messages, Piece, ReasoningPiece, StreamingModel, TextPiece
 
 _FIRST_WAIT_SECONDS = 1.0
-_LONGEST_WAIT_SECONDS = 60.0
+_MAX_WAIT_SECONDS = 60.0
 MAX_CALLS = 128
 MAX_ANSWER_CHARS = 2_000_000
 
@@ -106,7 +106,7 @@ class Asking:
                 except ModelError as error:
                     wait = error.retry_after if error.retry_after is not None else _back_off(attempt)
                     # Who is told to come back in an hour is better off with another model, or an error.
-                    last = attempt + 1 == self._attempts or not error.retryable or wait > _LONGEST_WAIT_SECONDS * 1.5
+                    last = attempt + 1 == self._attempts or not error.retryable or wait > _MAX_WAIT_SECONDS * 1.5
                     if last and place + 1 == len(self.models):
                         raise
                     void = "; what it had written so far is void" if gathered.text else ""
@@ -129,4 +129,4 @@ async def _pieces(model: StreamingModel, messages: Messages, tools: Messages) ->
 
 def _back_off(attempt: int) -> float:
     # With jitter, so that many agents that were refused together do not come back together.
-    return min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt) * random.uniform(0.5, 1.5)
+    return min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt) * random.uniform(0.5, 1.5)

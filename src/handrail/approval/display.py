@@ -16,8 +16,8 @@ Span = tuple[int, int]
 
 MAX_CHARS = 1200
 # Of a long text: its beginning, its end, and what stands around each mark.
-_HEAD, _TAIL, _AROUND, _MOST_OF_A_MARK = 200, 100, 60, 200
-_MOST_MARKS_IN_FULL, _MOST_MARKS = 12, 60
+_HEAD, _TAIL, _AROUND, _MAX_OF_A_MARK = 200, 100, 60, 200
+_MAX_MARKS_IN_FULL, _MAX_MARKS = 12, 60
 
 
 class Piece(NamedTuple):
@@ -38,17 +38,17 @@ class Line(NamedTuple):
 def pieces(text: str, spans: Iterable[Span] = (), *, max_chars: int = MAX_CHARS) -> list[Piece]:
     """The text as it is shown. A newline stays one; nothing else is left that a terminal would obey."""
     marks = _merged((max(0, start), min(end, len(text))) for start, end in spans)
-    shown = _Shown(text, marks[:_MOST_MARKS])
+    shown = _Shown(text, marks[:_MAX_MARKS])
     position = 0
-    for start, end in _kept(text, marks[:_MOST_MARKS], max_chars):
+    for start, end in _kept(text, marks[:_MAX_MARKS], max_chars):
         if start > position:
             shown.leave_out(start - position)
         shown.add(start, end)
         position = end
     if position < len(text):
         shown.leave_out(len(text) - position)
-    if len(marks) > _MOST_MARKS:
-        shown.pieces.append(Piece(f" … and {len(marks) - _MOST_MARKS} more dangerous parts … ", marked=True, ours=True))
+    if len(marks) > _MAX_MARKS:
+        shown.pieces.append(Piece(f" … and {len(marks) - _MAX_MARKS} more dangerous parts … ", marked=True, ours=True))
     return shown.pieces
 
 
@@ -130,9 +130,9 @@ def _kept(text: str, marks: Sequence[Span], max_chars: int) -> list[Span]:
         return [(0, len(text))]
     wanted = [(0, _HEAD), (len(text) - _TAIL, len(text))]
     for number, (start, end) in enumerate(marks):
-        around = _AROUND if number < _MOST_MARKS_IN_FULL else 0
-        if end - start > _MOST_OF_A_MARK:
-            half = _MOST_OF_A_MARK // 2
+        around = _AROUND if number < _MAX_MARKS_IN_FULL else 0
+        if end - start > _MAX_OF_A_MARK:
+            half = _MAX_OF_A_MARK // 2
             wanted += [(start - around, start + half), (end - half, end + around)]
         else:
             wanted.append((start - around, end + around))

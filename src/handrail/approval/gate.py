@@ -153,7 +153,7 @@ class ApprovalGate:
     ) -> tuple[ApprovalRequest, Answer]:
         from .approvers import ChainApprover, PolicyApprover
 
-        approver = None if self.settings.is_inside else context.approver
+        approver = None if self.settings.started_by_agent else context.approver
         if policy.smart and self._smart is not None:
             approver = ChainApprover(self._smart, approver or PolicyApprover())
         if approver is None:  # nobody will ever answer, so nothing is left waiting

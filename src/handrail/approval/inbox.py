@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 
 
 class Inbox:
@@ -62,7 +62,7 @@ class Inbox:
                 seen = version
             except StoreError as error:
                 log.warning("answers cannot be looked for: %s", error)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     def _arrived(self, request_id: str) -> None:
         future = self._waiting.get(request_id)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..types import JsonDict, ToolContext
     from .policy import Open, Ruling
 
-_LONGEST_TEXT = 2000
+_MAX_TEXT = 2000
 # What judging an action again needs to know of it.
 _KEPT_DETAILS = ("project", "language", "destructive", "foreground", "command", "echo", "rule", "why")
 
@@ -108,4 +108,4 @@ class Records:
 
     def _text(self, text: str) -> str:
         masked = without_secrets(text)[0]
-        return masked if len(masked) <= _LONGEST_TEXT else f"{masked[:_LONGEST_TEXT]}… ({len(masked):,} characters)"
+        return masked if len(masked) <= _MAX_TEXT else f"{masked[:_MAX_TEXT]}… ({len(masked):,} characters)"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NOBODY = "nobody"
-_LONGEST_KEPT = 8 * MAX_CHARS
+_MAX_KEPT = 8 * MAX_CHARS
 
 
 class Asking:
@@ -110,11 +110,11 @@ async def reply_of(approver: Approver, request: ApprovalRequest) -> Reply:
 def kept(request: ApprovalRequest) -> ApprovalRequest:
     """A request as it is written down: without secrets, and not longer than a person would read."""
     text, concerns = request.text, request.concerns
-    if len(text) > _LONGEST_KEPT:
+    if len(text) > _MAX_KEPT:
         shown = pieces(text, [(concern.start, concern.end) for concern in concerns])
         text = "".join(piece.text for piece in shown)
         concerns = tuple(concern._replace(start=0, end=len(text)) for concern in concerns)
-        return request._replace(text=text[:_LONGEST_KEPT], concerns=concerns, arguments={})
+        return request._replace(text=text[:_MAX_KEPT], concerns=concerns, arguments={})
     text, spans = without_secrets(text, [(concern.start, concern.end) for concern in concerns])
     return request._replace(text=text, concerns=_moved(concerns, spans), arguments={})
 

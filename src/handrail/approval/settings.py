@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..base.agent_ancestry import is_inside
+from ..base.agent_ancestry import started_by_agent
 from ..base.workers import pool
 from ..config import Config, load_config, located
 from ..errors import ConfigError
@@ -76,9 +76,9 @@ class Settings:
         return self._read.config
 
     @cached_property
-    def is_inside(self) -> bool:
+    def started_by_agent(self) -> bool:
         """Whether this process is itself something that an agent runs: then nobody here can say yes."""
-        return is_inside()
+        return started_by_agent()
 
     def lift_asking(self, lifted: bool = True) -> None:
         """Ask nobody from now on: `--yolo`. Or ask again."""
@@ -126,7 +126,7 @@ class Settings:
                 policy = policy._replace(asks=None, smart=False)
         except ConfigError as error:
             return _Read(stamp, config, located(error, self._path) if self._path is not None else error)
-        return _Read(stamp, config, strictest(policy) if self.is_inside else policy)
+        return _Read(stamp, config, strictest(policy) if self.started_by_agent else policy)
 
 
 def _stamp(path: Path | None) -> tuple[int, ...]:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 MARKER = "HANDRAIL_INSIDE"
 _KEEPERS = frozenset({"handrail-guard", "handrail-keeper", "handrail-minder", "handrail-pump"})
-_MOST_ANCESTORS = 200
+_MAX_ANCESTORS = 200
 
 
-def is_inside() -> bool:
+def started_by_agent() -> bool:
     """Whether this process is one that an agent's tool started, as far as can be told."""
     if MARKER in os.environ:
         return True
@@ -25,7 +25,7 @@ def is_inside() -> bool:
 def _ancestors() -> Iterator[tuple[int, str]]:
     """This process and those above it, by number and name. Nothing where there is no /proc."""
     pid = os.getpid()
-    for _ in range(_MOST_ANCESTORS):
+    for _ in range(_MAX_ANCESTORS):
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
                 text = file.read().decode("utf-8", "replace")

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from ..errors import CallCancelled, CallTimeout
 from ..types import CancelToken
-from .workers import LONGEST_SECONDS, pool, run_bounded
+from .workers import MAX_SECONDS, pool, run_bounded
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ async def bounded(
     wake = partial(_finish, over)
     task.add_done_callback(wake)
     forget = cancel.on_cancel(lambda: loop.call_soon_threadsafe(wake)) if cancel is not None else None
-    timer = loop.call_later(min(timeout, LONGEST_SECONDS), wake) if timeout is not None else None
+    timer = loop.call_later(min(timeout, MAX_SECONDS), wake) if timeout is not None else None
     try:
         await over
         if task.done():

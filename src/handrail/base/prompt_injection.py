@@ -21,7 +21,7 @@ _ORDERS = (
 
 def suspicion_of(text: str) -> str:
     """Why a person should look at the text before a model sees it, as the end of a sentence. Empty: nothing strange."""
-    return unseen_in(text) or orders_in(text)
+    return unseen_in(text) or instructions_in(text)
 
 
 def unseen_in(text: str) -> str:
@@ -30,7 +30,7 @@ def unseen_in(text: str) -> str:
     return "has invisible characters: " + " ".join(f"U+{ord(each):04X}" for each in unseen[:5]) if unseen else ""
 
 
-def orders_in(text: str) -> str:
+def instructions_in(text: str) -> str:
     """The same for orders to a model alone."""
     for pattern in _ORDERS:
         found = re.search(pattern, text, re.IGNORECASE)

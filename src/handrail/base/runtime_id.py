@@ -11,12 +11,12 @@ import os
 from functools import lru_cache
 
 
-def this_runtime() -> str:
+def runtime_id() -> str:
     """The name of this process, which no other ever has, in letters that labels and file names can have."""
     return _named(os.getpid())
 
 
-def is_gone(owner: str) -> bool:
+def has_exited(owner: str) -> bool:
     """Whether the runtime of that name has certainly ended. What cannot be seen from here is not judged."""
     parts = owner.split("-")
     if len(parts) != 6 or not all(part.isdigit() for part in parts[2:]) or parts[0] != _machine():

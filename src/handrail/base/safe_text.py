@@ -6,7 +6,7 @@ import os
 import re
 
 MAX_ERROR_CHARS = 2000
-_MOST_PASSES = 8
+_MAX_PASSES = 8
 
 # Patterns are texts, compiled by `re` when the first error comes: most starts see none.
 _ROLE_TAGS = (
@@ -45,7 +45,7 @@ def safe_error(message: str) -> str:
 
 
 def _without_structure(text: str) -> str:
-    for _ in range(_MOST_PASSES):  # removing one tag can join the halves of another
+    for _ in range(_MAX_PASSES):  # removing one tag can join the halves of another
         cleaned = re.sub(_CDATA, "", re.sub(_FENCES, "", re.sub(_ROLE_TAGS, "", text)))
         if cleaned == text:
             return text

@@ -15,17 +15,17 @@ _TEXT_BYTES = _PLAIN_BYTES + bytes(byte for byte in range(128, 256) if byte != 0
 _SPECIAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 # A terminal's own strings (window titles, links) end soon; one that does not is no such string.
-_LONGEST_STRING = 4096
+_MAX_STRING = 4096
 _TOKEN = re.compile(
     r"(?P<text>[^\x00-\x08\x0a-\x1f\x7f-\x9f]+)|(?P<control>[\n\r\x08])"
     r"|\x1b\[(?P<numbers>[0-?]*)[ -/]*(?P<command>[@-~])"
-    rf"|\x1b[\]PX^_][^\x07\x1b]{{0,{_LONGEST_STRING}}}(?:\x07|\x1b\\)"
+    rf"|\x1b[\]PX^_][^\x07\x1b]{{0,{_MAX_STRING}}}(?:\x07|\x1b\\)"
     r"|\x1b[ -/]*[0-~]"
     r"|(?P<stray>[\x00-\x06\x0b\x0c\x10-\x1a\x1c-\x1f\x80-\x9f]+)"
     r"|[\x07\x0e\x0f\x1b\x7f]"  # bell, other character sets, a lone escape, delete: nothing to see
 )
 # The beginning of an escape sequence, of which the rest has not come yet.
-_BEGUN = re.compile(rf"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]{{0,{_LONGEST_STRING}}}\x1b?|[ -/]*)")
+_BEGUN = re.compile(rf"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]{{0,{_MAX_STRING}}}\x1b?|[ -/]*)")
 # A line is drawn in parts of this length: a carriage return goes back to the beginning of a part.
 _PART_CHARS = 8192
 

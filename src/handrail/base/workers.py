@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 IDLE_SECONDS = 5.0
 # More than a year; what waits inside cannot count much further.
-LONGEST_SECONDS = 50_000_000.0
+MAX_SECONDS = 50_000_000.0
 
 Job = tuple[contextvars.Context, Callable[..., Any], tuple[Any, ...], "Future[Any]"]
 
@@ -127,7 +127,7 @@ def run_bounded(
     future.add_done_callback(lambda _: over.set())
     forget = cancel.on_cancel(over.set) if cancel is not None else None
     try:
-        over.wait(None if timeout is None else min(timeout, LONGEST_SECONDS))
+        over.wait(None if timeout is None else min(timeout, MAX_SECONDS))
     finally:
         if forget is not None:
             forget()

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from ..base.agent_ancestry import is_inside
+from ..base.agent_ancestry import started_by_agent
 from ..errors import Denied, InvalidArguments
 from ..protocols import Decision
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def refuse_inside(what: str) -> None:
     """Raise Denied in a process that an agent's tool started."""
-    if is_inside():
+    if started_by_agent():
         raise Denied(f"an agent cannot {what}: this shell was started by one; use a terminal of your own")
 
 

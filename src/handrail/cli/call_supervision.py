@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 # What a cancelled call may take to clean up before we go without it.
 GRACE_SECONDS = 5.0
-_LOOK_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 
 
 class Ending(Enum):
@@ -63,7 +63,7 @@ def _wait_for(future: Future[T], timeout: float | None) -> bool:
     is long."""
     end = None if timeout is None else time.monotonic() + timeout
     while True:
-        left = _LOOK_SECONDS if end is None else min(_LOOK_SECONDS, end - time.monotonic())
+        left = _POLL_SECONDS if end is None else min(_POLL_SECONDS, end - time.monotonic())
         done, _ = wait([future], max(0.0, left))
         if done or (end is not None and time.monotonic() >= end):
             return bool(done)

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import HandrailError
 
-_LONGEST_SECONDS = 366 * 24 * 3600
+_MAX_SECONDS = 366 * 24 * 3600
 
 
 def _tool_names(incomplete: str) -> list[str]:
@@ -29,7 +29,7 @@ def _toolset_names(incomplete: str) -> list[str]:
 
 
 def _some_time(seconds: float | None) -> float | None:
-    if seconds is not None and not 0 < seconds <= _LONGEST_SECONDS:
+    if seconds is not None and not 0 < seconds <= _MAX_SECONDS:
         raise typer.BadParameter(f"{seconds:g} is not a time to wait; give more than 0 seconds, and less than a year")
     return seconds
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..processes.tracked import TrackedProcess
 
 _PIECE_BYTES = 1 << 20
-_LOOK_SECONDS = 60.0
+_POLL_SECONDS = 60.0
 
 
 def print_log(tracked: TrackedProcess, *, follow: bool) -> None:
@@ -22,7 +22,7 @@ def print_log(tracked: TrackedProcess, *, follow: bool) -> None:
     offset = 0
     while True:
         piece = tracked.use(
-            lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=_LOOK_SECONDS if follow else 0)  # noqa: B023  called at once
+            lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=_POLL_SECONDS if follow else 0)  # noqa: B023  called at once
         )
         offset = piece.offset + len(piece.data)
         if cleaner is not None:

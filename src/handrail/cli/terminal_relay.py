@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..environments.base import PtyProcess
 
 _READ_BYTES = 1 << 16
-_LOOK_SECONDS = 30.0
+_POLL_SECONDS = 30.0
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -93,7 +93,7 @@ class _Relay:
         offset = 0
         try:
             while not self._is_over:
-                piece = self._process.read(offset, timeout=_LOOK_SECONDS)
+                piece = self._process.read(offset, timeout=_POLL_SECONDS)
                 offset = piece.offset + len(piece.data)
                 _write(piece.data)
                 if not piece.data and self._process.poll().state is not ProcessState.RUNNING:

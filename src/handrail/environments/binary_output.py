@@ -6,7 +6,7 @@ import re
 
 _SAMPLE_BYTES = 8192
 _FEWEST_BYTES = 256  # less of it can be shown as it is
-_MOST_STRAY = 0.15  # a list that NULs part has some, and a text in an old encoding
+_MAX_STRAY = 0.15  # a list that NULs part has some, and a text in an old encoding
 _SHOWN_BYTES = 32
 _STRINGS_CHARS = 2000
 _STRAY = bytes([*range(7), *range(14, 27), *range(28, 32), 127])
@@ -20,7 +20,7 @@ def is_binary(data: bytes) -> bool:
     sample = data[:_SAMPLE_BYTES]
     strays = len(sample) - len(sample.translate(None, _STRAY))
     undecodable = sample.decode("utf-8", "replace").count("\ufffd")
-    return strays + undecodable > _MOST_STRAY * len(sample)
+    return strays + undecodable > _MAX_STRAY * len(sample)
 
 
 def describe(data: bytes, *, total_bytes: int) -> str:

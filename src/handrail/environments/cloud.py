@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
-from ..base.runtime_id import is_gone, this_runtime
+from ..base.runtime_id import has_exited, runtime_id
 from ..errors import ConfigError, ToolError
 from ..types import Unavailable
 from .backend_settings import read_settings
@@ -41,7 +41,7 @@ CREATE_SECONDS = 600.0  # an image may have to be built first
 ASK_SECONDS = 30.0
 LABEL, OWNER, TASK, KEPT = "handrail", "handrail-owner", "handrail-task", "handrail-kept"
 _SILENT_KEEPALIVES = 8
-_LONGEST_LABEL = 63  # what clouds allow in a label's value
+_MAX_LABEL = 63  # what clouds allow in a label's value
 
 
 class Found(NamedTuple):
@@ -230,7 +230,7 @@ class CloudEnvironment(LiveEnvironment):
     def _labels(self) -> dict[str, str]:
         """What finds a sandbox again; one that is kept belongs to its task, and not to a process."""
         task = {LABEL: "1", TASK: label_value(self._task_id or "none")}
-        return {**task, KEPT: "1"} if self.persistent else {**task, OWNER: this_runtime()}
+        return {**task, KEPT: "1"} if self.persistent else {**task, OWNER: runtime_id()}
 
     def close(self) -> None:
         if self.persistent and self._link is not None and self._sandbox_process == os.getpid():
@@ -306,7 +306,7 @@ class SdkMissing(EnvironmentStartError):
 
 
 async def _prune(cloud: Cloud, *, dry_run: bool) -> list[str]:
-    orphans = [found async for found in cloud.all() if is_gone(found.labels.get(OWNER, ""))]
+    orphans = [found async for found in cloud.all() if has_exited(found.labels.get(OWNER, ""))]
     if not dry_run:
         for orphan in orphans:
             await cloud.end(orphan.id)
@@ -315,7 +315,7 @@ async def _prune(cloud: Cloud, *, dry_run: bool) -> list[str]:
 
 def label_value(text: str) -> str:
     """The text as a label's value, still different from every other."""
-    if re.fullmatch(r"[A-Za-z0-9._-]+", text) and len(text) <= _LONGEST_LABEL - 15:
+    if re.fullmatch(r"[A-Za-z0-9._-]+", text) and len(text) <= _MAX_LABEL - 15:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', text)[: _LONGEST_LABEL - 30]}-{digest}"
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', text)[: _MAX_LABEL - 30]}-{digest}"

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _LOCK_LOOK_SECONDS = 0.05
 _CLOSE_SECONDS = 15.0
 _COPY_BYTES = 1 << 20
-_MOST_COMMAND_BYTES = 32 << 20
+_MAX_COMMAND_BYTES = 32 << 20
 
 
 class LiveEnvironment:
@@ -337,7 +337,7 @@ def _encoded(text: str) -> bytes:
     except UnicodeEncodeError as error:
         place = f"U+{ord(text[error.start]):04X} at position {error.start}"
         raise CommandRefused(f"the command holds {place}, which is no character of its own; leave it out") from None
-    if len(encoded) > _MOST_COMMAND_BYTES:
+    if len(encoded) > _MAX_COMMAND_BYTES:
         raise CommandRefused(
             f"the command has {len(encoded):,} bytes; write the data to a file, and name it in the command"
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from .shell_host import proc
 
 # A socket's address has 107 bytes.
-_LONGEST_PLACE = 40
+_MAX_PLACE = 40
 
 
 def make(prefix: str) -> str:
@@ -45,7 +45,7 @@ def every(prefix: str) -> Iterator[str]:
 
 def _places() -> list[str]:
     places = (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp")
-    return [place for place in places if os.path.isdir(place) and len(place) <= _LONGEST_PLACE]
+    return [place for place in places if os.path.isdir(place) and len(place) <= _MAX_PLACE]
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:

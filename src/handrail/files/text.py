@@ -20,7 +20,7 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 _CONTROLS = bytes(set(range(0x20)) - set(b"\b\t\n\r\f\x1b")) + b"\x7f"
 _HIGH = bytes(range(0x80, 0x100))
 _C1 = bytes(range(0x80, 0xA0))
-_MOST_HIGH_SHARE = 0.3
+_MAX_HIGH_SHARE = 0.3
 _BARE_LF = re.compile(r"(?<!\r)\n")
 
 
@@ -104,7 +104,7 @@ def _broken_utf8(data: bytes) -> Text | None:
 def _single_byte(data: bytes) -> Text | None:
     """Western European text of before Unicode, only when it really looks like text."""
     high = len(data) - len(data.translate(None, _HIGH))
-    if high > _MOST_HIGH_SHARE * len(data) or len(data.translate(None, _CONTROLS)) < len(data):
+    if high > _MAX_HIGH_SHARE * len(data) or len(data.translate(None, _CONTROLS)) < len(data):
         return None
     if len(data.translate(None, _C1)) == len(data):
         return Text(data.decode("latin-1"), "latin-1")

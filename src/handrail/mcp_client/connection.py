@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FIRST_PAUSE_SECONDS = 0.25
-LONGEST_PAUSE_SECONDS = 60.0
+MAX_PAUSE_SECONDS = 60.0
 # So many transport faults in a row, and calls fail at once instead of waiting for the next attempt.
-MOST_FAULTS = 4
+MAX_FAULTS = 4
 # How the session tells that the talk is over. Servers use the code for errors of their own.
 _CLOSED = (-32000, "Connection closed")
 
@@ -243,9 +243,9 @@ class Connection:
 
     async def _pause(self) -> None:
         """Longer after every fault, and never in step with others. A call that waits ends it early, unless there were many."""
-        pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._faults, 12)) * random.uniform(0.5, 1)
+        pause = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._faults, 12)) * random.uniform(0.5, 1)
         self._retry_at = time.monotonic() + pause
-        if self._faults >= MOST_FAULTS:
+        if self._faults >= MAX_FAULTS:
             await _first_of(self._closing, timeout=pause)
         else:
             await _first_of(self._closing, self._wanted, timeout=pause)
@@ -302,7 +302,7 @@ class Connection:
                 return self._client
             if self.state is State.CLOSED:
                 raise ToolUnavailable(f"MCP server {self.server.name} is closed")
-            if self.state is State.FAILED and self._faults >= MOST_FAULTS:
+            if self.state is State.FAILED and self._faults >= MAX_FAULTS:
                 seconds = max(0.0, self._retry_at - time.monotonic())
                 raise ToolUnavailable(
                     f"MCP server {self.server.name} is unavailable: {self.error}; next attempt in {seconds:.0f} s",

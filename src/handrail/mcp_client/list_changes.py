@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mcp import Client
 
 _FIRST_PAUSE_SECONDS = 1.0
-_LONGEST_PAUSE_SECONDS = 60.0
+_MAX_PAUSE_SECONDS = 60.0
 _REFUSALS = (-32600, -32601, -32602)  # as JSON-RPC counts: such a request it does not take
 
 
@@ -38,4 +38,4 @@ async def changes(client: Client) -> AsyncIterator[None]:
                 raise
         has_missed = True
         await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        pause = min(2 * pause, _MAX_PAUSE_SECONDS)

@@ -24,7 +24,7 @@ Browse = Callable[[str], None]
 
 LOGIN_SECONDS = 300.0
 _PATH = "/callback"
-_LONGEST_REQUEST = 16 * 1024
+_MAX_REQUEST = 16 * 1024
 _DONE = b"<!doctype html><title>Handrail</title><p>You can close this page and go back to Handrail."
 
 
@@ -140,7 +140,7 @@ class _Callback:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            head = (await reader.readuntil(b"\r\n\r\n"))[:_LONGEST_REQUEST].decode("latin-1")
+            head = (await reader.readuntil(b"\r\n\r\n"))[:_MAX_REQUEST].decode("latin-1")
             method, target = head.split(" ", 2)[:2]
             parts = urlsplit(target)
             known = method == "GET" and parts.path == _PATH

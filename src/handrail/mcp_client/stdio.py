@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _PIECE_BYTES = 256 * 1024
 _HEAD_BYTES = 200
-_MOST_AT_ONCE = 64
+_MAX_AT_ONCE = 64
 _ANSWERED = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
 _UNREADABLE = -32603  # an internal error, as JSON-RPC counts
 _STDERR_BYTES = 8 * 1024
@@ -228,7 +228,7 @@ async def _write(process: Process, outgoing: Any) -> None:
         async for message in outgoing:
             lines = [_line(message, process.wire)]
             with contextlib.suppress(WouldBlock):
-                while len(lines) < _MOST_AT_ONCE:
+                while len(lines) < _MAX_AT_ONCE:
                     lines.append(_line(outgoing.receive_nowait(), process.wire))
             process.pipe.send(b"".join(lines))
             await process.pipe.drained()

@@ -8,12 +8,12 @@ from typing import Any
 from ..base.prompt_injection import suspicion_of
 from .tool_listing import Listed
 
-_LONGEST_DESCRIPTION = 16_000
+_MAX_DESCRIPTION = 16_000
 
 
 def suspicion(tool: Listed) -> str:
     """Why they should. Empty: nothing strange."""
-    if len(tool.description) > _LONGEST_DESCRIPTION:
+    if len(tool.description) > _MAX_DESCRIPTION:
         return f"its description has {len(tool.description):,} characters"
     for text in _texts(tool):
         found = suspicion_of(text)

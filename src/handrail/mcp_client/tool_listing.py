@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from ..settings.services import McpServerConfig
 
-_MOST_PAGES = 1000
-_MOST_SCHEMA_BYTES = 256 * 1024
+_MAX_PAGES = 1000
+_MAX_SCHEMA_BYTES = 256 * 1024
 _DEEPEST_SCHEMA = 64
-_LOOK_SECONDS = 2.0
+_POLL_SECONDS = 2.0
 
 
 class Listed(NamedTuple):
@@ -46,7 +46,7 @@ async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
     capabilities = client.server_capabilities
     tools: list[Listed] = []
     left_out, cursor, seen = 0, None, set()
-    for _ in range(_MOST_PAGES if capabilities.tools is not None else 0):
+    for _ in range(_MAX_PAGES if capabilities.tools is not None else 0):
         page = await client.session.list_tools(params=_page(cursor))
         for tool in page.tools:
             if not is_wanted(tool.name, settings):
@@ -76,7 +76,7 @@ async def _has_any(capability: Any, *lists: Callable[[], Awaitable[Any]]) -> boo
     if capability is None:
         return False
     try:
-        async with asyncio.timeout(_LOOK_SECONDS):
+        async with asyncio.timeout(_POLL_SECONDS):
             for listed in lists:
                 with contextlib.suppress(MCPError):
                     page = (await listed()).model_dump(include={"resources", "resource_templates", "prompts"})
@@ -115,8 +115,8 @@ def _schema_problem(schema: JsonDict) -> str:
     if _depth(schema) > _DEEPEST_SCHEMA:
         return f"its schema is nested more than {_DEEPEST_SCHEMA} levels deep"
     size = len(json.dumps(schema))
-    if size > _MOST_SCHEMA_BYTES:
-        return f"its schema has {size:,} bytes; {_MOST_SCHEMA_BYTES:,} are taken"
+    if size > _MAX_SCHEMA_BYTES:
+        return f"its schema has {size:,} bytes; {_MAX_SCHEMA_BYTES:,} are taken"
     return ""
 
 

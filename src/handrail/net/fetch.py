@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..settings.web import WebConfig
     from .url_guard import Guard
 
-_MOST_REDIRECTS = 10
+_MAX_REDIRECTS = 10
 _ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/pdf;q=0.9,*/*;q=0.5"
 
 
@@ -42,7 +42,7 @@ class Fetcher:
         self._client = httpx.AsyncClient(
             transport=GuardedTransport(guard),
             follow_redirects=True,
-            max_redirects=_MOST_REDIRECTS,
+            max_redirects=_MAX_REDIRECTS,
             # A proxy would look names up by itself, and go where the guard does not see.
             trust_env=False,
             timeout=config.timeout,
@@ -71,7 +71,7 @@ class Fetcher:
         except TimeoutError:
             raise CallTimeout(f"no answer within {self._config.timeout:g} s") from None
         except httpx.TooManyRedirects:
-            raise ToolFailed(f"redirected more than {_MOST_REDIRECTS} times") from None
+            raise ToolFailed(f"redirected more than {_MAX_REDIRECTS} times") from None
         except httpx.TimeoutException:
             raise CallTimeout(f"no answer within {self._config.timeout:g} s") from None
         except httpx.InvalidURL as error:

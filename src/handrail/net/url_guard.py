@@ -20,7 +20,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _PORTS = {"http": 80, "https": 443}
-_LONGEST_URL = 8_000
+_MAX_URL = 8_000
 # Public by their numbers, but what answers there belongs to the machine's own cloud, or to nobody.
 _NOT_PUBLIC: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)
@@ -98,8 +98,8 @@ class Guard:
 
 def target_of(url: str) -> Target:
     """Where a URL leads, if it is one that a web tool opens."""
-    if len(url) > _LONGEST_URL:
-        raise InvalidArguments(f"the URL has {len(url)} characters; {_LONGEST_URL} are the most")
+    if len(url) > _MAX_URL:
+        raise InvalidArguments(f"the URL has {len(url)} characters; {_MAX_URL} are the most")
     parts = _split(url)
     if parts.scheme not in _PORTS:
         given = f"{parts.scheme}:" if parts.scheme else repr(url[:100])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..types import CancelToken
     from .tracked import TrackedProcess
 
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 _SLICE_SECONDS = 0.25
 # An editor looks at its terminal for a moment before it goes on or ends, and one that reads a pipe may do other work at the same
 # time: only when it lasts is input what a program waits for.
@@ -66,7 +66,7 @@ def settle(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None =
     end = time.monotonic() + timeout
     before, waits_since = -1, None
     while (now := time.monotonic()) < end and not (cancel is not None and cancel.cancelled):
-        status = tracked.use(lambda process: process.wait(min(_LOOK_SECONDS, end - now), cancel=cancel))
+        status = tracked.use(lambda process: process.wait(min(_POLL_SECONDS, end - now), cancel=cancel))
         at = tracked.end_of_log()
         # Right after a write it may still look as if it waited: nothing must have come in between.
         is_waiting = at == before and tracked.waits_for_input()

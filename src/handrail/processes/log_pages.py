@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..types import JsonDict
     from .tracked import TrackedProcess
 
-_MOST_BYTES = 64 << 20  # more than any log keeps
+_MAX_BYTES = 64 << 20  # more than any log keeps
 _PAGE_CHARS = 40_000
 _LINE_CHARS = 2_000
 _MATCH_SECONDS = 2.0
@@ -30,7 +30,7 @@ def last_lines(tracked: TrackedProcess, max_bytes: int) -> JsonDict:
 def page(tracked: TrackedProcess, *, offset: int | None, limit: int, pattern: str | None) -> JsonDict:
     """`limit` lines from line `offset` on, or the last ones; with a pattern, of those that match."""
     expression = _compiled(pattern) if pattern else None
-    piece = tracked.read(0, _MOST_BYTES)
+    piece = tracked.read(0, _MAX_BYTES)
     lines = tracked.presented(clean(piece.data)).removesuffix("\n").split("\n") if piece.data else []
     numbered = list(enumerate(lines, 1))
     shown: JsonDict = {"total_lines": len(numbered)}

@@ -9,9 +9,9 @@ from typing import Any
 
 from ..errors import InvalidArguments
 
-_LONGEST_LINE = 16 << 10
-_LONGEST_PATTERN = 1000
-_MOST_PATTERNS = 20
+_MAX_LINE = 16 << 10
+_MAX_PATTERN = 1000
+_MAX_PATTERNS = 20
 _MATCH_SECONDS = 0.05
 _CONTROLS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
 
@@ -27,9 +27,9 @@ class LineMatcher:
         # The standard engine cannot be stopped once it backtracks without end; this one takes a limit.
         import regex
 
-        if len(patterns) > _MOST_PATTERNS or any(len(pattern) > _LONGEST_PATTERN for pattern in patterns):
+        if len(patterns) > _MAX_PATTERNS or any(len(pattern) > _MAX_PATTERN for pattern in patterns):
             raise InvalidArguments(
-                f"watch_patterns: at most {_MOST_PATTERNS} patterns of {_LONGEST_PATTERN} characters; join them with |"
+                f"watch_patterns: at most {_MAX_PATTERNS} patterns of {_MAX_PATTERN} characters; join them with |"
             )
         if any(not pattern.strip() for pattern in patterns):
             raise InvalidArguments("watch_patterns: an empty pattern matches every line; say what to look for")
@@ -51,7 +51,7 @@ class LineMatcher:
         found = [line for line in map(_clean, lines[:1]) if not self._rest_matched and self._matches(line)]
         found += [line for line in map(_clean, lines[1:]) if self._matches(line)]
         was_matched = self._rest_matched and not lines
-        self._rest = rest[-_LONGEST_LINE:]
+        self._rest = rest[-_MAX_LINE:]
         self._rest_matched = was_matched or self._matches(_clean(rest))
         if self._rest_matched and not was_matched:
             found.append(_clean(rest))
@@ -86,4 +86,4 @@ class Rate:
 
 
 def _clean(line: bytes) -> str:
-    return _CONTROLS.sub(b"", line)[-_LONGEST_LINE:].decode("utf-8", "replace").rstrip()
+    return _CONTROLS.sub(b"", line)[-_MAX_LINE:].decode("utf-8", "replace").rstrip()

@@ -17,7 +17,7 @@ from pyte.screens import Char, Cursor, StaticDefaultDict
 ROWS, COLUMNS = 24, 80
 _APPLICATION_CURSOR = 1 << 5
 _ALTERNATE = {47, 1047, 1049}
-_MOST_HELD = 4096  # of a sequence whose end has not come
+_MAX_HELD = 4096  # of a sequence whose end has not come
 
 # Strings to the terminal itself (DCS, APC, PM, SOS), and sequences with parameters or letters that pyte takes for text.
 _UNKNOWN = re.compile(
@@ -45,7 +45,7 @@ class Screen:
 
     def feed(self, data: bytes) -> None:
         text = self._held + self._decode(data)
-        begun = _BEGUN.search(text, max(0, len(text) - _MOST_HELD))
+        begun = _BEGUN.search(text, max(0, len(text) - _MAX_HELD))
         self._held = text[begun.start() :] if begun else ""
         if begun:
             text = text[: begun.start()]

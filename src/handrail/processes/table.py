@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..base.runtime_id import is_gone, this_runtime
+from ..base.runtime_id import has_exited, runtime_id
 from ..base.suggest import did_you_mean
 from ..environments.errors import NoSuchProcess
 from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
@@ -34,8 +34,8 @@ DEFAULT_SIZE = (24, 80)  # rows and columns
 _COMMAND_KEPT = 4000
 _NOTICE_BYTES = 2000
 _NOTICE_LINES = 20
-_MOST_NOTICES = 200
-_MOST_NAMED = 10
+_MAX_NOTICES = 200
+_MAX_NAMED = 10
 
 
 class TooManyProcesses(ToolError):
@@ -73,7 +73,7 @@ class ProcessTable:
         self._opened: dict[str, Environment] = {}
         self._known: dict[str, TrackedProcess] = {}
         self._watches: dict[str, OutputWatch] = {}
-        self._notices: deque[Notice] = deque(maxlen=_MOST_NOTICES)
+        self._notices: deque[Notice] = deque(maxlen=_MAX_NOTICES)
         self._listeners: list[Callable[[Notice], object]] = []
         self._lock = threading.RLock()
         self._watcher = Watcher(self._look)
@@ -138,7 +138,7 @@ class ProcessTable:
             columns=size[1],
             watch_patterns=tuple(watch_patterns),
             watched_to=0,
-            owner=this_runtime(),
+            owner=runtime_id(),
         )
         self._records.put(record)
         if notify_on_complete:
@@ -173,11 +173,11 @@ class ProcessTable:
     def get(self, id: str) -> TrackedProcess:  # noqa: A002  what it is
         """Raises NoSuchProcess."""
         known = self._known.get(id)
-        if known is not None and known.record.owner == this_runtime():
+        if known is not None and known.record.owner == runtime_id():
             return known
         record = self._records.get(id)
         if record is None:
-            latest = [record.id for record in self._records.all()][-_MOST_NAMED:]
+            latest = [record.id for record in self._records.all()][-_MAX_NAMED:]
             raise NoSuchProcess(f"there is no background process {id!r}; {did_you_mean(id, latest)}")
         return self._track(record)
 
@@ -320,9 +320,9 @@ class ProcessTable:
             self._watcher.watch(tracked)
 
     def _take_over(self, task_id: str) -> None:
-        mine = this_runtime()
+        mine = runtime_id()
         for record in self._records.all():
-            if record.task_id != task_id or record.owner == mine or not is_gone(record.owner):
+            if record.task_id != task_id or record.owner == mine or not has_exited(record.owner):
                 continue
             if not (record.watch_patterns or self._records.owes_notice(record.id)):
                 continue

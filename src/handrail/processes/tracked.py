@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from ..base.runtime_id import is_gone, pid_of, this_runtime
+from ..base.runtime_id import has_exited, pid_of, runtime_id
 from ..environments.base import ProcessState, ProcessStatus, PtyProcess
 from ..environments.errors import EnvironmentClosed, NoSuchProcess
 from ..errors import ToolError
@@ -92,12 +92,12 @@ class TrackedProcess:
         record = self.record
         if record.ended_at is not None:
             return Status(State(record.state), record.exit_code, record.ended_at, record.reason)
-        if not record.survives and is_gone(record.owner):
+        if not record.survives and has_exited(record.owner):
             return self._ended(State.EXITED, None, None, "it ended with the runtime that had started it")
         try:
             found = self.use(lambda process: process.poll())
         except NoSuchProcess:
-            if record.survives or record.owner == this_runtime():
+            if record.survives or record.owner == runtime_id():
                 return self._ended(State.LOST, None, None, "its environment does not know it any more")
             return Status(State.UNREACHABLE, reason=f"it belongs to another runtime (pid {pid_of(record.owner)})")
         except (ToolError, OSError) as error:

@@ -12,7 +12,7 @@ from .patterns import LineMatcher, Rate, TooSlow
 if TYPE_CHECKING:
     from .tracked import TrackedProcess
 
-MOST_NOTICES, WINDOW_SECONDS = 5, 60.0
+MAX_NOTICES, WINDOW_SECONDS = 5, 60.0
 _LOOK_BYTES = 1 << 20
 _LINES_SHOWN = 10
 _LINE_CHARS = 500
@@ -25,7 +25,7 @@ class OutputWatch:
         self._patterns = patterns
         self._matcher = LineMatcher(patterns)
         self._offset = watched_to
-        self._rate = Rate(MOST_NOTICES, WINDOW_SECONDS)
+        self._rate = Rate(MAX_NOTICES, WINDOW_SECONDS)
         self.is_paused = False
         self.can_go_on = True
 
@@ -50,7 +50,7 @@ class OutputWatch:
             return None
         if not self._rate.allows(time.monotonic()):
             what = (
-                f"printed what you watch for over {MOST_NOTICES} times in {WINDOW_SECONDS:g} s, so the watch is paused"
+                f"printed what you watch for over {MAX_NOTICES} times in {WINDOW_SECONDS:g} s, so the watch is paused"
             )
             return self._pause(tracked, f"{what}; it goes on when you have looked at it with poll or log", lines)
         count = f"{len(lines)} lines" if len(lines) > 1 else "a line"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.02, 0.5
 _END_SECONDS = 5.0
 
 
@@ -69,7 +69,7 @@ class Watcher:
                     self._thread = None
                     return
             is_quiet = {self._look_safely(process) for process in watched} == {Look.QUIET}
-            pause = min(pause * 1.3, _LONGEST_PAUSE_SECONDS) if is_quiet else _FIRST_PAUSE_SECONDS
+            pause = min(pause * 1.3, _MAX_PAUSE_SECONDS) if is_quiet else _FIRST_PAUSE_SECONDS
 
     def _look_safely(self, process: TrackedProcess) -> Look:
         try:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _USUAL_TOOLSETS = ("terminal", "file")
 # Nobody is there, and a rollout leaves nothing behind but what it is scored by.
 _NEVER = ("clarify", "memory", "messaging", "cronjob", "delegation", "rl", "homeassistant", "session_search", "skills")
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 class Outcome(NamedTuple):
@@ -94,12 +94,12 @@ class Rollouts:
 
     async def _watch(self) -> None:
         while not self._stopped:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
             self._stopped = self._store.get(self._run.id).stop
         while True:  # an agent that was about to begin hears of it too
             for agent in list(self._agents):
                 agent.interrupt("the run was stopped")
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _one(self, number: int, task: Task, sessions: SessionStore) -> None:
         folder = tempfile.mkdtemp(prefix="handrail-rollout-")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..types import JsonDict
 
 MAX_ARGUMENT_CHARS = 5_000_000
-_MOST_PROBLEMS = 5
+_MAX_PROBLEMS = 5
 _SHOWN_CHARS = 120
 
 
@@ -57,9 +57,9 @@ def _misfit(contract: Contract, arguments: JsonDict, schema: JsonDict) -> Invali
     problems: list[str] = []
     for error in contract.errors(arguments):
         problems.extend(_describe(error, schema))
-        if len(problems) >= _MOST_PROBLEMS:
+        if len(problems) >= _MAX_PROBLEMS:
             break
-    return InvalidArguments("; ".join(problems[:_MOST_PROBLEMS]))
+    return InvalidArguments("; ".join(problems[:_MAX_PROBLEMS]))
 
 
 def _describe(error: jsonschema_rs.ValidationError, schema: JsonDict) -> Iterator[str]:

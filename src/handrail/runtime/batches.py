@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..base.loops import CLEAN_UP_SECONDS, bounded
-from ..base.workers import LONGEST_SECONDS
+from ..base.workers import MAX_SECONDS
 from ..core.outcome import Outcome, error_outcome
 from ..errors import CallCancelled, CallTimeout, ToolError
 from ..types import CancelToken, ToolCall
@@ -84,7 +84,7 @@ class Batches:
         """Run until done, until the time is over, or until stopped: the token first, so that handlers can end well."""
         loop = asyncio.get_running_loop()
         reason = f"was not done when the batch's {limit:g} s were over"
-        timer = loop.call_later(min(limit, LONGEST_SECONDS), lambda: stop.cancel(reason, timed_out=True))
+        timer = loop.call_later(min(limit, MAX_SECONDS), lambda: stop.cancel(reason, timed_out=True))
         try:
             await bounded(work, timeout=None, cancel=stop, clean_up=CANCEL_GRACE_SECONDS + CLEAN_UP_SECONDS)
         except asyncio.CancelledError:

@@ -11,7 +11,7 @@ import jsonschema_rs
 if TYPE_CHECKING:
     from ..types import JsonDict
 
-_MOST_DIGITS = 4000  # Python refuses to turn more into a number, for good reason
+_MAX_DIGITS = 4000  # Python refuses to turn more into a number, for good reason
 _INTEGER = re.compile(r"[+-]?\d{1,4000}")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _MISFIT = object()
@@ -133,7 +133,7 @@ def _integer(text: str) -> Any:
     """Exact for any number of digits; "1e3" and "3.0" are whole numbers too, "3.5" is not."""
     if _INTEGER.fullmatch(text):
         return int(text)
-    if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
+    if len(text) > _MAX_DIGITS or not _NUMBER.fullmatch(text):
         return _MISFIT
     from decimal import Decimal
 
@@ -144,7 +144,7 @@ def _integer(text: str) -> Any:
 def _number(text: str) -> Any:
     if _INTEGER.fullmatch(text):
         return int(text)
-    if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
+    if len(text) > _MAX_DIGITS or not _NUMBER.fullmatch(text):
         return _MISFIT
     value = float(text)
     return value if value not in (float("inf"), float("-inf")) else _MISFIT

@@ -37,7 +37,7 @@ CANCEL_GRACE_SECONDS = 1.0
 
 GATE_MARGIN_SECONDS = 60.0
 
-_MOST_PLANS = 200_000
+_MAX_PLANS = 200_000
 
 
 class Call(NamedTuple):
@@ -364,7 +364,7 @@ class Runtime:
         plan = Plan(
             entry, plain, wants_context, passes, self.config.results.max_chars if max_chars is None else max_chars
         )
-        if len(self._plans) > _MOST_PLANS:  # servers come and go, and their tools with them
+        if len(self._plans) > _MAX_PLANS:  # servers come and go, and their tools with them
             self._plans.clear()
         self._plans[entry.name] = plan
         return plan

@@ -9,7 +9,7 @@ from ..types import JsonDict
 _UNIONS = ("anyOf", "oneOf")
 _ONLY_NULL = {"type": "null"}
 # References that double at every step would fill the memory; past so many, any object will do.
-_MOST_FOLLOWED = 200
+_MAX_FOLLOWED = 200
 # What Gemini's schema type knows; anything else makes it refuse the whole request.
 _GEMINI_WORDS = frozenset(
     "type format title description nullable enum items minItems maxItems properties required anyOf minimum maximum "
@@ -61,7 +61,7 @@ class _Repair:
             target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
         if not isinstance(target, dict):
             return siblings
-        if reference in self._following or self._followed > _MOST_FOLLOWED:
+        if reference in self._following or self._followed > _MAX_FOLLOWED:
             # A schema within itself stays a reference, or becomes anything of its type; the runtime checks the rest.
             return {"$ref": reference} if not self._inline else {"type": target.get("type", "object"), **siblings}
         self._following.append(reference)

@@ -15,7 +15,7 @@ SEARCH_TOOLSET = "tool_search"
 SEARCH_TOOL = "tool_search"
 # What a token of a schema has on average; models differ little here.
 CHARS_PER_TOKEN = 4
-_MOST_SETS_NAMED = 40
+_MAX_SETS_NAMED = 40
 
 
 def room(context_tokens: int, share: float) -> int:
@@ -49,7 +49,7 @@ def fitting(
 def invitation(description: str, deferred: Sequence[ToolEntry]) -> str:
     """The description of `tool_search` for a list without these: what there is to be found."""
     sets = Counter(entry.toolset for entry in deferred).most_common()
-    named = [f"{name.removeprefix('mcp-')} ({count})" for name, count in sets[:_MOST_SETS_NAMED]]
+    named = [f"{name.removeprefix('mcp-')} ({count})" for name, count in sets[:_MAX_SETS_NAMED]]
     more = f" and {len(sets) - len(named)} more" if len(sets) > len(named) else ""
     return f"{description} Not in your list are {len(deferred)} tools, of: {', '.join(named)}{more}."
 

@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 # A run that begins so much later than it was due was missed.
 GRACE_SECONDS = 60.0
 # Others may ask for a run, or make a job, at any time.
-LOOK_SECONDS = 1.0
-_LONGEST_GOODBYE = 10.0
+POLL_SECONDS = 1.0
+_MAX_GOODBYE = 10.0
 
 
 class _Running(NamedTuple):
@@ -74,7 +74,7 @@ class Scheduler:
                     self._begin_due()
                 except StoreError as error:
                     log.warning("the jobs cannot be read now: %s", error)
-                self._woken.wait(LOOK_SECONDS)
+                self._woken.wait(POLL_SECONDS)
                 self._woken.clear()
                 self._collect()
         finally:
@@ -154,7 +154,7 @@ class Scheduler:
 
     def _say_goodbye(self, reason: str) -> None:
         self._cancel_all(reason)
-        wait([each.future for each in self._running.values()], timeout=_LONGEST_GOODBYE)
+        wait([each.future for each in self._running.values()], timeout=_MAX_GOODBYE)
         self._collect()
         for running in self._running.values():
             self._keep(running, Ended(RunState.CANCELLED, error=f"{reason}, and it did not end"))

@@ -20,12 +20,12 @@ COOKIE = "handrail"
 # A page of another site cannot send a header of its own without asking first, and is never told yes.
 PROOF_HEADER = "x-handrail"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MOST_BODY_BYTES = 10 * 1024 * 1024
+MAX_BODY_BYTES = 10 * 1024 * 1024
 BODY_SECONDS = 30.0
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_MOST_FAILURES, _FAILURE_SECONDS = 20, 60.0
-_MOST_REQUESTS, _REQUEST_SECONDS = 4_000, 10.0
-_MOST_ADDRESSES = 10_000
+_MAX_FAILURES, _FAILURE_SECONDS = 20, 60.0
+_MAX_REQUESTS, _REQUEST_SECONDS = 4_000, 10.0
+_MAX_ADDRESSES = 10_000
 
 
 class Guard:
@@ -33,8 +33,8 @@ class Guard:
 
     def __init__(self, keys: Keys, hosts: frozenset[str]) -> None:
         self.keys, self.hosts = keys, hosts
-        self._failures = _Often(_MOST_FAILURES, _FAILURE_SECONDS)
-        self._requests = _Often(_MOST_REQUESTS, _REQUEST_SECONDS)
+        self._failures = _Often(_MAX_FAILURES, _FAILURE_SECONDS)
+        self._requests = _Often(_MAX_REQUESTS, _REQUEST_SECONDS)
         # A command of the agent has the address of its person: its wrong tokens must not keep the person out.
         self._welcome: set[tuple[str, str]] = set()
 
@@ -89,7 +89,7 @@ class Guard:
         if who is None:
             self._failures.note(address)
             raise HttpError(401, "unauthorized", otherwise)
-        if len(self._welcome) > _MOST_ADDRESSES:
+        if len(self._welcome) > _MAX_ADDRESSES:
             self._welcome.clear()
         self._welcome.add((address, who.name))
         return who
@@ -108,7 +108,7 @@ class _Often:
 
     def note(self, address: str) -> bool:
         """False when it is too often."""
-        if len(self._times) > _MOST_ADDRESSES:
+        if len(self._times) > _MAX_ADDRESSES:
             self._times.clear()
         times = self._times.setdefault(address, deque(maxlen=self._most))
         over = self.is_over(address)
@@ -125,15 +125,15 @@ async def read_body(request: Request) -> bytes:
     from starlette.requests import ClientDisconnect
 
     length = request.headers.get("content-length", "0")
-    if not length.isdigit() or int(length) > MOST_BODY_BYTES:
-        raise HttpError(413, "too_long", f"a body may have {MOST_BODY_BYTES:,} bytes")
+    if not length.isdigit() or int(length) > MAX_BODY_BYTES:
+        raise HttpError(413, "too_long", f"a body may have {MAX_BODY_BYTES:,} bytes")
     data = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.stream():
                 data += piece
-                if len(data) > MOST_BODY_BYTES:
-                    raise HttpError(413, "too_long", f"a body may have {MOST_BODY_BYTES:,} bytes")
+                if len(data) > MAX_BODY_BYTES:
+                    raise HttpError(413, "too_long", f"a body may have {MAX_BODY_BYTES:,} bytes")
     except ClientDisconnect:
         raise HttpError(400, "broken_off", "the body ended before its time") from None
     except TimeoutError:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_AGENTS = 200
+MAX_AGENTS = 200
 
 
 class SessionBusy(HandrailError):
@@ -112,7 +112,7 @@ class Turns:
 
     async def _make_room(self) -> None:
         for session in [each for each in self._agents if each not in self._running][
-            : max(0, len(self._agents) - MOST_AGENTS + 1)
+            : max(0, len(self._agents) - MAX_AGENTS + 1)
         ]:
             await asyncio.to_thread(self._agents.pop(session).close)
 

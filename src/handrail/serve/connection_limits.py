@@ -14,8 +14,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_SECONDS = 10.0
-_MOST_CONNECTIONS = 2_000
-_MOST_AT_THE_DOOR = 2_048
+_MAX_CONNECTIONS = 2_000
+_MAX_AT_THE_DOOR = 2_048
 _GOODBYE_SECONDS = 2.0
 _TEXT = b'{"error": "too many are connected; try again in some seconds", "error_type": "too_many"}'
 _FULL = (
@@ -27,7 +27,7 @@ _FULL = (
 def most_connections() -> int:
     """Half of the files that this process may open: the calls that are asked for need some, too."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(_MOST_CONNECTIONS, max(1, soft // 2))
+    return _MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(_MAX_CONNECTIONS, max(1, soft // 2))
 
 
 def protocol(most: int, *, header_seconds: float = HEADER_SECONDS) -> type[Impatient]:
@@ -42,7 +42,7 @@ class PatientServer(uvicorn.Server):
         await super().startup(sockets)
         for listening in [each for server in self.servers for each in server.sockets]:
             with listening.dup() as door:
-                door.listen(_MOST_AT_THE_DOOR)
+                door.listen(_MAX_AT_THE_DOOR)
 
 
 class Impatient(H11Protocol):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KEPT_EVENTS = 10_000
 # Who comes back after a while gets so many at once: writing them out must not hold up the others.
-_MOST_AT_ONCE = 500
+_MAX_AT_ONCE = 500
 # Who watches is woken at most so often: a browser draws no faster, and calls are not slowed by being watched.
 _PAUSE_SECONDS = 0.02
 MISSED = "missed"
@@ -89,7 +89,7 @@ class Bus:
         with self._lock:
             behind, kept = self.last_id - last_id, len(self._events)
             if 0 <= behind <= kept:
-                found = list(islice(reversed(self._events), max(0, behind - _MOST_AT_ONCE), behind))
+                found = list(islice(reversed(self._events), max(0, behind - _MAX_AT_ONCE), behind))
                 return found[::-1]
             return [Event(self.last_id, MISSED, {})]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .event_bus import Bus
 
 PLUGIN = "handrail serve"
-_MOST_SHOWN = 2_000
+_MAX_SHOWN = 2_000
 _KEPT_CALLS = 2_000
 _KEPT_SECONDS = 400
 _MINUTES = 24 * 60
@@ -79,7 +79,7 @@ class LiveCalls:
                 "status": status,
                 "error_type": error_type,
                 "seconds": duration_ms / 1000,
-                "result": shown[-_MOST_SHOWN:],
+                "result": shown[-_MAX_SHOWN:],
             }
             self.ended.append(done)
             self._count(tool_name, status, error_type, duration_ms / 1000)
@@ -136,6 +136,6 @@ class _Tool:
 def _shown(args: JsonDict) -> JsonDict:
     """Arguments as people look at them: long ones shortened."""
     return {
-        name: safe_error(value[:_MOST_SHOWN]) if isinstance(value, str) and len(value) > _MOST_SHOWN else value
+        name: safe_error(value[:_MAX_SHOWN]) if isinstance(value, str) and len(value) > _MAX_SHOWN else value
         for name, value in args.items()
     }

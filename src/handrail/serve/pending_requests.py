@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 _LOOK_ON_SECONDS = 5.0
 
 
@@ -75,7 +75,7 @@ class WaitingRequests:
                 except StoreError as error:
                     log.warning("questions cannot be looked for: %s", error)
                 try:
-                    await asyncio.wait_for(self._look_now.wait(), _LOOK_SECONDS)
+                    await asyncio.wait_for(self._look_now.wait(), _POLL_SECONDS)
                 except TimeoutError:
                     continue
         finally:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..base.runtime_id import is_gone, pid_of, this_runtime
+from ..base.runtime_id import has_exited, pid_of, runtime_id
 from ..config.paths import state_dir
 from ..errors import ConfigError, HandrailError
 from .access_control import LOOPBACK, Guard, allowed_hosts
@@ -56,7 +56,7 @@ def as_the_server(wanted: Address) -> Iterator[tuple[socket.socket, Address]]:
         ) from None
     try:
         with listening(wanted) as (door, address):
-            (folder / _WHO).write_text(json.dumps({"owner": this_runtime(), "url": address.url}))
+            (folder / _WHO).write_text(json.dumps({"owner": runtime_id(), "url": address.url}))
             yield door, address
     finally:
         (folder / _WHO).unlink(missing_ok=True)
@@ -67,7 +67,7 @@ def running_server() -> dict[str, Any] | None:
     """Where the server of this store is; None when there is none."""
     try:
         known = json.loads((state_dir() / _WHO).read_text())
-        return None if is_gone(known["owner"]) else {"url": known["url"], "pid": pid_of(known["owner"])}
+        return None if has_exited(known["owner"]) else {"url": known["url"], "pid": pid_of(known["owner"])}
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
 

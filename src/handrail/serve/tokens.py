@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base.agent_ancestry import is_inside
+from ..base.agent_ancestry import started_by_agent
 from ..errors import Denied
 from ..store.database import Database
 from .roles import Role, Who
@@ -32,7 +32,7 @@ _STEPS = (
     );
     """,
 )
-_MOST_AUDITED, _LOOK_EVERY = 100_000, 1_000
+_MAX_AUDITED, _LOOK_EVERY = 100_000, 1_000
 
 
 class StoredToken(NamedTuple):
@@ -72,7 +72,7 @@ class Keys:
 
         Raises Denied for what an agent runs.
         """
-        if is_inside():
+        if started_by_agent():
             raise Denied("an agent cannot make tokens; this process was started by one of its tools")
         token = secrets.token_urlsafe(32)
         with self._database.transaction() as connection:
@@ -149,7 +149,7 @@ class Keys:
                 record._replace(role=int(Role.named(record.role))),  # type: ignore[arg-type]
             ).lastrowid
             if number and number % _LOOK_EVERY == 0:
-                connection.execute("DELETE FROM audit WHERE id <= ?", (number - _MOST_AUDITED,))
+                connection.execute("DELETE FROM audit WHERE id <= ?", (number - _MAX_AUDITED,))
 
     def audited(self, limit: int) -> list[Audited]:
         """The newest last."""

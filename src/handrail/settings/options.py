@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, dataclass_tr
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 # Above these a value is a slip of the keyboard, and would overflow a timer or a date further down.
-LONGEST_SECONDS = 366 * 24 * 3600
-LONGEST_DAYS = 36_500
-LARGEST_COUNT = 1_000_000
-LARGEST_SIZE = 2**53
+MAX_SECONDS = 366 * 24 * 3600
+MAX_DAYS = 36_500
+MAX_COUNT = 1_000_000
+MAX_SIZE = 2**53
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from .options import GIB, LARGEST_COUNT, LARGEST_SIZE, LONGEST_DAYS, LONGEST_SECONDS, MIB, Section, named, option
+from .options import GIB, MAX_COUNT, MAX_DAYS, MAX_SECONDS, MAX_SIZE, MIB, Section, named, option
 
 
 class ToolsetConfig(Section):
@@ -43,11 +43,9 @@ class FilesConfig(Section):
         10 * MIB,
         "Size of the largest file that is read whole; a larger one is read page by page.",
         minimum=1,
-        maximum=LARGEST_SIZE,
+        maximum=MAX_SIZE,
     )
-    max_write_bytes: int = option(
-        10 * MIB, "Size of the largest file that is written.", minimum=1, maximum=LARGEST_SIZE
-    )
+    max_write_bytes: int = option(10 * MIB, "Size of the largest file that is written.", minimum=1, maximum=MAX_SIZE)
 
 
 class TerminalConfig(Section):
@@ -62,16 +60,16 @@ class TerminalConfig(Section):
         180.0,
         "Seconds that a command may take when the call does not say.",
         exclusiveMinimum=0,
-        maximum=LONGEST_SECONDS,
+        maximum=MAX_SECONDS,
     )
     max_timeout: float = option(
-        600.0, "Seconds that a command may take at most.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+        600.0, "Seconds that a command may take at most.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )
     idle_seconds: float = option(
         1800.0,
         "Seconds after which an environment that nobody uses is closed. 0 keeps it open.",
         minimum=0,
-        maximum=LONGEST_SECONDS,
+        maximum=MAX_SECONDS,
     )
     env: Mapping[str, str] = named("Environment variables that commands get, by name.")
     allowed_secrets: tuple[str, ...] = option(
@@ -81,13 +79,13 @@ class TerminalConfig(Section):
         50_000,
         "Longest output in characters that the model gets whole; of a longer one it gets the head and the tail.",
         minimum=1000,
-        maximum=LARGEST_SIZE,
+        maximum=MAX_SIZE,
     )
     max_stored_bytes: int = option(
         4 * MIB,
         "How much of a long output is kept for read_result, besides its tail.",
         minimum=0,
-        maximum=LARGEST_SIZE,
+        maximum=MAX_SIZE,
     )
     backends: Mapping[str, Mapping[str, Any]] = named("The settings of each backend, by its name.")
 
@@ -100,28 +98,28 @@ class CodeConfig(Section):
         300.0,
         "Seconds that a script may take when the call does not say, without those that its tools take.",
         exclusiveMinimum=0,
-        maximum=LONGEST_SECONDS,
+        maximum=MAX_SECONDS,
     )
     max_timeout: float = option(
-        1800.0, "Seconds that a script may take at most.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+        1800.0, "Seconds that a script may take at most.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )
-    max_tool_calls: int = option(500, "Tools that one script may call.", minimum=0, maximum=LARGEST_COUNT)
+    max_tool_calls: int = option(500, "Tools that one script may call.", minimum=0, maximum=MAX_COUNT)
 
 
 class ProcessesConfig(Section):
     """How many background processes there may be, and how long one is remembered."""
 
     max_running: int = option(
-        128, "Background processes that may run at once, of all tasks together.", minimum=1, maximum=LARGEST_COUNT
+        128, "Background processes that may run at once, of all tasks together.", minimum=1, maximum=MAX_COUNT
     )
     max_running_per_task: int = option(
-        32, "Background processes of one task that may run at once.", minimum=1, maximum=LARGEST_COUNT
+        32, "Background processes of one task that may run at once.", minimum=1, maximum=MAX_COUNT
     )
     max_finished: int = option(
-        64, "Ended processes that are remembered, with their logs.", minimum=0, maximum=LARGEST_COUNT
+        64, "Ended processes that are remembered, with their logs.", minimum=0, maximum=MAX_COUNT
     )
     keep_finished_hours: float = option(
-        24.0, "Hours that an ended process is remembered, with its log.", minimum=0, maximum=LONGEST_DAYS * 24
+        24.0, "Hours that an ended process is remembered, with its log.", minimum=0, maximum=MAX_DAYS * 24
     )
 
 
@@ -132,14 +130,14 @@ class ResultsConfig(Section):
         100_000,
         "Longest result in characters that the model gets whole, for tools that set no length of their own.",
         minimum=1,
-        maximum=LARGEST_SIZE,
+        maximum=MAX_SIZE,
     )
     turn_max_chars: int = option(
-        200_000, "Characters that all results of one turn may have together.", minimum=1, maximum=LARGEST_SIZE
+        200_000, "Characters that all results of one turn may have together.", minimum=1, maximum=MAX_SIZE
     )
-    keep_days: int = option(7, "Days that a stored result is kept.", minimum=0, maximum=LONGEST_DAYS)
+    keep_days: int = option(7, "Days that a stored result is kept.", minimum=0, maximum=MAX_DAYS)
     max_total_bytes: int = option(
-        GIB, "Size of all stored results together; the oldest go first.", minimum=0, maximum=LARGEST_SIZE
+        GIB, "Size of all stored results together; the oldest go first.", minimum=0, maximum=MAX_SIZE
     )
 
 
@@ -150,19 +148,15 @@ class CallsConfig(Section):
         600.0,
         "Seconds that the calls of one model message may take together.",
         exclusiveMinimum=0,
-        maximum=LONGEST_SECONDS,
+        maximum=MAX_SECONDS,
     )
-    hook_timeout: float = option(
-        5.0, "Seconds that one plugin hook may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
-    )
+    hook_timeout: float = option(5.0, "Seconds that one plugin hook may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
     max_argument_chars: int = option(
-        5_000_000, "Length of the longest arguments that a call may have.", minimum=1, maximum=LARGEST_SIZE
+        5_000_000, "Length of the longest arguments that a call may have.", minimum=1, maximum=MAX_SIZE
     )
-    max_threads: int = option(128, "Threads that run calls in this process.", minimum=1, maximum=LARGEST_COUNT)
-    max_threads_per_session: int = option(
-        100, "Threads that run calls of one session.", minimum=1, maximum=LARGEST_COUNT
-    )
-    max_async: int = option(10_000, "Async calls that run at once in this process.", minimum=1, maximum=LARGEST_COUNT)
+    max_threads: int = option(128, "Threads that run calls in this process.", minimum=1, maximum=MAX_COUNT)
+    max_threads_per_session: int = option(100, "Threads that run calls of one session.", minimum=1, maximum=MAX_COUNT)
+    max_async: int = option(10_000, "Async calls that run at once in this process.", minimum=1, maximum=MAX_COUNT)
 
 
 class ApprovalsConfig(Section):
@@ -174,7 +168,7 @@ class ApprovalsConfig(Section):
         "the rest; off asks nobody. What can never run, and your deny list, hold in every mode.",
     )
     timeout: float = option(
-        300.0, "Seconds to wait for an answer; none by then is a no.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+        300.0, "Seconds to wait for an answer; none by then is a no.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )
     headless: Literal["deny", "queue"] = option(
         "deny",
@@ -184,10 +178,8 @@ class ApprovalsConfig(Section):
     approver: str = option(
         "", "Who is asked where no person is at the terminal: the name of an approver that a plugin brings."
     )
-    task_minutes: float = option(
-        30.0, "Minutes that the answer 'task' holds.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
-    )
-    task_uses: int = option(20, "How many times the answer 'task' holds.", minimum=1, maximum=LARGEST_COUNT)
+    task_minutes: float = option(30.0, "Minutes that the answer 'task' holds.", exclusiveMinimum=0, maximum=MAX_SECONDS)
+    task_uses: int = option(20, "How many times the answer 'task' holds.", minimum=1, maximum=MAX_COUNT)
     allow: tuple[str, ...] = option(
         (),
         "Commands that need no asking, by their first words: `git push origin`, `docker compose down`. `*` is any word.",
@@ -206,7 +198,7 @@ class ApprovalsConfig(Section):
         16 * MIB,
         "Size of the record of all actions, for `handrail approvals simulate`; the oldest go first. 0 keeps none.",
         minimum=0,
-        maximum=LARGEST_SIZE,
+        maximum=MAX_SIZE,
     )
 
 
@@ -223,7 +215,7 @@ class HookCommandConfig(Section):
 
     command: str = option("", "What the shell runs. It gets the event as JSON on its standard input.")
     matcher: str = option("", "Only for tools whose whole name fits this pattern, such as `terminal|write_.*`.")
-    timeout: float = option(60.0, "Seconds that the command may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS)
+    timeout: float = option(60.0, "Seconds that the command may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
     policy: bool = option(False, "Block the call when the command fails or takes too long, instead of going on.")
 
 
@@ -249,15 +241,15 @@ class ScheduleConfig(Section):
     """What scheduled jobs may take, and what is kept of them."""
 
     timezone: str = option("", "Time zone of jobs that name none, such as Europe/Berlin. Empty is the machine's own.")
-    max_parallel: int = option(3, "Jobs that run at once.", minimum=1, maximum=LARGEST_COUNT)
+    max_parallel: int = option(3, "Jobs that run at once.", minimum=1, maximum=MAX_COUNT)
     timeout: float = option(
-        1800.0, "Seconds that one run may take when the job does not say.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+        1800.0, "Seconds that one run may take when the job does not say.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )
     max_output_chars: int = option(
-        100_000, "Characters that are kept of what a run gave.", minimum=1000, maximum=LARGEST_SIZE
+        100_000, "Characters that are kept of what a run gave.", minimum=1000, maximum=MAX_SIZE
     )
-    keep_runs: int = option(20, "Runs of each job that are remembered.", minimum=1, maximum=LARGEST_COUNT)
-    max_jobs: int = option(200, "Jobs that there may be.", minimum=1, maximum=LARGEST_COUNT)
+    keep_runs: int = option(20, "Runs of each job that are remembered.", minimum=1, maximum=MAX_COUNT)
+    max_jobs: int = option(200, "Jobs that there may be.", minimum=1, maximum=MAX_COUNT)
     jobs_may_schedule: bool = option(False, "Give the runs of jobs the tool cronjob, so that jobs can make jobs.")
 
 
@@ -272,8 +264,8 @@ class RolloutsConfig(Section):
         "Where rollouts run that say nothing else. local: each in a folder of its own that is thrown away, in a sandbox; "
         "docker, modal, ...: each in a container of its own.",
     )
-    max_parallel: int = option(8, "Rollouts of one run that may go on at once.", minimum=1, maximum=LARGEST_COUNT)
-    max_rollouts: int = option(1000, "Rollouts that one run may have.", minimum=1, maximum=LARGEST_COUNT)
+    max_parallel: int = option(8, "Rollouts of one run that may go on at once.", minimum=1, maximum=MAX_COUNT)
+    max_rollouts: int = option(1000, "Rollouts that one run may have.", minimum=1, maximum=MAX_COUNT)
     reward_timeout: float = option(
-        60.0, "Seconds that a reward function may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+        60.0, "Seconds that a reward function may take.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )

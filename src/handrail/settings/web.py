@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from .options import LARGEST_SIZE, LONGEST_SECONDS, MIB, Section, named, option
+from .options import MAX_SECONDS, MAX_SIZE, MIB, Section, named, option
 
 
 class WebConfig(Section):
@@ -24,11 +24,9 @@ class WebConfig(Section):
     search_urls: Mapping[str, str] = named(
         "Address of a search service, by its name; searxng has no other. SEARXNG_URL is asked next."
     )
-    timeout: float = option(
-        20.0, "Seconds that one page or search may take.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
-    )
+    timeout: float = option(20.0, "Seconds that one page or search may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
     max_bytes: int = option(
-        10 * MIB, "How much of a page is read; of a longer one the beginning.", minimum=1024, maximum=LARGEST_SIZE
+        10 * MIB, "How much of a page is read; of a longer one the beginning.", minimum=1024, maximum=MAX_SIZE
     )
     user_agent: str = option("", "What pages are told of who reads them; Handrail's name and version if empty.")
 
@@ -43,14 +41,14 @@ class BrowserConfig(Section):
         "auto", "auto uses the browser's own sandbox unless we are root, where it cannot; off never does."
     )
     timeout: float = option(
-        30.0, "Seconds that a page may take to load, or one action.", exclusiveMinimum=0, maximum=LONGEST_SECONDS
+        30.0, "Seconds that a page may take to load, or one action.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )
     idle_seconds: float = option(
         900.0,
         "Seconds after which a task's pages are closed when nobody uses them. 0 keeps them open.",
         minimum=0,
-        maximum=LONGEST_SECONDS,
+        maximum=MAX_SECONDS,
     )
     max_download_bytes: int = option(
-        100 * MIB, "Size of the largest file that a page may download.", minimum=0, maximum=LARGEST_SIZE
+        100 * MIB, "Size of the largest file that a page may download.", minimum=0, maximum=MAX_SIZE
     )

@@ -10,8 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..base.agent_ancestry import is_inside
-from ..base.runtime_id import is_gone, this_runtime
+from ..base.agent_ancestry import started_by_agent
+from ..base.runtime_id import has_exited, runtime_id
 from ..errors import Denied, RequestNotFound, StoreError
 from ..protocols import ActionKind, Answer, ApprovalRequest, Concern, Decision
 from .database import Database
@@ -40,7 +40,7 @@ _STEPS = (
 )
 # Requests that are over are kept so long, for answers that come late to be told what happened.
 _KEEP_SECONDS = 30 * 86_400
-_LONGEST_TEXT = 20_000
+_MAX_TEXT = 20_000
 
 
 class State(Enum):
@@ -77,7 +77,7 @@ class ApprovalStore:
     def ask(self, request: ApprovalRequest, *, fingerprint: str) -> StoredRequest:
         """Write a request down. One with the same fingerprint whose process is gone is taken over instead: its id stays,
         and an answer that came meanwhile holds."""
-        now, me = time.time(), this_runtime()
+        now, me = time.time(), runtime_id()
         with self.database.transaction() as connection:
             _expire(connection, now)
             left = connection.execute(
@@ -85,7 +85,7 @@ class ApprovalStore:
                 (fingerprint,),
             ).fetchall()
             for row in left:
-                if is_gone(row["owner"]):
+                if has_exited(row["owner"]):
                     # The time to answer is given anew to who was not yet answered.
                     expires = request.expires_at if row["state"] == State.PENDING.value else row["expires"]
                     connection.execute(
@@ -104,7 +104,7 @@ class ApprovalStore:
 
         Raises Denied for a yes that comes from what an agent runs.
         """
-        if answer.decision.allows and is_inside():
+        if answer.decision.allows and started_by_agent():
             raise Denied("an agent cannot answer requests; this process was started by one of its tools")
         now = time.time()
         with self.database.transaction() as connection:
@@ -178,7 +178,7 @@ def _expire(connection: Any, now: float) -> None:
 
 def _question(request: ApprovalRequest) -> str:
     """What is kept of a request: all that a person needs to see, not the arguments, which can be long and secret."""
-    if len(request.text) > _LONGEST_TEXT:
+    if len(request.text) > _MAX_TEXT:
         raise StoreError(f"a question of {len(request.text):,} characters is not one that a person can answer")
     kept = request._asdict()
     for name in ("arguments", "id", "expires_at"):
@@ -198,5 +198,5 @@ def _stored(row: Any) -> StoredRequest:
     if row["decision"] is not None:
         answer = Answer(Decision(row["decision"]), row["by"], row["why"], row["seconds"], row["uses"])
     return StoredRequest(
-        request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=not is_gone(row["owner"])
+        request, State(row["state"]), row["created"], answer, row["answered"], is_waiting=not has_exited(row["owner"])
     )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .database import Database
 
-_MOST_ROWS = 20_000
+_MAX_ROWS = 20_000
 _ROWS_BETWEEN_CUTS = 100
 
 
@@ -48,7 +48,7 @@ class DecisionLog:
                 f"INSERT INTO decisions ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
             ).lastrowid
             if number is not None and number % _ROWS_BETWEEN_CUTS == 0:
-                connection.execute("DELETE FROM decisions WHERE id <= ?", (number - _MOST_ROWS,))
+                connection.execute("DELETE FROM decisions WHERE id <= ?", (number - _MAX_ROWS,))
 
     def latest(self, count: int) -> Sequence[DecisionRecord]:
         """The newest, oldest of them first."""

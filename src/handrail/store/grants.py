@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..base.runtime_id import is_gone, this_runtime
+from ..base.runtime_id import has_exited, runtime_id
 from .database import Database
 
 # A scope that ends with its process; others are names that a later process can use again.
@@ -39,7 +39,7 @@ class GrantStore:
                 connection.execute("DELETE FROM grants WHERE scope = ? AND key = ?", (scope, key))
                 connection.execute(
                     "INSERT INTO grants (scope, key, by, created, expires, uses_left, owner) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (scope, key, by, now, expires, uses, this_runtime()),
+                    (scope, key, by, now, expires, uses, runtime_id()),
                 )
 
     def of(self, scopes: Sequence[str]) -> list[StoredGrant]:
@@ -74,7 +74,7 @@ class GrantStore:
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM grants WHERE expires <= ? OR uses_left <= 0", (time.time(),))
             rows = connection.execute("SELECT * FROM grants ORDER BY id").fetchall()
-            gone = [row["id"] for row in rows if row["scope"].startswith(_PROCESS_SCOPE) and is_gone(row["owner"])]
+            gone = [row["id"] for row in rows if row["scope"].startswith(_PROCESS_SCOPE) and has_exited(row["owner"])]
             connection.executemany("DELETE FROM grants WHERE id = ?", [(number,) for number in gone])
         return [_grant(row) for row in rows if row["id"] not in gone]
 

@@ -14,7 +14,7 @@ from ..types import JsonDict
 log = logging.getLogger(__name__)
 
 _WRITES_BETWEEN_LOOKS = 64
-_LONGEST_TEXT = 4000
+_MAX_TEXT = 4000
 _encoder = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -36,8 +36,8 @@ class ActionHistory:
     def add(self, line: JsonDict) -> None:
         """Never fails: what is harmless must not stop because a disk is full. It is said once."""
         text = line["text"]
-        if len(text) > _LONGEST_TEXT:
-            line = {**line, "text": text[:_LONGEST_TEXT], "cut": len(text)}
+        if len(text) > _MAX_TEXT:
+            line = {**line, "text": text[:_MAX_TEXT], "cut": len(text)}
         data = _encoder.encode(line).encode() + b"\n"
         try:
             if self._until_look <= 0 or self._process != os.getpid():

@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..base.runtime_id import is_gone, this_runtime
+from ..base.runtime_id import has_exited, runtime_id
 from ..errors import JobNotFound, StoreError
 from .database import Database
 
@@ -202,7 +202,7 @@ class JobStore:
             number = connection.execute(
                 "INSERT INTO runs (job, due, started, ended, state, output, error, delivered, owner) "
                 "VALUES (?, ?, ?, ?, ?, '', '', '', ?)",
-                (job.id, due, now, ended, state.value, this_runtime()),
+                (job.id, due, now, ended, state.value, runtime_id()),
             ).lastrowid
             connection.execute(
                 "DELETE FROM runs WHERE job = ? AND state != 'running' AND id NOT IN "
@@ -221,7 +221,7 @@ class JobStore:
     def mark_lost(self) -> list[Run]:
         """Find the runs whose scheduler is gone, and say so of each. They are not begun again: nobody knows how far they were."""
         rows = self._database.rows("SELECT * FROM runs WHERE state = 'running'")
-        lost = [_run(row) for row in rows if is_gone(row["owner"])]
+        lost = [_run(row) for row in rows if has_exited(row["owner"])]
         for run in lost:
             self.end(run.id, RunState.LOST, error="the scheduler ended while it ran; how far it was is not known")
         return [self.run(run.id) for run in lost]

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..base.runtime_id import is_gone, this_runtime
+from ..base.runtime_id import has_exited, runtime_id
 from ..errors import RunNotFound, StoreError
 from .database import Database
 
@@ -120,7 +120,7 @@ class RolloutStore:
         with self._database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE runs SET state = 'running', started = ?, owner = ? WHERE id = ? AND state = 'planned'",
-                (time.time(), this_runtime(), run_id),
+                (time.time(), runtime_id(), run_id),
             ).rowcount
             if changed:
                 rows = [_values(Rollout(run_id, n, task, RolloutState.WAITING)) for n, task in enumerate(tasks)]
@@ -153,7 +153,7 @@ class RolloutStore:
         """Find the runs whose process is gone, and say so. Returns what of them was running."""
         lost: list[Rollout] = []
         for row in self._database.rows("SELECT id, owner FROM runs WHERE state = 'running'"):
-            if is_gone(row["owner"]):
+            if has_exited(row["owner"]):
                 lost += [each for each in self.rollouts(row["id"]) if each.state is RolloutState.RUNNING]
                 self.end(row["id"], RunState.LOST, "the process that ran it was killed; what was scored is kept")
         return lost

@@ -12,7 +12,7 @@ from .search_index import in_words, searchable
 from .sessions import SessionStore, StoredMessage
 
 # A search ranks the newest of so many hits: ranking a million of a common word takes longer than anyone waits.
-_MOST_RANKED = 2_000
+_MAX_RANKED = 2_000
 _CONTEXT_CHARS = 160
 
 
@@ -77,11 +77,11 @@ def _ids(store: SessionStore, table: str, match: str) -> list[int]:
     if not match:
         return []
     rows = store.rows(
-        f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT {_MOST_RANKED + 1}", (match,)
+        f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT {_MAX_RANKED + 1}", (match,)
     )
     newest = [row["rowid"] for row in rows]
-    if len(newest) > _MOST_RANKED:
-        return newest[:_MOST_RANKED]  # a word that is everywhere ranks nothing: the newest come first
+    if len(newest) > _MAX_RANKED:
+        return newest[:_MAX_RANKED]  # a word that is everywhere ranks nothing: the newest come first
     ranked = store.rows(f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rank", (match,))
     return [row["rowid"] for row in ranked]
 

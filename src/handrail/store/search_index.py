@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 # About 10 ms of work: little enough for a writer to do it on the way.
-MOST_WAITING_CHARS = 1 << 15
+MAX_WAITING_CHARS = 1 << 15
 _MESSAGES_AT_ONCE = 1_000
 _TABLES = ("words", "pieces")
 # Scripts that put no spaces between words: Chinese, Japanese, and Korean, whose words carry their endings.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import SessionNotFound
 from ..types import JsonDict
 from .database import Database
-from .search_index import MOST_WAITING_CHARS, forget_messages, index_waiting, waiting_chars
+from .search_index import MAX_WAITING_CHARS, forget_messages, index_waiting, waiting_chars
 
 if TYPE_CHECKING:
     import sqlite3
@@ -223,7 +223,7 @@ class SessionStore:
 
     def _note_waiting(self, connection: sqlite3.Connection, chars: int) -> None:
         waiting = waiting_chars(connection) if self._waiting_chars is None else self._waiting_chars + chars
-        if waiting > MOST_WAITING_CHARS and not index_waiting(connection):
+        if waiting > MAX_WAITING_CHARS and not index_waiting(connection):
             waiting = 0
         self._waiting_chars = waiting
 

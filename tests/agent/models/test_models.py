@@ -213,13 +213,13 @@ def test_arguments_that_are_no_text_and_empty_deltas_are_understood() -> None:
 
 @pytest.mark.parametrize("text", ["", "x" * 1000])
 def test_an_answer_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(http_client, "MOST_BYTES", 500_000)
+    monkeypatch.setattr(http_client, "MAX_BYTES", 500_000)
     with ModelServer([Fault(endless=text or " ")]) as server, pytest.raises(ModelError, match="bytes and was stopped"):
         pieces(OpenAIChat("m", base_url=server.base_url, api_key="k"))
 
 
 def test_an_answer_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "LONGEST_SECONDS", 0.2)
+    monkeypatch.setattr(http_client, "MAX_SECONDS", 0.2)
     with ModelServer([Fault(endless=" ")]) as server, pytest.raises(ModelError, match="not ended"):
         pieces(OpenAIChat("m", base_url=server.base_url, api_key="k"))
 

@@ -48,7 +48,7 @@ def test_a_container_is_labelled_with_its_owner_and_its_task(kind: Kind) -> None
         labels = details["Config"]["Labels"]
         assert labels["handrail"] == "1"
         assert labels["handrail.task"] == "a task/ü"
-        assert labels["handrail.owner"] == runtime_id.this_runtime()
+        assert labels["handrail.owner"] == runtime_id.runtime_id()
         assert details["Name"].lstrip("/").startswith("handrail-a-task-")
 
 

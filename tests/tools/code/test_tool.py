@@ -211,8 +211,8 @@ def test_a_script_sees_no_key_of_ours(script: Script, monkeypatch: pytest.Monkey
 def test_a_script_that_imports_our_package_gets_no_runtime_of_ours(script: Script) -> None:
     answer = script(
         """
-        from handrail.base.agent_ancestry import is_inside
-        print(is_inside())
+        from handrail.base.agent_ancestry import started_by_agent
+        print(started_by_agent())
         """
     )
     assert answer["output"] == "True\n"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import httpx2
 
 # An answer is text: one that is larger, or still comes after so long, does not end by itself.
-MOST_BYTES = 64 * 1024 * 1024
-LONGEST_SECONDS = 3_600.0
+MAX_BYTES = 64 * 1024 * 1024
+MAX_SECONDS = 3_600.0
 _REASON_CHARS = 500
 _STATUS = re.compile(r"\AError code: \d+(?: - )?")
 
@@ -56,13 +56,13 @@ def _bounded(stream: Any) -> httpx2.AsyncByteStream:
 
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            received, end = 0, time.monotonic() + LONGEST_SECONDS
+            received, end = 0, time.monotonic() + MAX_SECONDS
             async for data in stream:
                 received += len(data)
-                if received > MOST_BYTES:
-                    raise ModelError(f"the answer has more than {MOST_BYTES:,} bytes and was stopped")
+                if received > MAX_BYTES:
+                    raise ModelError(f"the answer has more than {MAX_BYTES:,} bytes and was stopped")
                 if time.monotonic() > end:
-                    raise ModelError(f"the answer had not ended after {LONGEST_SECONDS:,.0f} s and was stopped")
+                    raise ModelError(f"the answer had not ended after {MAX_SECONDS:,.0f} s and was stopped")
                 yield data
 
         async def aclose(self) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 USUAL_PORTS = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
 _CONNECT_SECONDS = 0.2
 _ANSWER_SECONDS = 2.0
-_MOST_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 
 
 class LocalServer(NamedTuple):
@@ -38,7 +38,7 @@ def _models(port: int) -> tuple[str, ...]:
     try:
         connection.request("GET", "/v1/models")
         answer = connection.getresponse()
-        listed = json.loads(answer.read(_MOST_BYTES))["data"] if answer.status == 200 else []
+        listed = json.loads(answer.read(_MAX_BYTES))["data"] if answer.status == 200 else []
         return tuple(str(each["id"]) for each in listed)
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         return ()

@@ -8,7 +8,7 @@ import ssl
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-_MOST_BYTES = 256 * 1024
+_MAX_BYTES = 256 * 1024
 
 
 class ChatError(Exception):
@@ -45,7 +45,7 @@ class ChatModel(NamedTuple):
             raise ValueError(f"{self.url!r} is no http address")
         secure = ssl.create_default_context() if url.scheme == "https" else None
         port = url.port or (443 if secure else 80)
-        reader, writer = await asyncio.open_connection(url.hostname, port, ssl=secure, limit=_MOST_BYTES)
+        reader, writer = await asyncio.open_connection(url.hostname, port, ssl=secure, limit=_MAX_BYTES)
         try:
             writer.write(self._head(url.path.rstrip("/") + path, f"{url.hostname}:{port}", len(body)) + body)
             await writer.drain()
@@ -106,6 +106,6 @@ async def _rest(reader: asyncio.StreamReader) -> bytes:
 
 
 def _bounded(size: int) -> int:
-    if not 0 <= size <= _MOST_BYTES:
+    if not 0 <= size <= _MAX_BYTES:
         raise ValueError(f"an answer of {size} bytes is not what was asked for")
     return size

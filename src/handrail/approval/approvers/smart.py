@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _LOW_RISK = frozenset({Reach.TEMP, Reach.PROJECT})
 _MAX_TOKENS = 16
-_LONGEST_COMMAND = 4000
+_MAX_COMMAND = 4000
 _COULD_BE_COMMENT = re.compile(r"(?:^|[\s;&|()`])#")
 _SYSTEM = """You decide whether a shell command that an AI agent wants to run needs a person to look at it.
 Answer with exactly one word and nothing else:
@@ -90,7 +90,7 @@ def smart_approver(settings: ApprovalsConfig) -> SmartApprover | None:
 
 def is_low_risk(request: ApprovalRequest) -> bool:
     """Whether a model may decide at all: a command, of which every effect is known and stays near."""
-    if request.kind is not ActionKind.COMMAND or len(request.text) > _LONGEST_COMMAND or not request.concerns:
+    if request.kind is not ActionKind.COMMAND or len(request.text) > _MAX_COMMAND or not request.concerns:
         return False
     try:
         return all(parse_kind(concern.key).reach in _LOW_RISK for concern in request.concerns)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from ..output import visible
 
 # A part that never ends (one list, one file, one line) is set in pieces of so many lines, or characters.
-_MOST_LINES = 200
-_MOST_CHARS = 4_000
+_MAX_LINES = 200
+_MAX_CHARS = 4_000
 _FENCES = ("```", "~~~")
 
 
@@ -26,7 +26,7 @@ class Answer:
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
             self._add_line(line)
-        if len(self._begun) > _MOST_CHARS:
+        if len(self._begun) > _MAX_CHARS:
             self._add_line(self._begun)
             self._flush()
             self._begun = ""
@@ -58,7 +58,7 @@ class Answer:
             self._flush()
             return
         self._lines.append(line)
-        if len(self._lines) >= _MOST_LINES:
+        if len(self._lines) >= _MAX_LINES:
             self._flush()
 
     def _flush(self) -> None:

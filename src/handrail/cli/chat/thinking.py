@@ -11,7 +11,7 @@ from .calls import seconds
 
 _LIVE_LINES = 3
 _KEPT_CHARS = 240
-_MOST_CHARS = 20_000  # of which the end is looked at
+_MAX_CHARS = 20_000  # of which the end is looked at
 
 
 class Thought:
@@ -24,8 +24,8 @@ class Thought:
     def add(self, text: str) -> None:
         self._since = self._since or time.monotonic()
         if len(self._beginning) <= _KEPT_CHARS:
-            self._beginning += text[:_MOST_CHARS]
-        self._end = (self._end + text)[-_MOST_CHARS:]
+            self._beginning += text[:_MAX_CHARS]
+        self._end = (self._end + text)[-_MAX_CHARS:]
 
     def tail(self, width: int) -> list[str]:
         """Its last lines."""

@@ -12,7 +12,7 @@ _KEY = re.compile(
     re.DOTALL,
 )
 _ENDS = ("\r", "\n")
-_MOST_PENDING = 1_000_000  # a paste that never ends
+_MAX_PENDING = 1_000_000  # a paste that never ends
 
 
 class TypedAhead:
@@ -34,7 +34,7 @@ class TypedAhead:
                 self.text += pasted.replace("\r\n", "\n").replace("\r", "\n")
             elif (key := match["with_alt"] or match["plain"]) is not None:
                 self._press(key, with_alt=match["with_alt"] is not None)
-        self._pending = self._pending[place:][:_MOST_PENDING]
+        self._pending = self._pending[place:][:_MAX_PENDING]
 
     def _press(self, key: str, *, with_alt: bool) -> None:
         if key in _ENDS and (with_alt or self.text.endswith("\\")):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...model_tools import Handrail
     from .screen import Screen
 
-_MOST_CHARS = 8_000
+_MAX_CHARS = 8_000
 
 
 class Ran(NamedTuple):
@@ -26,9 +26,9 @@ class Ran(NamedTuple):
 
     def for_agent(self, command: str) -> str:
         text = self.output
-        if len(text) > _MOST_CHARS:
-            half = _MOST_CHARS // 2
-            text = f"{text[:half]}\n[... {len(text) - _MOST_CHARS:,} characters were left out ...]\n{text[-half:]}"
+        if len(text) > _MAX_CHARS:
+            half = _MAX_CHARS // 2
+            text = f"{text[:half]}\n[... {len(text) - _MAX_CHARS:,} characters were left out ...]\n{text[-half:]}"
         return f"[I ran `{command}` myself; exit code {self.exit_code}. Its output:]\n{text.strip()}"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..ask_report import Reporter
     from ..call_supervision import Ending
 
-_MOST_CONTEXT_CHARS = 400_000
+_MAX_CONTEXT_CHARS = 400_000
 _PATIENCE_SECONDS = 2.0
 
 
@@ -132,9 +132,9 @@ def _material() -> str:
     with contextlib.suppress(OSError, ValueError):  # no descriptor: nobody has to be waited for
         if not select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0]:
             say("waiting for material on stdin; `< /dev/null` gives none")
-    material = sys.stdin.read(_MOST_CONTEXT_CHARS + 1)
-    if len(material) > _MOST_CONTEXT_CHARS:
+    material = sys.stdin.read(_MAX_CONTEXT_CHARS + 1)
+    if len(material) > _MAX_CONTEXT_CHARS:
         raise typer.BadParameter(
-            f"stdin has more than {_MOST_CONTEXT_CHARS:,} characters; put it into a file and name that in the question"
+            f"stdin has more than {_MAX_CONTEXT_CHARS:,} characters; put it into a file and name that in the question"
         )
     return material

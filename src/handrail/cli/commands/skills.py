@@ -77,7 +77,7 @@ def trust(
 
     A skill is text that a model follows: read it first. Any change of its files has to be trusted again.
     """
-    from ...base.agent_ancestry import is_inside
+    from ...base.agent_ancestry import started_by_agent
     from ...config.trust import Trust
     from ...tools.skills.library import TRUST_KIND
     from ..output import emit, say
@@ -87,7 +87,7 @@ def trust(
         Trust().revoke(TRUST_KIND, skill.place.folder)
         emit(f"{name} is not trusted any more")
         return
-    if is_inside():
+    if started_by_agent():
         say("an agent cannot trust skills; this process was started by one of its tools")
         raise typer.Exit(exit_codes.ExitCode.DENIED)
     Trust().trust(TRUST_KIND, skill.place.folder, skill.digest)

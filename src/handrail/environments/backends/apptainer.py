@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
-from ...base.runtime_id import is_gone, this_runtime
+from ...base.runtime_id import has_exited, runtime_id
 from ...types import Unavailable
 from .. import command_line_tools, container_settings, containers
 from ..container_settings import Mount
@@ -228,7 +228,7 @@ class ApptainerEnvironment(LiveEnvironment):
 
     def _new_name(self, running: set[str]) -> str:
         if not self.settings.persistent:
-            return containers.passing_name(this_runtime())
+            return containers.passing_name(runtime_id())
         task = containers.lasting_name(self._task)
         name = f"{task}-{containers.fingerprint(self.settings.image, *self.settings.arguments(self._folder))}"
         others = [other for other in running if other.startswith(task) and other != name]
@@ -357,7 +357,7 @@ def _prune(program: str, *, dry_run: bool = False) -> list[str]:
 
 def _is_left(name: str) -> bool:
     match = _OWNED.fullmatch(name)
-    return match is not None and is_gone(match["owner"])
+    return match is not None and has_exited(match["owner"])
 
 
 def _has_own_group(program: str, name: str) -> bool:

@@ -21,7 +21,7 @@ from ..transport import bundle
 from ..transport.stream import Stream
 
 _HOUR = 3600
-_MOST_BYTES = 1 << 16  # in one message
+_MAX_BYTES = 1 << 16  # in one message
 _CREATE_SECONDS = 300
 _END_SECONDS = 5.0
 _SIGNS = ("DAYTONA_API_KEY", "DAYTONA_JWT_TOKEN")
@@ -199,8 +199,8 @@ class DaytonaStream:
             await asyncio.sleep(_ACTIVITY_SECONDS)
 
     async def write(self, data: bytes) -> None:
-        for at in range(0, len(data), _MOST_BYTES):
-            await self._handle.send_input(data[at : at + _MOST_BYTES])
+        for at in range(0, len(data), _MAX_BYTES):
+            await self._handle.send_input(data[at : at + _MAX_BYTES])
 
     async def wait(self) -> str:
         result = await self._handle.wait()

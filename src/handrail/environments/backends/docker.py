@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from ...base.runtime_id import is_gone, this_runtime
+from ...base.runtime_id import has_exited, runtime_id
 from ...types import Unavailable
 from .. import command_line_tools, container_settings, containers
 from ..container_settings import Mount
@@ -292,7 +292,7 @@ class DockerEnvironment(LiveEnvironment):
         return [
             "handrail=1",
             f"handrail.name={name}",
-            f"handrail.owner={this_runtime()}",
+            f"handrail.owner={runtime_id()}",
             f"handrail.task={self._task}",
             f"handrail.lifetime={lifetime}",
             f"handrail.settings={self._fingerprint()}",
@@ -371,7 +371,7 @@ def _is_left(container: Mapping[str, Any]) -> bool:
     if labels.get("handrail.lifetime") != "passing":
         return False
     # One that has ended should have gone by itself: whoever made it has no more use for it.
-    return container["State"]["Status"] in ("exited", "dead") or is_gone(labels.get("handrail.owner", ""))
+    return container["State"]["Status"] in ("exited", "dead") or has_exited(labels.get("handrail.owner", ""))
 
 
 def _labels(container: Mapping[str, Any]) -> Mapping[str, str]:

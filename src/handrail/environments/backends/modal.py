@@ -13,12 +13,12 @@ from ..cloud import KEPT, LABEL, TASK, Cloud, CloudEnvironment, Found, Sandbox
 from ..transport.stream import Stream
 
 _HOUR, _DAY = 3600, 24 * 3600
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _END_SECONDS = 5.0
 _SHOWN_BYTES = 500
 _KILLED = 137
 _LOOKS = 25
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +182,8 @@ class ModalStream:
         self._complaints = (self._complaints + data)[-_SHOWN_BYTES:]
 
     async def write(self, data: bytes) -> None:
-        for at in range(0, len(data), _MOST_BYTES):
-            self._process.stdin.write(data[at : at + _MOST_BYTES])
+        for at in range(0, len(data), _MAX_BYTES):
+            self._process.stdin.write(data[at : at + _MAX_BYTES])
             await self._process.stdin.drain.aio()
 
     async def wait(self) -> str:
@@ -196,7 +196,7 @@ class ModalStream:
             if code != _KILLED:
                 break
             await asyncio.sleep(
-                _LOOK_SECONDS
+                _POLL_SECONDS
             )  # a sandbox kills what is in it a moment before it says that it has ended
         return f"the process in it ended with code {code}: {self._complaints.decode('utf-8', 'replace').strip()}"
 

@@ -22,7 +22,7 @@ START_SECONDS = 20.0
 END_SECONDS = 10.0
 ANSWER_SECONDS = 10.0
 UNKNOWN = b"?"  # children of a keeper
-MOST_CHILDREN_BYTES = 1 << 14
+MAX_CHILDREN_BYTES = 1 << 14
 _LARGE_TEXT = 1 << 16
 
 AskGuard = Callable[[Packet, List[int]], None]  # noqa: UP006  the same
@@ -271,7 +271,7 @@ class Connection:
         except FileNotFoundError:  # or it has just ended
             return UNKNOWN
         try:
-            return os.read(fd, MOST_CHILDREN_BYTES)
+            return os.read(fd, MAX_CHILDREN_BYTES)
         finally:
             os.close(fd)
 

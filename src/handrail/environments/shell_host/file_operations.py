@@ -9,7 +9,7 @@ from typing import Any
 
 from .wire import Packet
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 
 
 def resolve(cwd: str, path: str) -> str:
@@ -38,7 +38,7 @@ def read(path: str, offset: int, max_bytes: int) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         _check_regular(os.fstat(fd).st_mode)
-        return os.pread(fd, min(max_bytes, MOST_BYTES), offset)
+        return os.pread(fd, min(max_bytes, MAX_BYTES), offset)
     finally:
         os.close(fd)
 

@@ -18,7 +18,7 @@ _SELECT = {72} if _ARM else {23, 270}
 _POLL = {73} if _ARM else {7, 271}
 _EPOLL = {22, 441} if _ARM else {232, 281, 441}
 _POLLFD = struct.Struct("ihh")
-_MOST_FDS = 1024
+_MAX_FDS = 1024
 _TERMINAL = "/dev/pts/"
 
 
@@ -89,13 +89,13 @@ def _target(pid: int, fd: int) -> str:
 
 
 def _polled(pid: int, address: int, count: int) -> list[int]:
-    data = _memory(pid, address, min(count, _MOST_FDS) * _POLLFD.size)
+    data = _memory(pid, address, min(count, _MAX_FDS) * _POLLFD.size)
     data = data[: len(data) - len(data) % _POLLFD.size]
     return [fd for fd, events, _ in _POLLFD.iter_unpack(data) if events & 1]
 
 
 def _selected(pid: int, count: int, address: int) -> list[int]:
-    data = _memory(pid, address, (min(count, _MOST_FDS) + 7) // 8) if address else b""
+    data = _memory(pid, address, (min(count, _MAX_FDS) + 7) // 8) if address else b""
     return [fd for fd in range(len(data) * 8) if data[fd // 8] >> fd % 8 & 1]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no
 
 from . import proc
 
-_MOST_LISTED = 200
+_MAX_LISTED = 200
 _TERM_SECONDS = 0.05
 _EXEC_SECONDS = 0.005
 
@@ -50,7 +50,7 @@ class Leftovers:
                 "number": left.command,
                 "command": _name(pid, subshell),
             }
-            for pid, left in listed[-_MOST_LISTED:]
+            for pid, left in listed[-_MAX_LISTED:]
         ]
 
     def strangers(self, tree: dict[int, proc.Stat], shell: int, before: int | None = None) -> list[int]:

@@ -26,7 +26,7 @@ _HELD_LOOKS = 20
 SHORT_MILLISECONDS = 1
 KILL_SECONDS = 3.0
 _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
-_MOST_TRIES = 8
+_MAX_TRIES = 8
 _BETWEEN_TRIES_SECONDS = 0.02
 _SHOWN_BYTES = 300
 _DELETED = " (deleted)"
@@ -123,7 +123,7 @@ class LiveShell:
     # One command
 
     def _try(self, attempt: Attempt, on_begin: Callable[[int], None] | None) -> None:
-        for tried in range(_MOST_TRIES):
+        for tried in range(_MAX_TRIES):
             # What has died is sometimes noticed a moment later, on a busy machine a long one.
             if tried > 1:
                 time.sleep(_BETWEEN_TRIES_SECONDS * tried)

@@ -11,8 +11,8 @@ from .wire import Packet
 
 
 def main(arguments: Packet) -> None:
-    """`zygote`: serve a client on this machine, by the socket it passed on. `remote`: serve the other end of stdin and stdout."""
-    if arguments["role"] == "zygote":
+    """`fork_server`: serve a client on this machine, by the socket it passed on. `remote`: serve the other end of our pipes."""
+    if arguments["role"] == "fork_server":
         Guard(socket.socket(fileno=arguments["socket"]), owner=arguments["owner"]).run()
         return
     mine, theirs = wire.packet_pair()

@@ -20,7 +20,7 @@ _COMMAND = struct.Struct(
 _ENDED = struct.Struct(">Ih")  # number, exit code
 _NO_LIMIT = -1.0
 _NO_CODE = -1
-_MOST_STATE_BYTES = 48 << 10  # what fits into a pipe: a client that does not run anything need not read it
+_MAX_STATE_BYTES = 48 << 10  # what fits into a pipe: a client that does not run anything need not read it
 
 
 def pack(details: Packet, data: bytes = b"") -> bytes:
@@ -69,7 +69,7 @@ def unpack_ended(body: bytes) -> Ended:
 def pack_state(state: bytes) -> bytes | None:
     """None when it is too large to be worth it."""
     packed = zlib.compress(state, 1)
-    return packed if len(packed) <= _MOST_STATE_BYTES else None
+    return packed if len(packed) <= _MAX_STATE_BYTES else None
 
 
 def unpack_state(packed: str) -> bytes:

@@ -16,7 +16,7 @@ Received = Tuple[Optional[Packet], List[int]]  # noqa: UP006, UP045  the same
 PACKET_BYTES = 1 << 17
 # Who gets at a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
 PIPE_MODE = 0o666
-_MOST_DESCRIPTORS = 8
+_MAX_DESCRIPTORS = 8
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
 
 
@@ -48,7 +48,7 @@ def send_with(sock: socket.socket, data: bytes, fds: Iterable[int], flags: int =
 
 
 def receive_with(sock: socket.socket, size: int, flags: int = 0) -> tuple[bytes, list[int]]:
-    room = socket.CMSG_SPACE(_MOST_DESCRIPTORS * array.array("i").itemsize)
+    room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
     data, ancillary, _, _ = sock.recvmsg(size, room, flags | socket.MSG_CMSG_CLOEXEC)
     fds: list[int] = []
     for level, kind, content in ancillary:

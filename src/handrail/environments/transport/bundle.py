@@ -89,7 +89,7 @@ def shell_words(words: Sequence[str]) -> str:
 
 def bundle(**arguments: Any) -> bytes:
     """What `BOOT` reads, with the arguments of `shell_host.main.main`."""
-    modules = LOCAL if arguments["role"] == "zygote" else REMOTE
+    modules = LOCAL if arguments["role"] == "fork_server" else REMOTE
     content = json.dumps({"modules": [[name, _source(name)] for name in modules], "arguments": arguments}).encode()
     return b"%09d" % len(content) + content
 

@@ -16,10 +16,10 @@ import stat
 import time
 from collections.abc import Callable
 
-from ..shell_host.connection import MOST_CHILDREN_BYTES, UNKNOWN, Connection, Lost
+from ..shell_host.connection import MAX_CHILDREN_BYTES, UNKNOWN, Connection, Lost
 from ..shell_host.wire import Packet
 
-_MOST_STATE_BYTES = 1 << 20
+_MAX_STATE_BYTES = 1 << 20
 _CLOCK_SECONDS = 5.0
 
 
@@ -90,7 +90,7 @@ class NearConnection(Connection):
 
     def _children(self) -> bytes:
         try:
-            return os.pread(self._family_file, MOST_CHILDREN_BYTES, 0) if self._family_file >= 0 else UNKNOWN
+            return os.pread(self._family_file, MAX_CHILDREN_BYTES, 0) if self._family_file >= 0 else UNKNOWN
         except OSError:
             return UNKNOWN
 
@@ -99,7 +99,7 @@ class NearConnection(Connection):
             found = os.fstat(fds[0])
             if not stat.S_ISREG(found.st_mode):
                 raise ValueError("it is no file")
-            if found.st_size > _MOST_STATE_BYTES:
+            if found.st_size > _MAX_STATE_BYTES:
                 return
         super()._on_packet(packet, fds)
 

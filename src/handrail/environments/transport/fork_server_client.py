@@ -14,7 +14,7 @@ from . import bundle
 _END_SECONDS = 10.0
 
 
-class Zygote:
+class ForkServerClient:
     """One guard process. A shell is a fork of it: milliseconds, and little memory."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Zygote:
             )
             assert self._process.stdin is not None
             with self._process.stdin as pipe:
-                pipe.write(bundle.bundle(role="zygote", socket=theirs.fileno(), owner=os.getpid()))
+                pipe.write(bundle.bundle(role="fork_server", socket=theirs.fileno(), owner=os.getpid()))
 
     def ask(self, packet: Packet, fds: list[int]) -> None:
         wire.send(self._socket, packet, fds)
@@ -52,31 +52,31 @@ class Zygote:
             self._process.wait()
 
 
-class Zygotes:
-    """Counts who uses the zygote. After a fork the child has one of its own."""
+class ForkServerClients:
+    """Counts who uses the fork_server. After a fork the child has one of its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._current: Zygote | None = None
+        self._current: ForkServerClient | None = None
         self._process = os.getpid()
 
-    def take(self) -> Zygote:
+    def take(self) -> ForkServerClient:
         if self._process != os.getpid():
             self._lock, self._current, self._process = threading.Lock(), None, os.getpid()
         with self._lock:
             if self._current is None or not self._current.is_alive:
-                self._current = Zygote()
+                self._current = ForkServerClient()
             self._current.users += 1
             return self._current
 
-    def give_back(self, zygote: Zygote) -> None:
+    def give_back(self, fork_server: ForkServerClient) -> None:
         with self._lock:
-            zygote.users -= 1
-            if zygote.users > 0:
+            fork_server.users -= 1
+            if fork_server.users > 0:
                 return
-            if self._current is zygote:
+            if self._current is fork_server:
                 self._current = None
-        zygote.end()
+        fork_server.end()
 
 
-zygotes = Zygotes()
+fork_servers = ForkServerClients()

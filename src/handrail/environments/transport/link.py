@@ -10,7 +10,7 @@ from ..shell_host.command_run import Command
 from ..shell_host.connection import Fatal, Lost, connect
 from ..shell_host.live_shell import Ended, LiveShell
 from ..shell_host.operations import Ops
-from .fork_server_client import Zygote, zygotes
+from .fork_server_client import ForkServerClient, fork_servers
 
 if TYPE_CHECKING:
     from ...types import CancelToken
@@ -64,31 +64,31 @@ def run_directly(shell: LiveShell, command: Command, sink: OutputSink, cancel: C
 
 
 class DirectLink:
-    """A shell of this machine, forked from this process's zygote."""
+    """A shell of this machine, forked from this process's fork_server."""
 
     state = None  # the guard has it
 
     def __init__(self, *, env: dict[str, str], cwd: str, jobs_root: str) -> None:
         spec: Packet = {"env": env, "cwd": cwd, "is_far": False}
         try:
-            self._zygote, self._shell = self._open(spec)
+            self._fork_server, self._shell = self._open(spec)
         except Lost:  # the guard was killed; another takes its place
-            self._zygote, self._shell = self._open(spec)
+            self._fork_server, self._shell = self._open(spec)
         self._ops = Ops(self._shell, jobs_root)
         self._is_closed = False
 
     @staticmethod
-    def _open(spec: Packet) -> tuple[Zygote, LiveShell]:
+    def _open(spec: Packet) -> tuple[ForkServerClient, LiveShell]:
         try:
-            zygote = zygotes.take()
+            fork_server = fork_servers.take()
         except OSError as error:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
             name = os.urandom(8).hex()
-            return zygote, LiveShell(lambda state: connect(zygote.ask, name, spec, state))
+            return fork_server, LiveShell(lambda state: connect(fork_server.ask, name, spec, state))
         except BaseException as error:
-            zygote.is_broken = zygote.is_broken or isinstance(error, Lost)
-            zygotes.give_back(zygote)
+            fork_server.is_broken = fork_server.is_broken or isinstance(error, Lost)
+            fork_servers.give_back(fork_server)
             raise
 
     @property
@@ -112,4 +112,4 @@ class DirectLink:
         if not self._is_closed:
             self._is_closed = True
             self._shell.close()
-            zygotes.give_back(self._zygote)
+            fork_servers.give_back(self._fork_server)

@@ -33,7 +33,7 @@ __all__ = ["Session", "Transport"]
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 OVERDUE_SECONDS = 15.0
-_MOST_NOISE_BYTES = 1 << 20
+_MAX_NOISE_BYTES = 1 << 20
 _BEATS_A_SILENCE = 8
 
 
@@ -190,7 +190,7 @@ class Session:
         """What start-up files print comes before the first word of ours."""
         end = time.monotonic() + START_SECONDS
         while (found := self._buffer.find(bundle.READY)) < 0:
-            if len(self._buffer) > _MOST_NOISE_BYTES:
+            if len(self._buffer) > _MAX_NOISE_BYTES:
                 raise Fatal(f"{self._where} prints much before a command can run: look at the start-up files there")
             self._buffer += self._channel.receive(end)
         del self._buffer[: found + len(bundle.READY)]

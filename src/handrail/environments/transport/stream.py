@@ -18,7 +18,7 @@ OPEN_SECONDS = 60.0
 WRITE_SECONDS = 30.0
 CLOSE_SECONDS = 10.0
 _WINDOW_BYTES = 8 << 20
-_MOST_UNSENT_BYTES = 2 << 20
+_MAX_UNSENT_BYTES = 2 << 20
 _SHOWN_BYTES = 500
 _NO_PYTHON = ("not found", "No such file", "code 127")
 
@@ -62,7 +62,7 @@ class StreamChannel:
 
     def send(self, data: bytes, end: float) -> None:
         with self._news:
-            while self._unsent > _MOST_UNSENT_BYTES and not self._lost:
+            while self._unsent > _MAX_UNSENT_BYTES and not self._lost:
                 if not self._news.wait(max(0.0, end - time.monotonic())):
                     raise Lost(f"{self.where} does not answer")
             if self._lost:

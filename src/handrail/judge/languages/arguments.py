@@ -13,7 +13,7 @@ from .tokens import Token
 
 _WITHOUT_PARENTHESES = frozenset(("perl", "ruby", "lua", "haskell", "scheme"))
 _HOME_NAMES = frozenset(("os.homedir", "process.env.HOME", "Dir.home"))
-_MOST_TOKENS = 300
+_MAX_TOKENS = 300
 
 
 def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[str | None] | None, bool]:
@@ -31,7 +31,7 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
     pieces: list[str | None] = []
     start = place + parenthesised
     for count, token in enumerate(_inside(tokens, start, parenthesised=parenthesised)):
-        if count >= _MOST_TOKENS:
+        if count >= _MAX_TOKENS:
             return [None], parenthesised
         if token.text == "," and token.kind == "sign":
             found.append(_folded(pieces))
@@ -50,7 +50,7 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
 def _inside(tokens: Sequence[Token], place: int, *, parenthesised: bool) -> Iterator[Token]:
     """The tokens of one argument list; brackets of lists inside it do not count, objects (`{..}`) are left out."""
     depth = objects = 0
-    for token in itertools.islice(tokens, place, place + _MOST_TOKENS + 100):
+    for token in itertools.islice(tokens, place, place + _MAX_TOKENS + 100):
         if token.kind == "sign" and token.text in "([{":
             depth += token.text != "["
             objects += token.text == "{"

@@ -69,7 +69,7 @@ _SQL_START = re.compile(r"(?i)\s*(?:drop|delete|truncate|alter|update|insert|sel
 _JOINS = re.compile(r"\b(?:join|implode)\b")
 _MINUS_ONE = re.compile(r"-\s*1\b")
 _CHAIN = re.compile(r"\.|->|::|\?\.")
-_MOST_CALLS = 2000
+_MAX_CALLS = 2000
 _TELLING = (
     (_EVALUATES_DECODED, "code.exec_computed"),
     (_DELETES_ELSEWHERE, "cloud.api_delete"),
@@ -124,7 +124,7 @@ def judge(host: Host, text: str) -> None:
             host.shell(_interpolated(token.text))
         elif token.kind == "name":
             _name(host, text, found, place)
-        if host.calls > _MOST_CALLS:
+        if host.calls > _MAX_CALLS:
             host.find("limit.exceeded")
             return
 

@@ -11,7 +11,7 @@ from . import python_modules
 from .folding import Constants, fold
 from .host import MAX_DEPTH, Host
 
-_MOST_NODES = 60_000
+_MAX_NODES = 60_000
 _DANGEROUS_WORDS = re.compile(r"\b(system|exec|eval|rmtree|remove|unlink|subprocess|popen|socket|fork|spawn)\b")
 _SHELL = frozenset(
     "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput "
@@ -52,7 +52,7 @@ def judge(host: Host, text: str) -> None:
             host.find("code.unreadable")
         return
     nodes = list(ast.walk(tree))
-    if len(nodes) > _MOST_NODES or host.depth > MAX_DEPTH:
+    if len(nodes) > _MAX_NODES or host.depth > MAX_DEPTH:
         host.find("limit.exceeded")
         return
     _Reader(host, text, nodes).read()

@@ -32,18 +32,18 @@ _REVERSES = re.compile(r"(?i)\b(?:str)?rev(?:erse\w*)?\b")
 _ESCAPED = re.compile(r"(?m)^\s*!\s*(\S.*)$")
 _NEAR = 8
 _MOST = 400
-_MOST_NAMES = 64
+_MAX_NAMES = 64
 
 
 def judge(host: Host, text: str) -> None:
     """Show to the rules what could be run, and has not been shown yet."""
     found = tokens(host.language, text)[: _MOST * 10]
-    for match in itertools.islice(_TREE.finditer(text), _MOST_NAMES):
+    for match in itertools.islice(_TREE.finditer(text), _MAX_NAMES):
         _paths(found, match.start(), host.delete_tree)
-    for match in itertools.islice(_WRITES.finditer(text), _MOST_NAMES):
+    for match in itertools.islice(_WRITES.finditer(text), _MAX_NAMES):
         _paths(found, match.start(), host.write)
     if host.language == "other":
-        for match in itertools.islice(_ESCAPED.finditer(text), _MOST_NAMES):
+        for match in itertools.islice(_ESCAPED.finditer(text), _MAX_NAMES):
             host.shell(match[1])
     if not _RUNS.search(text):
         return

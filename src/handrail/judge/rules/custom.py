@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...config import Config
 
 _FIELDS = ("severity", "why", "uses", "pattern", "match", "spare")
-_MOST_RULES = 500
+_MAX_RULES = 500
 _PLAIN = tuple(
     "ls -la, git status, echo hello world, python3 -m pytest -q, make build, cat README.md, docker ps, npm run test".split(
         ", "
@@ -65,8 +65,8 @@ def rulebook(entries: Mapping[str, Mapping[str, Any]], more: Sequence[Rule] = ()
     regular expression for the words of the command line), and examples that it must `match` and that it must `spare`.
     `more` are rules that have been checked.
     """
-    if len(entries) > _MOST_RULES:
-        raise RuleError(f"{len(entries)} rules are too many; at most {_MOST_RULES}")
+    if len(entries) > _MAX_RULES:
+        raise RuleError(f"{len(entries)} rules are too many; at most {_MAX_RULES}")
     rules = []
     for rule_id, entry in entries.items():
         with _about(rule_id):

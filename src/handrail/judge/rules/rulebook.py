@@ -27,7 +27,7 @@ THEMES = tuple(
 )
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
 _HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
-_MOST_KEPT = 4096
+_MAX_KEPT = 4096
 _SAD_TO_EMPTY = frozenset(("data", "home", "home-root"))
 _TAIL = "tail.destructive"
 _ON_WRITE = (
@@ -115,7 +115,7 @@ class Rulebook:
             named = list(self._by_program.get(name, ()))
             named += [(rule, use) for glob, rule, use in self._by_glob if fnmatchcase(name, glob)]
             uses = _Uses([(rule, _read(use)) for rule, use in named])
-            if len(self._compiled) < _MOST_KEPT:
+            if len(self._compiled) < _MAX_KEPT:
                 self._compiled[name] = uses
         return uses
 

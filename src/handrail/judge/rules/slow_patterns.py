@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import regex
 
 _SECONDS = 0.05
-_MOST_CHARS = 10_000
-_LONGEST_PATTERN = 1000
+_MAX_CHARS = 10_000
+_MAX_PATTERN = 1000
 _PROBE_CHARS = 400
 
 
@@ -22,8 +22,8 @@ def compiled(rule_id: str, pattern: str) -> regex.Pattern[str]:
     """The pattern, if it is sound and quick; else RuleError says what is wrong with it."""
     import regex
 
-    if len(pattern) > _LONGEST_PATTERN:
-        raise RuleError(f"rule {rule_id!r}: the pattern is longer than {_LONGEST_PATTERN} characters")
+    if len(pattern) > _MAX_PATTERN:
+        raise RuleError(f"rule {rule_id!r}: the pattern is longer than {_MAX_PATTERN} characters")
     try:
         made = regex.compile(pattern)
     except regex.error as error:
@@ -41,7 +41,7 @@ def compiled(rule_id: str, pattern: str) -> regex.Pattern[str]:
 
 def says(rule_id: str, pattern: str, text: str) -> bool:
     """Whether the pattern is found in the text. One that takes too long after all counts as found."""
-    return _search(compiled(rule_id, pattern), text[:_MOST_CHARS]) is not False
+    return _search(compiled(rule_id, pattern), text[:_MAX_CHARS]) is not False
 
 
 def _search(made: regex.Pattern[str], text: str) -> bool | None:

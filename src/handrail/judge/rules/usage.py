@@ -28,7 +28,7 @@ from ..values.word_values import Arg
 from . import conditions, targets
 from .command import Command
 
-_MOST_SKIPPED = 4
+_MAX_SKIPPED = 4
 _NOUN = re.compile(r"[A-Za-z][\w.:-]*")
 _SPECIAL = "-!@<>{+"
 _ANYWHERE = frozenset("*")
@@ -208,7 +208,7 @@ def _find(words: Sequence[Word], command: Command, word: int = 0, at: int = 0) -
 
 def _find_later(words: Sequence[Word], command: Command, word: int, at: int) -> int:
     operands = command.operands
-    for start in range(at, min(at + _MOST_SKIPPED, len(operands)) + 1):
+    for start in range(at, min(at + _MAX_SKIPPED, len(operands)) + 1):
         end = _find(words, command, word, start)
         if end >= 0:
             return end

@@ -22,7 +22,7 @@ _VIM_LANGUAGE = r"(?s)\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo
 _ED_RUNS = r"(?m)^\s*(?:[rwe]\s*)?!(.+)$"
 _M4_RUNS = r"\be?syscmd\(\s*`?([^()]{1,2000}?)'?\s*\)"
 _LONGEST = 100_000
-_MOST_PARTS = 100
+_MAX_PARTS = 100
 
 
 def _vim(walk: Running, call: Call) -> Value | None:
@@ -50,7 +50,7 @@ def _vim(walk: Running, call: Call) -> Value | None:
 
 def _parts(text: str) -> Iterator[str]:
     """What follows the start and each bar: to some commands all the rest belongs, bars too."""
-    for _ in range(_MOST_PARTS):
+    for _ in range(_MAX_PARTS):
         yield text
         text = text.partition("|")[2]
         if not text:

@@ -20,7 +20,7 @@ _WIDE: Taints = frozenset((Taint.WIDE,))
 _MAX_ROOTS = 16
 _MAX_ITEMS = 64
 _MAX_LINES = 16
-_LONGEST_INPUT = 20_000
+_MAX_INPUT = 20_000
 _XARGS_WORDS = "arg-file delimiter replace max-lines max-args max-procs max-chars process-slot-var eof"
 FIND_CHOOSES = frozenset(
     "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -newermt -size -empty "
@@ -131,7 +131,7 @@ def _parallel(walk: Running, call: Call) -> Value | None:
 
 def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) -> list[Arg]:
     """How the input is cut: at NULs, at a delimiter, by line, else at blanks with quotes."""
-    if value is None or value.text.strip() == UNKNOWN or len(value.text) > _LONGEST_INPUT:
+    if value is None or value.text.strip() == UNKNOWN or len(value.text) > _MAX_INPUT:
         return [make_arg(UNKNOWN, taints=(value.taints if value is not None else frozenset()) | _WIDE)]
     text = value.text
     more = [] if value.known else [make_arg(UNKNOWN, taints=value.taints | _WIDE)]

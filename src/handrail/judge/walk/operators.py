@@ -8,7 +8,7 @@ from ..grammar.lexical import decode_escapes
 
 _LONGEST = 65_536
 # How long a text may be for a pattern with that many stars: each star is one more loop over the text.
-_LONGEST_BY_STARS = (4_000, 1_000, 100, 40)
+_MAX_BY_STARS = (4_000, 1_000, 100, 40)
 _CLASSES = {
     "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z", "space": r"\s", "blank": r" \t",
     "punct": r"!-/:-@\[-`{-~", "word": r"\w", "xdigit": "0-9a-fA-F", "print": " -~", "graph": "!-~", "cntrl": r"\x00-\x1f\x7f",
@@ -143,7 +143,7 @@ def _transformed(text: str, letter: str) -> str:
 
 def _check_cost(text: str, pattern: str) -> None:
     stars = pattern.count("*")
-    if stars >= len(_LONGEST_BY_STARS) or len(text) > _LONGEST_BY_STARS[stars] or len(pattern) > 1_000:
+    if stars >= len(_MAX_BY_STARS) or len(text) > _MAX_BY_STARS[stars] or len(pattern) > 1_000:
         raise NotComputed
 
 

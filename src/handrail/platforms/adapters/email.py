@@ -41,9 +41,9 @@ _MARK_CHARS = 16
 _MARK = re.compile(r"\[handrail ([0-9a-f]{16})\]")
 _QUOTE_BEGINS = re.compile(r"^(>|On .{0,200}wrote:\s*$|-+ ?Original Message|_{10,}$|From: )")
 # Who writes without a mark is told how, so often: a forged sender must not be buried in letters.
-_MOST_TOLD, _TOLD_SECONDS = 20, 3600.0
-_MOST_BYTES = 1024 * 1024
-_MOST_AT_ONCE = 50
+_MAX_TOLD, _TOLD_SECONDS = 20, 3600.0
+_MAX_BYTES = 1024 * 1024
+_MAX_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class Adapter:
             return Said(letter.sender, letter.sender, letter.text, is_direct=True, is_for_us=True)
         now = time.monotonic()
         self._told = [each for each in self._told if each > now - _TOLD_SECONDS]
-        if len(self._told) < _MOST_TOLD:
+        if len(self._told) < _MAX_TOLD:
             self._told.append(now)
             text = "Anybody can write your name on a letter. To show that it is you, answer to this one."
             with contextlib.suppress(ToolFailed, CallTimeout, Unreachable):
@@ -177,13 +177,13 @@ class Adapter:
         uids = sorted(int(each) for each in found.split())
         if known != validity.decode():  # the first look, or the mailbox was made anew: what is there is old
             return f"{validity.decode()}:{max(uids, default=0)}", []
-        new = [uid for uid in uids if uid > int(last)][:_MOST_AT_ONCE]
+        new = [uid for uid in uids if uid > int(last)][:_MAX_AT_ONCE]
         letters = [letter for uid in new if (letter := _fetched(box, uid))]
         return f"{known}:{max(new, default=int(last))}", letters
 
 
 def _fetched(box: imaplib.IMAP4, uid: int) -> Letter | None:
-    parts = box.uid("FETCH", str(uid), f"(BODY.PEEK[]<0.{_MOST_BYTES}>)")[1]
+    parts = box.uid("FETCH", str(uid), f"(BODY.PEEK[]<0.{_MAX_BYTES}>)")[1]
     raw = next((part[1] for part in parts if isinstance(part, tuple)), None)
     try:
         return parse(raw) if raw else None

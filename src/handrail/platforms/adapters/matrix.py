@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 _POLL_MS = 25_000
 _REQUEST_SECONDS = 30.0
-_LONGEST_SECONDS = 90.0
+_MAX_SECONDS = 90.0
 _NOTHING: dict[str, list[str]] = {"types": []}
 _WANTED = {
     "presence": _NOTHING,
@@ -189,7 +189,7 @@ class Adapter:
         import aiohttp
 
         try:
-            async with asyncio.timeout(_LONGEST_SECONDS):
+            async with asyncio.timeout(_MAX_SECONDS):
                 return await asking
         # The last two are what is raised when the connection goes while it is being taken.
         except (aiohttp.ClientError, OSError, TimeoutError, RuntimeError, AttributeError) as error:

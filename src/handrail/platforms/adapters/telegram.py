@@ -23,7 +23,7 @@ T = TypeVar("T")
 _POLL_SECONDS = 25
 _SECONDS = 30.0
 _ATTEMPTS = 3
-_LONGEST_WAIT_SECONDS = 30.0
+_MAX_WAIT_SECONDS = 30.0
 _DECISIONS = {decision.value: decision for decision in Decision}
 
 
@@ -137,7 +137,7 @@ async def _asked(ask: Callable[[], Awaitable[T]], *, again: bool = False) -> T:
             return await ask()
         except errors.RetryAfter as error:
             wait = error.retry_after
-            await asyncio.sleep(min(wait if isinstance(wait, int) else wait.total_seconds(), _LONGEST_WAIT_SECONDS))
+            await asyncio.sleep(min(wait if isinstance(wait, int) else wait.total_seconds(), _MAX_WAIT_SECONDS))
         except errors.InvalidToken:
             raise
         except errors.BadRequest as error:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MOST_WAITING = 50
+_MAX_WAITING = 50
 _RESTARTED = (
     "[Not from the person] The program was restarted in the middle of your work. Look at what is done already, and go on. "
     "The last that was said to you: "
@@ -46,7 +46,7 @@ class Chat:
 
     def hear(self, text: str) -> bool:
         """Somebody says something to the agent. False when too much waits already."""
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_WAITING:
             return False
         self._waiting.append(text)
         self._note()

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 10.0
+_FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 0.5, 10.0
 # So many wrong codes, then silence for a while: a code cannot be guessed.
-_MOST_TRIES, _TRIES_SECONDS = 5, 3600.0
-_MOST_STRANGERS = 10_000
+_MAX_TRIES, _TRIES_SECONDS = 5, 3600.0
+_MAX_STRANGERS = 10_000
 _CODE_CHARS = 10
 
 
@@ -82,7 +82,7 @@ class Gateway:
                 with contextlib.suppress(Exception):
                     await account.adapter.disconnect()
             await asyncio.sleep(wait)
-            wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
+            wait = min(wait * 2, _MAX_WAIT_SECONDS)
 
     def _go_on(self, account: Account) -> None:
         for chat, text in self.store.unfinished(account.name):
@@ -122,10 +122,10 @@ class Gateway:
     def _pair(self, account: Account, said: Said) -> str:
         who, now = (account.name, said.person), time.monotonic()
         tries = [each for each in self._tries.get(who, []) if each > now - _TRIES_SECONDS]
-        if len(self._tries) > _MOST_STRANGERS:
+        if len(self._tries) > _MAX_STRANGERS:
             self._tries.clear()
         self._tries[who] = tries
-        if len(tries) >= _MOST_TRIES:
+        if len(tries) >= _MAX_TRIES:
             return ""
         words = said.text.split()
         if len(words) in (1, 2) and len(words[-1]) == _CODE_CHARS and self.store.pair(*who, words[-1]):

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ...base.agent_ancestry import is_inside
+from ...base.agent_ancestry import started_by_agent
 from ...errors import Denied
 from ...store.database import Database
 
@@ -66,7 +66,7 @@ class GatewayStore:
 
     def new_code(self) -> str:
         """A code that pairs one person, once, within some minutes. Raises Denied for what an agent runs."""
-        if is_inside():
+        if started_by_agent():
             raise Denied("an agent cannot pair people; this process was started by one of its tools")
         code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS))
         now = time.time()

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0
 _SHOWN_LINES = 12
 _HEAD_CHARS = 1_000
-_LONGEST_RETRY_SECONDS = 5.0
+_MAX_RETRY_SECONDS = 5.0
 
 
 class Text:
@@ -140,7 +140,7 @@ async def _insisted(sending: Callable[[], Awaitable[None]]) -> bool:
         except Unreachable as error:
             log.info("sending again: %s", error)
             await asyncio.sleep(wait)
-            wait = min(wait * 2, _LONGEST_RETRY_SECONDS)
+            wait = min(wait * 2, _MAX_RETRY_SECONDS)
         except HandrailError as error:
             log.warning("what was to be said cannot be: %s", error)
             return False

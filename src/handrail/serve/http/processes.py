@@ -18,7 +18,7 @@ from .shapes import FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 if TYPE_CHECKING:
     from ...processes.tracked import TrackedProcess
 
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _PIECE_BYTES = 64 * 1024
 
 
@@ -69,7 +69,7 @@ async def _output(tracked: TrackedProcess, offset: int) -> AsyncIterator[bytes]:
             yield frame("ended", {"state": status.state.value, "exit_code": status.exit_code, "reason": status.reason})
             return
         else:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
 
 async def write(asked: Asked) -> JsonDict:

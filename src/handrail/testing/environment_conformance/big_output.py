@@ -9,7 +9,7 @@ from .check import check, expect, expect_that
 from .place import Place
 
 _MEGABYTES = 100
-_MOST_GROWTH_MEGABYTES = 40
+_MAX_GROWTH_MEGABYTES = 40
 _LINES_A_SECOND = 10_000
 _BURSTS_A_SECOND = 20
 
@@ -38,7 +38,7 @@ def a_hundred_megabytes_cost_bounded_memory(place: Place) -> None:
     expect_that(result.output.head.startswith(b"the head\n\0"), "the head is not what was printed first")
     expect_that(result.output.tail.endswith(b"\0\nthe tail\n"), "the tail is not what was printed last")
     grown = memory.grown >> 20
-    expect_that(grown <= _MOST_GROWTH_MEGABYTES, f"this process grew by {grown} MB for {_MEGABYTES} MB of output")
+    expect_that(grown <= _MAX_GROWTH_MEGABYTES, f"this process grew by {grown} MB for {_MEGABYTES} MB of output")
 
 
 @check(quick=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .place import Place
 
-_MOST_SHOWN = 300
+_MAX_SHOWN = 300
 
 
 class ConformanceFailure(AssertionError):
@@ -71,4 +71,4 @@ def expect_error(kind: type[Exception] | tuple[type[Exception], ...], call: Call
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN // 2]}…{text[-_MOST_SHOWN // 2 :]}"
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN // 2]}…{text[-_MAX_SHOWN // 2 :]}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MakeEnvironment = Callable[[], "Environment"]
 BreakConnection = Callable[["Environment"], object]
 
-_LOOK_SECONDS = 0.01
+_POLL_SECONDS = 0.01
 
 
 class Running:
@@ -150,13 +150,13 @@ class Place:
         end = time.monotonic() + (self.patience if seconds is None else seconds)
         while not condition():
             expect_that(time.monotonic() < end, complaint)
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def wait_until_none(self, find: Callable[[], object], what: str) -> None:
         """Until `find` gives nothing any more; what it gives at the end is named."""
         end = time.monotonic() + self._gone_seconds
         while (found := find()) and time.monotonic() < end:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         expect_that(not found, f"{what}: {found}")
 
     def clean_up(self) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 30.0
 FLOOD_SECONDS = 1.0
 # A check that takes longer than this hangs: an environment that never comes back fails, and the others are still checked.
-_MOST_PATIENCES = 4
+_MAX_PATIENCES = 4
 
 
 class Verdict(Enum):
@@ -106,10 +106,10 @@ class Conformance:
 
         thread = threading.Thread(target=work, name=f"check {check.name}", daemon=True)
         thread.start()
-        thread.join(self._patience * _MOST_PATIENCES)
+        thread.join(self._patience * _MAX_PATIENCES)
         if thread.is_alive():
             self._abandon()
-            raise ConformanceFailure(f"it does not come to an end within {self._patience * _MOST_PATIENCES:g} s")
+            raise ConformanceFailure(f"it does not come to an end within {self._patience * _MAX_PATIENCES:g} s")
         if not problems:
             return
         problem = problems.pop()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Work = Callable[["Session"], Awaitable[JsonDict]]
 
 _PART_LOADED_SECONDS = 3.0
-_MOST_IMAGES = 100
+_MAX_IMAGES = 100
 _RESULT_CHARS = 20_000
 _IMAGES = """() => [...document.images].map(image => ({
   url: image.currentSrc || image.src, alt: image.alt, width: image.naturalWidth, height: image.naturalHeight,
@@ -197,7 +197,7 @@ async def back(session: Session) -> JsonDict:
 
 async def images(session: Session) -> JsonDict:
     found: list[JsonDict] | None = await session.act(session.page.evaluate(_IMAGES))
-    shown = [{**image, "url": image["url"][:500]} for image in (found or [])[:_MOST_IMAGES]]
+    shown = [{**image, "url": image["url"][:500]} for image in (found or [])[:_MAX_IMAGES]]
     more = {"more": len(found) - len(shown)} if found and len(found) > len(shown) else {}
     return {"images": shown, **more, **session.news()}
 

@@ -166,7 +166,7 @@ class _Room:
             if self._over.is_set():
                 raise CallCancelled("the browser is being closed")
             session = self._sessions.get(task_id)
-            if session is not None and not session.is_gone:
+            if session is not None and not session.has_exited:
                 return session
             context = await self._new_context()
             session = self._sessions[task_id] = Session(context, task_id, self._config, self.guard, self.proxy)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from playwright.async_api import Download
 
 _SECONDS = 300.0
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 _WAIT_SECONDS = 10.0
-_MOST_AT_ONCE = 5
+_MAX_AT_ONCE = 5
 
 
 class Downloads:
@@ -62,8 +62,8 @@ class Downloads:
 
         told: JsonDict = {"url": download.url[:500]}
         try:
-            if len(self._running) > _MOST_AT_ONCE:
-                raise _Refused(f"{_MOST_AT_ONCE} downloads run already")
+            if len(self._running) > _MAX_AT_ONCE:
+                raise _Refused(f"{_MAX_AT_ONCE} downloads run already")
             async with asyncio.timeout(_SECONDS):
                 path = self._place(download.suggested_filename)
                 await self._saved(download, path)
@@ -79,7 +79,7 @@ class Downloads:
         saving: asyncio.Task[Any] = asyncio.ensure_future(download.save_as(path))
         try:
             while not saving.done():
-                await asyncio.wait({saving}, timeout=_LOOK_SECONDS)
+                await asyncio.wait({saving}, timeout=_POLL_SECONDS)
                 self._check(*incoming_files())
             saving.result()
             self._check(path)

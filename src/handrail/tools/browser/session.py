@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NO_PAGE = "no page is open; browser_navigate opens one"
-_MOST_TABS = 12
-_MOST_MESSAGES = 200
+_MAX_TABS = 12
+_MAX_MESSAGES = 200
 _MESSAGE_CHARS = 1_000
 # More than that, and they are dismissed unread: nobody asks a person so often.
-_MOST_DIALOGS = 5
+_MAX_DIALOGS = 5
 # In the page itself: a dialog that is never shown costs nothing.
 _FEW_DIALOGS = f"""(() => {{
   let shown = 0;
   for (const [name, nothing] of [['alert', undefined], ['confirm', false], ['prompt', null]]) {{
     const real = window[name];
-    window[name] = (...given) => ++shown > {_MOST_DIALOGS} ? nothing : real.apply(window, given);
+    window[name] = (...given) => ++shown > {_MAX_DIALOGS} ? nothing : real.apply(window, given);
   }}
 }})()"""
 _SETTLE_SECONDS = 1.5
@@ -49,8 +49,8 @@ class Session:
         self.context, self.config, self.guard, self.proxy = context, config.browser, guard, proxy
         self.turn = asyncio.Lock()
         self.used_at = time.monotonic()
-        self.is_gone = False
-        self.console: deque[JsonDict] = deque(maxlen=_MOST_MESSAGES)
+        self.has_exited = False
+        self.console: deque[JsonDict] = deque(maxlen=_MAX_MESSAGES)
         self.dialog: Dialog | None = None
         self.downloads = Downloads(task_id, config.browser.max_download_bytes)
         self.last_snapshot = ""
@@ -72,7 +72,7 @@ class Session:
     async def close(self) -> None:
         from playwright.async_api import Error
 
-        self.is_gone = True
+        self.has_exited = True
         self.downloads.close()
         if self._held is not None:
             self._held.cancel()
@@ -216,8 +216,8 @@ class Session:
     # What the browser tells
 
     def _on_page(self, page: Page) -> None:
-        if len(self.tabs) > _MOST_TABS:
-            self.notices.append(f"a new tab was closed at once: {_MOST_TABS} are open")
+        if len(self.tabs) > _MAX_TABS:
+            self.notices.append(f"a new tab was closed at once: {_MAX_TABS} are open")
             self._apart(page.close())
             return
         page.on("dialog", self._on_dialog)
@@ -238,14 +238,14 @@ class Session:
         self._requests.pop(request, None)
 
     def _on_close(self, _: object) -> None:
-        self.is_gone = True
+        self.has_exited = True
 
     def _on_dialog(self, dialog: Dialog) -> None:
         if dialog.type == "beforeunload":
             self._apart(dialog.accept())
             return
         self._dialogs_seen += 1
-        if self.dialog is not None or self._dialogs_seen > _MOST_DIALOGS:
+        if self.dialog is not None or self._dialogs_seen > _MAX_DIALOGS:
             self._dialogs_dismissed += 1
             self._apart(dialog.dismiss())
             return

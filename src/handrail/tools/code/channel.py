@@ -35,10 +35,10 @@ _TEXT_BYTES = 48 << 10  # of printable ASCII, of which a byte takes two at most
 _WRITE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.002
 _READ_BYTES = 1 << 20
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 _START_SECONDS = 30.0
 _NOISE_BYTES = 4000
-MOST_FRAME_BYTES = 16 << 20
+MAX_FRAME_BYTES = 16 << 20
 
 
 class ScriptGone(Exception):
@@ -64,7 +64,7 @@ class Channel:
         self._buffer += self._way.receive(timeout)
         while len(self._buffer) >= FRAME.size:
             kind, number, length = FRAME.unpack_from(self._buffer)
-            if length > MOST_FRAME_BYTES:
+            if length > MAX_FRAME_BYTES:
                 raise ScriptGone
             if len(self._buffer) < FRAME.size + length:
                 return
@@ -112,7 +112,7 @@ class Doorstep:
             try:
                 if (caller := self._caller()) is not None:
                     return Channel(caller)
-                said += log.receive(0.0 if self.path else _LOOK_SECONDS)
+                said += log.receive(0.0 if self.path else _POLL_SECONDS)
             except ScriptGone:
                 raise ToolFailed(_not_started(said)) from None
             if token in said:
@@ -123,7 +123,7 @@ class Doorstep:
 
     def _caller(self) -> SocketWay | None:
         """Whoever comes and knows the token."""
-        if not self.path or self._listener is None or not _is_ready(self._listener, _LOOK_SECONDS):
+        if not self.path or self._listener is None or not _is_ready(self._listener, _POLL_SECONDS):
             return None
         caller, _ = self._listener.accept()
         caller.settimeout(1.0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...types import ToolContext
     from .channel import Channel
 
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _CALLS_AT_ONCE = 16
 _LAST_CALLS_SECONDS = 5.0
 
@@ -71,7 +71,7 @@ class Serving:
         exit_code = None
         try:
             while exit_code is None and not self._stop.cancelled and not self._clock.is_over():
-                for kind, number, data in self._channel.frames(_LOOK_SECONDS):
+                for kind, number, data in self._channel.frames(_POLL_SECONDS):
                     if kind == b"X":
                         exit_code = int(data)
                     else:

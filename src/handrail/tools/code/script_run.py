@@ -9,7 +9,7 @@ from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE
 from ...environments.output_capture import Capture
 from ...errors import InvalidArguments
 from . import bundle
-from .channel import MOST_FRAME_BYTES, Doorstep
+from .channel import MAX_FRAME_BYTES, Doorstep
 from .script_requests import Ended, Limits, Serving
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...types import JsonDict, ToolContext
 
 # What is in the log of a process while nobody reads it must not be more than the log holds.
-_MOST_CALL_BYTES = MOST_FRAME_BYTES // 2
+_MAX_CALL_BYTES = MAX_FRAME_BYTES // 2
 _KILL_GRACE_SECONDS = 0.5
 # More than the model gets of it, however little is stored.
 _LEAST_OUTPUT_BYTES = 1 << 20
@@ -45,7 +45,7 @@ def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, to
             "code": code,
             "tools": {entry.name: _parameters(entry) for entry in tools},
             "max_output_bytes": max(environments.config.terminal.max_stored_bytes, _LEAST_OUTPUT_BYTES),
-            "max_call_bytes": _MOST_CALL_BYTES,
+            "max_call_bytes": _MAX_CALL_BYTES,
         }
         process = environment.background(bundle.command(settings.python))
         try:

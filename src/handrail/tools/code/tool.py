@@ -22,7 +22,7 @@ _DESCRIPTION = (
     "`from handrail_tools import NAME`; arguments are the tool's own. A function returns the tool's result, JSON already read, "
     "and raises handrail_tools.ToolError when the call fails."
 )
-_MOST_NAMES_CHARS = 2000
+_MAX_NAMES_CHARS = 2000
 _TOOLSET = "code_execution"
 _NOT_FROM_CODE = (_TOOLSET, "tool_search")
 
@@ -89,7 +89,7 @@ def _names_now(listed: frozenset[str]) -> JsonDict:
     names = [entry.name for entry in _callable_from_code(registry.get_entries(sorted(listed)))]
     shown: list[str] = []
     for name in names:
-        if sum(map(len, shown)) > _MOST_NAMES_CHARS:
+        if sum(map(len, shown)) > _MAX_NAMES_CHARS:
             break
         shown.append(name)
     rest = f" and {len(names) - len(shown)} more, all in dir(handrail_tools)" if len(shown) < len(names) else ""

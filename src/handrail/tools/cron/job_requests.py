@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from ...base.agent_ancestry import is_inside
+from ...base.agent_ancestry import started_by_agent
 from ...base.prompt_injection import unseen_in
 from ...base.suggest import did_you_mean
 from ...config import Config, load_config, state_dir
@@ -107,7 +107,7 @@ def described(job: Job, runs: list[Run] | None = None, *, whole: bool = False) -
 
 def check_may_schedule() -> None:
     """Raises Denied for a process that an agent's tool started: it would get past the question."""
-    if is_inside():
+    if started_by_agent():
         raise Denied(
             "an agent schedules with its tool, not from its own shell; this process was started by one of its tools"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from ...base.runtime_id import is_gone, pid_of, this_runtime
+from ...base.runtime_id import has_exited, pid_of, runtime_id
 from ...config import state_dir
 from ...errors import SchedulerRuns
 
@@ -25,7 +25,7 @@ def as_scheduler() -> Iterator[None]:
     except filelock.Timeout:
         raise SchedulerRuns(f"a scheduler runs already (process {scheduler_pid() or 'unknown'})") from None
     try:
-        (folder / _WHO).write_text(this_runtime())
+        (folder / _WHO).write_text(runtime_id())
         yield
     finally:
         (folder / _WHO).unlink(missing_ok=True)
@@ -36,6 +36,6 @@ def scheduler_pid() -> int | None:
     """The process that is the scheduler now; None when there is none."""
     try:
         who = (state_dir() / _WHO).read_text()
-        return None if is_gone(who) else pid_of(who)
+        return None if has_exited(who) else pid_of(who)
     except (OSError, ValueError, IndexError):
         return None

@@ -16,7 +16,7 @@ from ...errors import InvalidArguments
 
 EXAMPLES = "'0 9 * * MON-FRI', '30m', 'in 2h', '2026-12-24T18:00'"
 SHORTEST_SECONDS = 60
-_LONGEST_SECONDS = 366 * 86_400
+_MAX_SECONDS = 366 * 86_400
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _UNIT = r"(?:s|m|h|d|w)(?:ec|ecs|econds?|in|ins|inutes?|rs?|ours?|ays?|eeks?)?"
 _AMOUNT = rf"\d{{1,6}}\s*{_UNIT}(?:\s*\d{{1,6}}\s*{_UNIT})*"
@@ -62,11 +62,11 @@ def read_schedule(text: str, zone: str, *, now: float) -> Schedule:
     wanted, place = " ".join(text.split()), zone_of(zone)
     if re.fullmatch(rf"(?:every )?{_AMOUNT}|every {_UNIT}", wanted, re.IGNORECASE):
         seconds = _seconds(wanted)
-        if not SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
+        if not SHORTEST_SECONDS <= seconds <= _MAX_SECONDS:
             raise InvalidArguments(f"{text!r}: an interval is from one minute to one year")
         return Schedule(wanted, zone, seconds=seconds)
     if re.fullmatch(rf"in {_AMOUNT}", wanted, re.IGNORECASE):
-        return _once(math.ceil(now + min(_seconds(wanted), _LONGEST_SECONDS)), zone, place)
+        return _once(math.ceil(now + min(_seconds(wanted), _MAX_SECONDS)), zone, place)
     if re.match(r"\d{4}-\d\d-\d\d", wanted):
         return _at(wanted, zone, place)
     return _cron(wanted, zone, now)

@@ -31,15 +31,15 @@ log = logging.getLogger(__name__)
 
 PREFIX = "mcp__"
 START_SECONDS = 1.5
-_LONGEST_NAME = 64
+_MAX_NAME = 64
 
 
 def tool_name(server: str, tool: str) -> str:
     """The name that models know a server's tool by. What does not fit is cut, with a hash in place of the rest."""
     name = f"{PREFIX}{server}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
-    if len(name) <= _LONGEST_NAME and name.endswith(f"__{tool}"):
+    if len(name) <= _MAX_NAME and name.endswith(f"__{tool}"):
         return name
-    return f"{name[: _LONGEST_NAME - 9]}_{hashlib.sha256(tool.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return f"{name[: _MAX_NAME - 9]}_{hashlib.sha256(tool.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def discover_mcp_tools(

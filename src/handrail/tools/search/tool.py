@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TOOLSET = "tool_search"
 _SUMMARY_CHARS = 200
-_MOST_DESCRIBED = 10
+_MAX_DESCRIBED = 10
 
 SEARCH = {
     "description": "Find tools that are not in your list, by what they do: `send an invoice`, `github open issues`. "
@@ -48,7 +48,7 @@ DESCRIBE = {
                 "type": "array",
                 "items": {"type": "string"},
                 "minItems": 1,
-                "maxItems": _MOST_DESCRIBED,
+                "maxItems": _MAX_DESCRIBED,
                 "description": "Names of the tools.",
             }
         },

@@ -17,7 +17,7 @@ GROUP = "handrail.skills"
 # The first is ours, the others are where projects keep skills for any agent.
 PROJECT_FOLDERS = (".handrail/skills", ".agents/skills", ".claude/skills")
 _DEEPEST = 3
-_MOST_FOLDERS = 5_000
+_MAX_FOLDERS = 5_000
 
 
 class Source(Enum):
@@ -54,7 +54,7 @@ def find(folders: Sequence[str] = ()) -> Iterator[Place]:
 def _below(root: Path, source: Source) -> Iterator[Place]:
     left = [(str(root), 0)]
     looked = 0
-    while left and looked < _MOST_FOLDERS:
+    while left and looked < _MAX_FOLDERS:
         folder, depth = left.pop()
         looked += 1
         if os.path.isfile(os.path.join(folder, FILE)):

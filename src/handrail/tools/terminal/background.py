@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Wider than most: programs cut their lines at the terminal's width.
 _SIZE = (30, 120)
-_MOST_LOG_BYTES = 4 << 20
+_MAX_LOG_BYTES = 4 << 20
 _KILL_SECONDS = 0.2
 
 
@@ -52,7 +52,7 @@ def run_on_terminal(request: Request, context: ToolContext, environments: TaskEn
         tracked.use(lambda process: process.kill(grace=_KILL_SECONDS))
     code = CANCELLED_EXIT_CODE if is_running else waited.status.exit_code
     with capture_of(request, context, environments) as capture:
-        printed = tracked.tail(_MOST_LOG_BYTES).data
+        printed = tracked.tail(_MAX_LOG_BYTES).data
         shown = capture.shown(Output(printed, b"", len(printed)), code)
     if code is None:
         raise ToolFailed(f"nobody knows how the command ended: {waited.status.reason}", output=shown.text)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_MOST_SHOWN, _MOST_ADOPTED = 20, 100
+_MAX_SHOWN, _MAX_ADOPTED = 20, 100
 
 
 def run(request: Request, context: ToolContext, environments: TaskEnvironments) -> str:
@@ -43,7 +43,7 @@ def run(request: Request, context: ToolContext, environments: TaskEnvironments) 
     if ended.cwd != before:
         told["cwd"] = ended.cwd
     if left:
-        told["left_running"] = left[:_MOST_SHOWN]
+        told["left_running"] = left[:_MAX_SHOWN]
     notes = _notes(ended, idled=environments.idled(context.task_id))
     return tool_result(answer.with_notes(told, *request.notes, *notes))
 
@@ -54,7 +54,7 @@ def _notes(ended: CommandResult, *, idled: bool) -> list[str]:
         notes.append("this is a new shell: the one before was closed, as nobody had used it for long")
     if ended.restarted is not None:
         notes.append(str(ended.restarted))
-    if len(ended.left_running) > _MOST_SHOWN:
+    if len(ended.left_running) > _MAX_SHOWN:
         notes.append(
             f"it left {len(ended.left_running)} processes running, and not all are named here; process lists them"
         )
@@ -66,7 +66,7 @@ def _adopted(
 ) -> list[JsonDict]:
     """What the command left running, each with an id by which it can be looked after."""
     named: list[JsonDict] = []
-    for one in left[:_MOST_ADOPTED]:
+    for one in left[:_MAX_ADOPTED]:
         told: JsonDict = {"pid": one.pid, "command": one.command_line}
         if context.processes is not None:
             try:

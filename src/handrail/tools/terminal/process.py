@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...processes.table import ProcessTable
     from ...processes.tracked import Status, TrackedProcess
 
-_MOST_WAIT_SECONDS = 600.0
+_MAX_WAIT_SECONDS = 600.0
 _DEFAULT_WAIT_SECONDS = 60.0
 _SETTLE_SECONDS = 1.0
 _POLL_BYTES = 4_000
@@ -61,12 +61,12 @@ def _wait(table: ProcessTable, tracked: TrackedProcess, args: JsonDict, context:
     from ...processes.interact import wait
 
     asked = args.get("timeout", _DEFAULT_WAIT_SECONDS)
-    waited = wait(tracked, min(asked, _MOST_WAIT_SECONDS), context.cancel)
+    waited = wait(tracked, min(asked, _MAX_WAIT_SECONDS), context.cancel)
     more: JsonDict = {"waited_seconds": round(waited.seconds, 1)}
     if waited.status.state.value == "running" and not waited.waits_for_input:
         more["note"] = "it still runs; wait again, or go on and come back to it"
-        if asked > _MOST_WAIT_SECONDS:
-            more["note"] += f" (one wait is at most {_MOST_WAIT_SECONDS:g} s)"
+        if asked > _MAX_WAIT_SECONDS:
+            more["note"] += f" (one wait is at most {_MAX_WAIT_SECONDS:g} s)"
     return _view(table, tracked, waited.status, **more)
 
 
@@ -104,7 +104,7 @@ def _after_input(table: ProcessTable, tracked: TrackedProcess, args: JsonDict, c
     """What it made of it, so that the model need not ask."""
     from ...processes.interact import settle
 
-    settle(tracked, min(args.get("timeout", _SETTLE_SECONDS), _MOST_WAIT_SECONDS), context.cancel)
+    settle(tracked, min(args.get("timeout", _SETTLE_SECONDS), _MAX_WAIT_SECONDS), context.cancel)
     return _view(table, tracked, tracked.status())
 
 
@@ -291,7 +291,7 @@ registry.register(
     },
     handler=process,
     emoji="⚙️",
-    timeout=_MOST_WAIT_SECONDS + 30,
+    timeout=_MAX_WAIT_SECONDS + 30,
     resources=_resources,
     actions=_actions,
 )

@@ -10,7 +10,7 @@ from ...errors import CallTimeout, ToolFailed
 
 _SECONDS = 60
 _MEMORY_BYTES = 4 * 1024**3
-_MOST_CHARS = 2_000_000
+_MAX_CHARS = 2_000_000
 READERS = {".pdf": "PdfConverter", ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter"}
 # Limits first: they must hold for the libraries too.
 _PROGRAM = """
@@ -31,7 +31,7 @@ async def convert(body: bytes, suffix: str) -> str:
     if importlib.util.find_spec("markitdown") is None:
         raise ToolFailed(f"a {suffix} file needs a converter that is not installed: pip install 'handrail[documents]'")
     program = _PROGRAM.format(
-        seconds=_SECONDS, memory=_MEMORY_BYTES, reader=READERS[suffix], suffix=suffix, most=_MOST_CHARS
+        seconds=_SECONDS, memory=_MEMORY_BYTES, reader=READERS[suffix], suffix=suffix, most=_MAX_CHARS
     )
     child = await asyncio.create_subprocess_exec(
         sys.executable,

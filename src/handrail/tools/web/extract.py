@@ -25,7 +25,7 @@ _DOCUMENTS = {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
 # Larger pages are mostly data, and their text is found in time that grows faster than they do.
-_LONGEST_HTML_CHARS = 3_000_000
+_MAX_HTML_CHARS = 3_000_000
 _TITLE_CHARS = 300
 _SHORT_CHARS = 200
 _AT_ONCE = 4
@@ -123,7 +123,7 @@ def _from_html(html: str, url: str) -> Extract:
 
     # What is odd about a stranger's page is told in the result, not to whoever reads our log.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
-    html = html[:_LONGEST_HTML_CHARS]
+    html = html[:_MAX_HTML_CHARS]
     tree = _tree(html)
     if tree is None:
         return Extract("", "")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _HITS = 8
 _FIELD_CHARS = 600
-_MOST_URLS = 20
+_MAX_URLS = 20
 _PAGE_CHARS = 20_000
 
 
@@ -154,7 +154,7 @@ registry.register(
                     "type": "array",
                     "items": {"type": "string", "minLength": 1},
                     "minItems": 1,
-                    "maxItems": _MOST_URLS,
+                    "maxItems": _MAX_URLS,
                     "description": "The addresses, in full.",
                 },
                 "max_chars": {

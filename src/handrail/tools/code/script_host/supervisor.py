@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FRAME = struct.Struct(">cII")  # kind, number, bytes that follow
 _PIECE_BYTES = 1 << 16
 _TAIL_BYTES = 1 << 16
-_LOOK_MILLISECONDS = 20
+_POLL_MILLISECONDS = 20
 _LOGGED_BYTES = 8 << 20
 
 
@@ -130,7 +130,7 @@ class Supervisor:
         self._watch(output, self._on_output)
 
     def supervise(self, script: int) -> int:
-        pause = None if self._watch_process(script) else _LOOK_MILLISECONDS
+        pause = None if self._watch_process(script) else _POLL_MILLISECONDS
         while True:
             ended, status = os.waitpid(script, os.WNOHANG)
             if ended:

@@ -15,9 +15,9 @@ from .place import Edit, Placer, edit_at, misfit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MOST_PLACES_NAMED = 20
+_MAX_PLACES_NAMED = 20
 # Beyond that, comparing every line with every other takes longer than it is worth.
-_MOST_COMPARED_FULLY = 1_000
+_MAX_COMPARED_FULLY = 1_000
 
 
 class Applied(NamedTuple):
@@ -115,19 +115,19 @@ def _check_one(lines: list[int], *, replace_all: bool, path: str) -> None:
     count = len(lines)
     if count == 1 or replace_all:
         return
-    named = ", ".join(map(str, lines[:_MOST_PLACES_NAMED])) + (" and more" if count > _MOST_PLACES_NAMED else "")
+    named = ", ".join(map(str, lines[:_MAX_PLACES_NAMED])) + (" and more" if count > _MAX_PLACES_NAMED else "")
     raise ToolFailed(
         f"old_string is in {shown(path)} {count} times, at lines {named}: add text around it until it is there once, "
         "or set replace_all. Nothing was written.",
         path=shown(path),
-        lines=lines[:_MOST_PLACES_NAMED],
+        lines=lines[:_MAX_PLACES_NAMED],
     )
 
 
 def _as_hunk(old: Sequence[str], new: Sequence[str]) -> Hunk:
     """Two blocks as one hunk: lines that both have are kept as the file has them."""
     lines: list[tuple[Op, str]] = []
-    matcher = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > _MOST_COMPARED_FULLY)
+    matcher = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > _MAX_COMPARED_FULLY)
     for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if tag == "equal":
             lines += ((Op.KEEP, line) for line in old[old_start:old_end])

@@ -17,8 +17,8 @@ from .similar import nearest_windows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MOST_DIFF_LINES = 40
-_MOST_PLACES_NAMED = 20
+_MAX_DIFF_LINES = 40
+_MAX_PLACES_NAMED = 20
 _NEAR = 0.3
 
 
@@ -109,14 +109,14 @@ class Placer:
 
     def _ambiguous(self, number: int, places: list[int]) -> ToolFailed:
         lines = [place + 1 for place in places]
-        more = "" if len(lines) <= _MOST_PLACES_NAMED else " and more"
-        named = ", ".join(map(str, lines[:_MOST_PLACES_NAMED]))
+        more = "" if len(lines) <= _MAX_PLACES_NAMED else " and more"
+        named = ", ".join(map(str, lines[:_MAX_PLACES_NAMED]))
         return ToolFailed(
             f"{self._named(number)} fits in {len(lines)} places, at lines {named}{more}: add lines of context "
             "until it fits in one. Nothing was written.",
             path=shown(self._path),
             hunk=number,
-            lines=lines[:_MOST_PLACES_NAMED],
+            lines=lines[:_MAX_PLACES_NAMED],
         )
 
     def _misfit(self, number: int, hunk: Hunk) -> ToolFailed:
@@ -172,7 +172,7 @@ def _core(hunk: Hunk, place: int) -> tuple[int, int]:
 
 
 def _short(diff: list[str]) -> str:
-    lines = [line if len(line) <= 200 else line[:200] + "…" for line in diff[2 : 2 + _MOST_DIFF_LINES]]
-    if len(diff) - 2 > _MOST_DIFF_LINES:
-        lines.append(f"[{len(diff) - 2 - _MOST_DIFF_LINES} more lines]")
+    lines = [line if len(line) <= 200 else line[:200] + "…" for line in diff[2 : 2 + _MAX_DIFF_LINES]]
+    if len(diff) - 2 > _MAX_DIFF_LINES:
+        lines.append(f"[{len(diff) - 2 - _MAX_DIFF_LINES} more lines]")
     return well_formed("\n".join(lines))

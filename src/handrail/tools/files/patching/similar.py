@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MOST_WINDOWS = 10
+_MAX_WINDOWS = 10
 # A line that stands everywhere (`}`, `return`) says nothing about the place, and comparing has its price.
-_MOST_COMMON = 100
-_MOST_COMPARED_LINES = 5_000
-_MOST_COMPARED_CHARS = 300
+_MAX_COMMON = 100
+_MAX_COMPARED_LINES = 5_000
+_MAX_COMPARED_CHARS = 300
 # A longer block is only compared by the lines that are equal.
-_MOST_BLOCK_LINES = 200
+_MAX_BLOCK_LINES = 200
 _SPACES = re.compile(r"\s+")
 
 
@@ -40,9 +40,9 @@ def nearest_windows(lines: Sequence[str], block: Sequence[str]) -> list[Likeness
     votes: Counter[int] = Counter()
     for offset, key in enumerate(wanted):
         places = where.get(key, ())
-        if len(places) <= _MOST_COMMON:
+        if len(places) <= _MAX_COMMON:
             votes.update(place - offset for place in places)
-    starts = [start for start, _ in votes.most_common(_MOST_WINDOWS)] or _starts_by_one_line(keys, wanted)
+    starts = [start for start, _ in votes.most_common(_MAX_WINDOWS)] or _starts_by_one_line(keys, wanted)
     windows = [_compare(keys, wanted, start) for start in starts]
     return sorted(windows, key=lambda window: (-window.score, window.start))
 
@@ -50,9 +50,9 @@ def nearest_windows(lines: Sequence[str], block: Sequence[str]) -> list[Likeness
 def _starts_by_one_line(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """No line is shared: look for one that is close to the block's longest."""
     longest = max(wanted, key=len, default="")
-    if not longest or len(keys) > _MOST_COMPARED_LINES or len(longest) > _MOST_COMPARED_CHARS:
+    if not longest or len(keys) > _MAX_COMPARED_LINES or len(longest) > _MAX_COMPARED_CHARS:
         return []
-    short = [key for key in dict.fromkeys(keys) if key and len(key) <= _MOST_COMPARED_CHARS]
+    short = [key for key in dict.fromkeys(keys) if key and len(key) <= _MAX_COMPARED_CHARS]
     near = get_close_matches(longest, short, n=3, cutoff=0.5)
     return [keys.index(match) - wanted.index(longest) for match in near]
 
@@ -60,7 +60,7 @@ def _starts_by_one_line(keys: Sequence[str], wanted: Sequence[str]) -> list[int]
 def _compare(keys: Sequence[str], wanted: Sequence[str], start: int) -> Likeness:
     score = weight = 0.0
     worst = 1.0
-    compare = _ratio if len(wanted) <= _MOST_BLOCK_LINES else _equal
+    compare = _ratio if len(wanted) <= _MAX_BLOCK_LINES else _equal
     for offset, key in enumerate(wanted):
         place = start + offset
         found = keys[place] if 0 <= place < len(keys) else ""
@@ -75,7 +75,7 @@ def _compare(keys: Sequence[str], wanted: Sequence[str], start: int) -> Likeness
 def _ratio(key: str, found: str) -> float:
     if key == found:
         return 1.0
-    if max(len(key), len(found)) > _MOST_COMPARED_CHARS:
+    if max(len(key), len(found)) > _MAX_COMPARED_CHARS:
         return 0.0
     return SequenceMatcher(None, key, found, autojunk=False).ratio()
 

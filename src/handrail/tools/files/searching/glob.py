@@ -12,7 +12,7 @@ from ....files.failures import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MOST_ALTERNATIVES = 100
+_MAX_ALTERNATIVES = 100
 
 
 class Glob:
@@ -78,7 +78,7 @@ def _expanded(text: str) -> list[str]:
             todo += [
                 glob[:opening] + glob[start + 1 : end] + glob[closing + 1 :] for start, end in itertools.pairwise(cuts)
             ]
-        if len(done) + len(todo) > _MOST_ALTERNATIVES:
+        if len(done) + len(todo) > _MAX_ALTERNATIVES:
             raise InvalidArguments(f"the glob {shown(text)} has too many alternatives; search for fewer at a time")
     return done
 

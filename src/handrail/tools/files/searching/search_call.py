@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ....types import JsonDict, ToolContext
 
 DEFAULT_LIMIT = 50
-MOST_CONTEXT = 20
+MAX_CONTEXT = 20
 
 
 def search(args: JsonDict, context: ToolContext | None, *, seconds: float) -> str:
@@ -41,7 +41,7 @@ def search(args: JsonDict, context: ToolContext | None, *, seconds: float) -> st
         glob=Glob(text_argument(args, "file_glob")) if args.get("file_glob") else None,
         above=rules_above(files, top),
         first=number_argument(args, "offset", 0, least=0),
-        context=min(number_argument(args, "context", 0, least=0), MOST_CONTEXT),
+        context=min(number_argument(args, "context", 0, least=0), MAX_CONTEXT),
         seconds=seconds,
         cancel=context.cancel if context else CancelToken(),
     )

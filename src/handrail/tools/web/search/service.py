@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from ....errors import ToolFailed
 from ....net.http_client import Reply, ask
 
-_MOST_BYTES = 5_000_000
+_MAX_BYTES = 5_000_000
 
 
 class Hit(NamedTuple):
@@ -46,7 +46,7 @@ class Service:
             self.url + path,
             what=self.name,
             seconds=self.timeout,
-            max_bytes=_MOST_BYTES,
+            max_bytes=_MAX_BYTES,
             headers=dict(headers or {}),
             params=params,
             json=body,
