@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import CallCancelled, CallTimeout
+from .settings.schema import Config
 
 if TYPE_CHECKING:
     from .environments.tasks import TaskEnvironments
@@ -114,6 +115,7 @@ class ToolContext:
     environments: TaskEnvironments | None = None
     processes: ProcessTable | None = None
     tools: Toolbox | None = None
+    config: Config = field(default_factory=Config)
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""

@@ -331,6 +331,7 @@ class Runtime:
             environments=environments,
             processes=self.processes,
             tools=CallersTools(self, call),
+            config=self.config,
         )
 
     def _ask_gate(self, prepared: Prepared, entry: ToolEntry) -> Callable[[], Any]:
