@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Denied
 
 if TYPE_CHECKING:
-    from ..protocols import Gate
-    from ..types import JsonDict
+    from ..types import Gate, JsonDict
     from .entry import ToolEntry
 
 

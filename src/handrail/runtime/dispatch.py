@@ -26,8 +26,8 @@ from .toolbox import CallersTools
 if TYPE_CHECKING:
     from ..environments.tasks import TaskEnvironments
     from ..processes.table import ProcessTable
-    from ..protocols import AgentState, Approver, Files, Gate, Person, ResultStore
-    from ..types import JsonDict
+    from ..protocols import Approver, Files, Person, ResultStore
+    from ..types import AgentState, Gate, JsonDict
     from .tool_hooks import HooksAroundCall
 
 
