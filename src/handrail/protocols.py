@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, Protocol, TypeVar
-
-C = TypeVar("C")
+from typing import Any, NamedTuple, Protocol
 
 
 class Decision(Enum):
@@ -226,7 +224,7 @@ class Environments(Protocol):
     def has_host_paths(self, task_id: str | None) -> bool:
         """Whether a path means the same in the task's environment as on this machine."""
 
-    def companion(self, kind: type[C], make: Callable[[], C]) -> C:
+    def companion(self, kind: type[Any], make: Callable[[], Any]) -> Any:
         """The one object of that type that lives and ends with these environments, made at its first use."""
 
 
