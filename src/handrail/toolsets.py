@@ -7,14 +7,19 @@ tools again: a new tool is in every bundle that includes its toolset.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .base.suggest import did_you_mean
-from .core.registry import ToolEntry, ToolRegistry, registry
+from .core.registry import ToolEntry, ToolRegistry
 from .errors import UnknownToolset
 
 if TYPE_CHECKING:
     from .types import JsonDict
+
+
+# Where the default runtime is. By name, as it is built on the toolsets.
+_DEFAULT = "handrail.model_tools"
 
 
 class SetOfTools(Protocol):
@@ -225,9 +230,6 @@ def _renamed(name: str) -> str:
 
 
 def resolve_toolset(name: str) -> list[str]:
-    """The sorted tool names of a set of the default registry. Raises UnknownToolset."""
-    from .config import load_config
-    from .core.discovery import builtin_tools
-
-    builtin_tools()
-    return Toolsets(registry, load_config().toolsets).resolve(name)
+    """The sorted tool names of a set of the default runtime. Raises UnknownToolset."""
+    tools: list[str] = import_module(_DEFAULT).default().toolsets.resolve(name)
+    return tools

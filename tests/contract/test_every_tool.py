@@ -8,13 +8,14 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from handrail.core.discovery import builtin_tools
-from handrail.core.registry import ToolEntry, registry
+from handrail.core.builtin import registry
+from handrail.core.discovery import scan_builtin
+from handrail.core.registry import ToolEntry
 from handrail.model_tools import get_tool_definitions, handle_function_call
 from handrail.runtime.tool_mentions import names_in
 from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
 
-FAILED = builtin_tools().failed
+FAILED = scan_builtin().failed
 TOOLS = [registry.get_entry(name) for name in registry.get_all_tool_names()]
 FORMATS = ("openai", "responses", "anthropic", "gemini", "mcp")
 
