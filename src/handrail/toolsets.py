@@ -73,6 +73,15 @@ _CORE = (
 ).split()
 _UNATTENDED = tuple(name for name in _CORE if name != "clarify")
 
+# The original's chat platforms. Some of them have no adapter here; their presets exist so that its configurations work.
+_CHATS = {
+    name: name.title()
+    for name in (
+        "telegram discord slack matrix email whatsapp signal bluebubbles homeassistant mattermost dingtalk feishu weixin qqbot "
+        "wecom wecom-callback yuanbao sms"
+    ).split()
+}
+
 COMPOSITES: dict[str, Toolset] = {
     "coding": Toolset(
         "what a coding agent needs",
@@ -93,12 +102,9 @@ COMPOSITES: dict[str, Toolset] = {
         ("web", "browser", "vision", "file", "results", "todo", "memory", "session_search"),
     ),
     "handrail-cli": Toolset("a person at a terminal", tuple(_CORE)),
-    "handrail-telegram": Toolset("a Telegram chat", tuple(_CORE)),
-    "handrail-discord": Toolset("a Discord chat", tuple(_CORE)),
-    "handrail-slack": Toolset("a Slack chat", tuple(_CORE)),
-    "handrail-matrix": Toolset("a Matrix chat", tuple(_CORE)),
-    "handrail-email": Toolset("letters", tuple(_CORE)),
     "handrail-web": Toolset("the web console", tuple(_CORE)),
+    **{f"handrail-{name}": Toolset(f"a chat on {title}", tuple(_CORE)) for name, title in _CHATS.items()},
+    "handrail-gateway": Toolset("every chat platform", tuple(f"handrail-{name}" for name in _CHATS)),
     "handrail-webhook": Toolset("untrusted input: nothing that touches the machine", ("web", "vision", "clarify")),
     "handrail-cron": Toolset("scheduled runs, with nobody to ask", _UNATTENDED),
     "handrail-acp": Toolset("an editor that drives the agent", ("coding",)),

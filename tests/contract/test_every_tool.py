@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from handrail import model_tools
 from handrail.core.builtin import registry
 from handrail.core.discovery import scan_builtin
 from handrail.core.registry import ToolEntry
@@ -30,7 +31,7 @@ every_tool = pytest.mark.parametrize("tool", TOOLS, ids=_id)
 @pytest.fixture(autouse=True)
 def _everything_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """The contract holds whatever is configured and installed here."""
-    monkeypatch.setattr(registry.availability, "unavailable", lambda tools: {})
+    monkeypatch.setattr(model_tools.default().registry.availability, "unavailable", lambda tools: {})
 
 
 def _call(tool: ToolEntry, arguments: Any) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class ToolRegistry(ToolTable):
         actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = ...,
     ) -> Callable[[Function], Function]: ...
 
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
+    def tool(self, *function: Any, **options: Any) -> Any:
         """Register a typed function: its signature and docstring become the schema. Takes what `register` takes.
 
         Bare, `@registry.tool` puts the function into the toolset "custom".
@@ -156,7 +156,7 @@ class ToolRegistry(ToolTable):
             )
             return function
 
-        return decorate if function is None else decorate(function)
+        return decorate(*function) if function else decorate
 
     def adopt(self, entries: Iterable[ToolEntry]) -> None:
         """Take in the built-in tools, with the same outcome as if they had been here first: a tool of that name which another
