@@ -19,6 +19,7 @@ from .registry import ToolEntry, registry
 
 log = logging.getLogger(__name__)
 
+_NOT_TOOLS = {"__init__.py", "registry.py", "mcp_tool.py"}
 _TOOLS = Path(__file__).parent.parent / "tools"
 _CACHE = "discovery.json"
 # What could be a registration. It may still stand in a function or a string: only the syntax tree decides.
@@ -83,7 +84,7 @@ def scan_builtin() -> Discovered:
 
 def _self_registering(files: list[Path]) -> list[Path]:
     verdicts = _Verdicts()
-    chosen = [file for file in files if file.name != "__init__.py" and verdicts.registers(file)]
+    chosen = [file for file in files if file.name not in _NOT_TOOLS and verdicts.registers(file)]
     verdicts.save()
     return chosen
 

@@ -143,11 +143,16 @@ class ToolTable:
 
     def get_available_toolsets(self) -> dict[str, JsonDict]:
         """Every toolset: whether it is `available`, its `tools`, and the environment variables that they name."""
-        usable, needed = self.check_toolset_requirements(), self.get_toolset_requirements()
-        return {
-            toolset: {"available": usable[toolset], "tools": tools, "description": "", "requirements": needed[toolset]}
-            for toolset, tools in self.get_toolsets().items()
-        }
+        entries = sorted(self.entries(), key=lambda entry: entry.name)
+        missing = self.availability.unavailable(entries)
+        sets: dict[str, JsonDict] = {}
+        for entry in entries:
+            new: JsonDict = {"available": False, "tools": [], "description": "", "requirements": []}
+            known = sets.setdefault(entry.toolset, new)
+            known["available"] = known["available"] or entry.name not in missing
+            known["tools"].append(entry.name)
+            known["requirements"] += [name for name in entry.requires_env if name not in known["requirements"]]
+        return {toolset: sets[toolset] for toolset in sorted(sets)}
 
     def get_toolset_requirements(self) -> dict[str, list[str]]:
         """The environment variables that each toolset's tools name."""
