@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import RegistrationError
+from ..settings.model_providers import ProviderSpec
 
 if TYPE_CHECKING:
     from ..core.registry import ToolRegistry
@@ -32,7 +33,7 @@ class Contributions:
     approval_rules: dict[str, Any] = field(default_factory=dict)
     approvers: dict[str, Any] = field(default_factory=dict)
     commands: dict[str, Callable[[Any], None]] = field(default_factory=dict)
-    model_providers: dict[str, Any] = field(default_factory=dict)
+    model_providers: dict[str, ProviderSpec] = field(default_factory=dict)
 
 
 class PluginApi:
@@ -105,10 +106,14 @@ class PluginApi:
         """A command of `handrail`: a function that is given the typer application and adds it."""
         self._contribute("commands", name, add_to)
 
-    def model_provider(self, name: str, provider: Any) -> None:
-        """A way to reach models, to be named in `model.provider`: called with a model's name, base_url, api_key and
-        context_tokens, it gives the model."""
-        self._contribute("model_providers", name, provider)
+    def model_provider(self, name: str, provider: Any, *, base_url: str = "", key_variable: str = "") -> None:
+        """A provider of models, for `model.provider` and `NAME:MODEL`: called with a model's name, base_url, api_key and
+        context_tokens, it returns the model. `base_url` is its OpenAI-compatible API, if it has one."""
+
+        def model(model_name: str, *, base_url: Any, api_key: str, context_tokens: int, **_: Any) -> Any:
+            return provider(model_name, base_url=base_url, api_key=api_key, context_tokens=context_tokens)
+
+        self._contribute("model_providers", name, ProviderSpec(model, base_url, key_variable, needs_key=False))
 
     def _contribute(self, kind: str, name: str, value: Any) -> None:
         table: dict[str, Any] = getattr(self._contributions, kind)

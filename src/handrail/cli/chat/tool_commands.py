@@ -59,9 +59,9 @@ def toolset_choices(chat: Chat) -> Iterable[str]:
 def model(chat: Chat, rest: str) -> None:
     agent = chat.agent
     if rest:
-        from ...agent.models.model_selection import build
+        from ...agent.models.model_selection import build, known_providers
 
-        agent.use(build(chat.here.config.model, name=rest))
+        agent.use(build(chat.here.config.model, name=rest, providers=known_providers(chat.here.plugins)))
         chat.options["model"] = rest  # for the sessions after this one, too
     names = [each.name for each in agent.models]
     others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""
