@@ -91,9 +91,7 @@ def test_every_rule_that_the_walk_raises_exists() -> None:
 
     source = Path(detect.__file__).parent
     raised = {
-        rule
-        for path in source.rglob("*.py")
-        for rule in re.findall(r"report\(\s*\"([a-z_.]+)\"", path.read_text())
+        rule for path in source.rglob("*.py") for rule in re.findall(r"report\(\s*\"([a-z_.]+)\"", path.read_text())
     }
     assert raised
     assert raised <= builtin().rules.keys()
