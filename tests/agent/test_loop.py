@@ -242,7 +242,7 @@ def test_an_empty_answer_is_asked_for_again_and_in_the_end_given_up(agent: Any) 
     assert agent(ModelReply(""), ModelReply("  "), ModelReply("now")).run("x").answer == "now"
     ended = agent(*[ModelReply("")] * 5).run("x")
     assert ended.end is End.FAILED
-    assert "nothing" in ended.reason
+    assert "empty" in ended.reason
 
 
 def test_ten_thousand_calls_at_once_are_refused(agent: Any) -> None:
@@ -279,7 +279,7 @@ def test_a_tool_that_was_not_offered_is_not_run(agent: Any, tmp_path: Path) -> N
     agent(models=[model], toolsets=["safe"]).run("x", told)
     assert not path.exists()
     assert told.of(ToolEnded)[0].error_type == "unknown_tool"
-    assert "none of your tools" in model.sent[1].messages[-1]["content"]
+    assert "not one of your tools" in model.sent[1].messages[-1]["content"]
 
 
 def test_news_of_background_processes_reach_the_model(agent: Any, store: SessionStore) -> None:
