@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ..config import Config, ConfigFile
+from ..config import Config, read_config
 from ..config.files import read_text
 from ..config.project import project_folder
 from ..errors import ConfigError
@@ -36,7 +36,7 @@ def tightened(config: Config, path: Path | None) -> Config:
     from ..config.yaml_document import parse
 
     _check(parse(text, path=str(path)).value or {}, path)
-    project = ConfigFile(path).load()
+    project = read_config(path)
     approvals = dataclasses.replace(
         config.approvals,
         deny=(*config.approvals.deny, *project.approvals.deny),

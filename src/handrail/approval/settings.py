@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import config as configuration
 from ..base.agent_ancestry import started_by_agent
 from ..base.workers import pool
-from ..config import Config, ConfigFile, located
+from ..config import Config, located, read_config
 from ..errors import ConfigError
 from .policy import Policy, read_policy, strictest
 from .project_policy import tightened
@@ -120,7 +121,7 @@ class Settings:
     def _reload(self, stamp: tuple[int, ...], config: Config) -> _Read:
         try:
             if self._path is not None:
-                config = ConfigFile(self._path).load(os.environ)
+                config = read_config(self._path, os.environ)
             policy = read_policy(tightened(config, self._project), yolo=self._yolo, more_rules=self._more_rules)
             if self._unattended:
                 policy = policy._replace(ask_disabled_by=None, smart=False)
@@ -146,7 +147,7 @@ def add_to_allowlist(path: Path, keys: Sequence[str]) -> None:
         listed = settings.setdefault("command_allowlist", [])
         listed += [key for key in dict.fromkeys(keys) if key not in listed]
 
-    ConfigFile(path).update(change)
+    configuration.ConfigFile(path).update(change)
 
 
 def remove_from_allowlist(path: Path, key: str) -> bool:
@@ -160,5 +161,5 @@ def remove_from_allowlist(path: Path, key: str) -> bool:
         if found:
             listed.remove(key)
 
-    ConfigFile(path).update(change)
+    configuration.ConfigFile(path).update(change)
     return found

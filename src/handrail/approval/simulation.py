@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..config import ConfigFile
+from ..config import read_config
 from ..errors import ConfigError
 from ..protocols import Action, ActionKind
 from ..store.history import ActionHistory
@@ -50,7 +50,7 @@ def simulate_policy(policy_path: str, *, state_dir: Path) -> Simulation:
     """Judge the history in `state_dir` under a policy file. Raises ConfigError for a policy that cannot be used."""
     if not Path(policy_path).is_file():
         raise ConfigError("is not there; give a file with `approvals:` in it", path=policy_path)
-    policy = read_policy(ConfigFile(policy_path).load())
+    policy = read_policy(read_config(policy_path))
     judge = Judge(builtin_assess, SelfProtection(private_dirs()))
     lines = ActionHistory(state_dir / HISTORY_NAME).lines()
     return Simulation([_trial(line, judge, policy) for line in lines if "text" in line and "kind" in line])
