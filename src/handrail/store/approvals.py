@@ -160,7 +160,7 @@ class ApprovalStore:
         return [row["id"] for row in self.database.rows(query, request_ids)]
 
     def listen(self, listener: Callable[[str], object]) -> Callable[[], object]:
-        """Call `listener` with the id of each request that is answered here, in the answering thread. Returns a way to stop it."""
+        """Call `listener` with the id of each request that is answered here, in the answering thread. Returns how to stop it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
