@@ -10,9 +10,9 @@ import pytest
 
 from handrail import model_tools
 from handrail.config.cache import remembered
+from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
-from handrail.core.registry import registry as builtin
 from handrail.runtime.definitions import Definitions
 from handrail.runtime.tool_deferral import room
 from handrail.toolsets import Toolsets

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.async_bridge import run_async
+from ..config.paths import state_dir
 from ..errors import InvalidArguments
 from ..protocols import Model
 from ..store.search import search, window
@@ -38,7 +39,7 @@ from .todos import Todos, restore
 from .tool_calls import Listener, Run, ToolCalls, ignore
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
 
 
 _NAME = "handrail"
@@ -76,7 +77,7 @@ class Agent:
         self.cwd = cwd or os.getcwd()
         self.todos = Todos()
         self.telemetry = telemetry or Telemetry()
-        self._memory = memory or Memory()
+        self._memory = memory or Memory(state_dir(app.config.home) / "memory")
         self.listener: Listener = ignore  # of the current turn
         self.closing = contextlib.ExitStack()
         info = session or store.create(

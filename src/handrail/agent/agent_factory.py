@@ -21,7 +21,7 @@ from .sampling import sampler_of
 from .telemetry import Telemetry, start_exporting
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
     from ..protocols import Model
     from ..settings.services import ModelConfig
     from .models.base import StreamingModel
@@ -31,9 +31,9 @@ LAST = "last"
 _MAX_SEARCHED = 50
 
 
-def open_store() -> SessionStore:
-    """The session store of this user. Close it."""
-    return SessionStore(state_dir() / "sessions.db")
+def open_store(home: str = "") -> SessionStore:
+    """The session store in `home`, by default this user's. Close it."""
+    return SessionStore(state_dir(home) / "sessions.db")
 
 
 def open_agent(  # noqa: PLR0913  each is an option that a user may set at the start
@@ -60,7 +60,7 @@ def open_agent(  # noqa: PLR0913  each is an option that a user may set at the s
     chosen = list(models) if models is not None else list(build(config.model, name=model, providers=providers))
     if app.mcp is not None:
         app.mcp.ask_model_by(sampler_of(chosen))
-    kept = store or open_store()
+    kept = store or open_store(config.home)
     try:
         session = _session(kept, resume, cwd or os.getcwd()) if resume else None
         agent = Agent(

@@ -47,10 +47,11 @@ class SelfProtection:
         return None if command is action.text or command == action.text else command
 
 
-def private_dirs() -> list[Path]:
-    """This user's configuration, state and cache, what their links point to, and the project's policy file."""
-    config = config_path()
-    places = [config.parent, state_dir(), cache_dir()]
+def private_dirs(home: str = "") -> list[Path]:
+    """The configuration, state and cache in `home` (by default this user's), what their links point to, and the project's
+    policy file."""
+    config = config_path(home)
+    places = [config.parent, state_dir(home), cache_dir(home)]
     if config.is_symlink():
         places.append(Path(os.path.realpath(config)))
     project = policy_file()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__
+from ..core.registry import ToolRegistry
 from ..errors import HandrailError
 
 if TYPE_CHECKING:
@@ -46,11 +47,14 @@ def examine() -> Iterator[Finding]:
     config, finding = _config()
     yield finding
     yield _state_folder()
-    yield from _tools()
-    plugins = _load_plugins(config)
+    # A table of its own: looking must not change the default one.
+    registry = ToolRegistry()
+    registry.availability.config = config
+    yield from _tools(registry)
+    plugins = _load_plugins(config, registry)
     if plugins is not None:
         yield from _plugins(plugins)
-    yield from _toolsets(config)
+    yield from _toolsets(config, registry)
     yield _gate(config)
     yield _model(config, plugins)
     yield _ripgrep()
@@ -81,28 +85,28 @@ def _state_folder() -> Finding:
     return Finding("state folder", Health.OK, f"{folder}" if folder.exists() else f"{folder} (made when needed)")
 
 
-def _tools() -> Iterator[Finding]:
-    from ..core.discovery import builtin_tools
-    from ..core.registry import registry
+def _tools(registry: ToolRegistry) -> Iterator[Finding]:
+    from ..core.discovery import builtin_tools, scan_builtin
 
     with _quiet("handrail.core.discovery"):  # what it would warn of is said here
-        failed = builtin_tools().failed
+        failed = scan_builtin().failed
     for module, reason in failed.items():
         fix = "install what it lacks, or reinstall handrail"
         yield Finding(f"module {module}", Health.BROKEN, f"cannot be imported: {reason}", fix)
-    usable, missing = registry.check_tool_availability()
-    yield Finding("tools", Health.OK, f"{len(usable)} can be used now, {len(missing)} cannot")
+    registry.adopt(builtin_tools())
+    missing = registry.unavailable_tools()
+    usable = len(registry.entries()) - len(missing)
+    yield Finding("tools", Health.OK, f"{usable} can be used now, {len(missing)} cannot")
     for name, why in sorted(missing.items()):
         yield Finding(f"tool {name}", Health.MISSING, why.reason, why.fix)
 
 
-def _load_plugins(config: Config) -> Plugins | None:
+def _load_plugins(config: Config, registry: ToolRegistry) -> Plugins | None:
     from ..plugins.sources import find_plugins
 
     found = list(find_plugins())
     if not found:
         return None
-    from ..core.registry import registry
     from ..plugins.hook_manager import HookManager
     from ..plugins.loader import Plugins
 
@@ -124,8 +128,7 @@ def _plugins(plugins: Plugins) -> Iterator[Finding]:
             yield Finding(f"plugin {plugin.name}", Health.MISSING, plugin.state.value, plugin.reason)
 
 
-def _toolsets(config: Config) -> Iterator[Finding]:
-    from ..core.registry import registry
+def _toolsets(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
     from ..toolsets import Toolsets
 
     toolsets = Toolsets(registry, config.toolsets)

@@ -24,7 +24,7 @@ from .environment import Environment, Task, number_of
 
 if TYPE_CHECKING:
     from ..agent.models.base import StreamingModel
-    from ..model_tools import Handrail
+    from ..app import Handrail
 
 _DEFAULT_TOOLSETS = ("terminal", "file")
 # Nobody can be asked, and a rollout leaves nothing behind but its score.
