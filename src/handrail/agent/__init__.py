@@ -11,8 +11,9 @@ servers that ask for a model.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
     from ..store.sessions import SessionStore
@@ -36,34 +37,25 @@ if TYPE_CHECKING:
     from .models.base import CallPiece, Finished, Piece, ReasoningPiece, StreamingModel, TextPiece
 
 _HOMES = {
-    "Agent": ".agent",
-    "LAST": ".agent_factory",
-    "open_agent": ".agent_factory",
-    "open_store": ".agent_factory",
-    "Budgets": ".budgets",
-    "Cassette": ".cassette",
-    "Player": ".cassette",
+    "Agent": "handrail.agent.agent",
+    "LAST": "handrail.agent.agent_factory",
+    "open_agent": "handrail.agent.agent_factory",
+    "open_store": "handrail.agent.agent_factory",
+    "Budgets": "handrail.agent.budgets",
+    "Cassette": "handrail.agent.cassette",
+    "Player": "handrail.agent.cassette",
     "SessionStore": "handrail.store.sessions",
     **dict.fromkeys(
         (
             "End", "Event", "MessageEnded", "Notice", "ReasoningDelta", "TextDelta", "ToolEnded", "ToolProgress",
             "ToolStarted", "TurnEnded", "Usage",
         ),
-        ".events",
+        "handrail.agent.events",
     ),
     **dict.fromkeys(
-        ("CallPiece", "Finished", "Piece", "ReasoningPiece", "StreamingModel", "TextPiece"), ".models.base"
+        ("CallPiece", "Finished", "Piece", "ReasoningPiece", "StreamingModel", "TextPiece"), "handrail.agent.models.base"
     ),
 }  # fmt: skip
 
 __all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_module(__name__, _HOMES)

@@ -12,8 +12,9 @@ the history again under another policy).
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
     from ..errors import Denied
@@ -34,16 +35,16 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 _HOMES = {
-    "ApprovalGate": ".gate",
-    "Settings": ".settings",
-    "CallbackApprover": ".approvers",
-    "ChainApprover": ".approvers",
-    "PolicyApprover": ".approvers",
-    "QueueApprover": ".approvers",
-    "SmartApprover": ".approvers",
-    "TerminalApprover": ".approvers",
-    "DANGEROUS_PATTERNS": ".dangerous_patterns",
-    "detect_dangerous_command": ".dangerous_patterns",
+    "ApprovalGate": "handrail.approval.gate",
+    "Settings": "handrail.approval.settings",
+    "CallbackApprover": "handrail.approval.approvers",
+    "ChainApprover": "handrail.approval.approvers",
+    "PolicyApprover": "handrail.approval.approvers",
+    "QueueApprover": "handrail.approval.approvers",
+    "SmartApprover": "handrail.approval.approvers",
+    "TerminalApprover": "handrail.approval.approvers",
+    "DANGEROUS_PATTERNS": "handrail.approval.dangerous_patterns",
+    "detect_dangerous_command": "handrail.approval.dangerous_patterns",
     "assess": "handrail.judge.assess",
     "Assessment": "handrail.judge.values.assessment",
     "Finding": "handrail.judge.values.assessment",
@@ -62,13 +63,4 @@ _HOMES = {
 }
 
 __all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_module(__name__, _HOMES)

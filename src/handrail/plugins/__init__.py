@@ -10,8 +10,9 @@ plugins add to the gate and the environments, and `template` writes a new plugin
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
     from .api import PluginApi
@@ -22,34 +23,25 @@ if TYPE_CHECKING:
     from .template import write_template
 
 _HOMES = {
-    "hookimpl": ".hooks",
-    "HookSpecs": ".hooks",
-    "HOOK_NAMES": ".hooks",
-    "Block": ".hooks",
-    "Ask": ".hooks",
-    "Change": ".hooks",
-    "HookManager": ".hook_manager",
-    "hooks": ".hook_manager",
-    "invoke_hook": ".hook_manager",
+    "hookimpl": "handrail.plugins.hooks",
+    "HookSpecs": "handrail.plugins.hooks",
+    "HOOK_NAMES": "handrail.plugins.hooks",
+    "Block": "handrail.plugins.hooks",
+    "Ask": "handrail.plugins.hooks",
+    "Change": "handrail.plugins.hooks",
+    "HookManager": "handrail.plugins.hook_manager",
+    "hooks": "handrail.plugins.hook_manager",
+    "invoke_hook": "handrail.plugins.hook_manager",
     "discover_plugins": "handrail.model_tools",
-    "find_plugins": ".sources",
-    "Found": ".sources",
-    "Source": ".sources",
-    "Plugin": ".loader",
-    "Plugins": ".loader",
-    "State": ".loader",
-    "PluginApi": ".api",
-    "write_template": ".template",
+    "find_plugins": "handrail.plugins.sources",
+    "Found": "handrail.plugins.sources",
+    "Source": "handrail.plugins.sources",
+    "Plugin": "handrail.plugins.loader",
+    "Plugins": "handrail.plugins.loader",
+    "State": "handrail.plugins.loader",
+    "PluginApi": "handrail.plugins.api",
+    "write_template": "handrail.plugins.template",
 }
 
 __all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_module(__name__, _HOMES)

@@ -5,33 +5,27 @@
 a model, with the question in `model_question`.
 """
 
+# ruff: noqa: F401  type checkers read the imports; at run time `__getattr__` loads a name when it is first used
+
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ...base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
     from .basic import CallbackApprover, ChainApprover, PolicyApprover, QueueApprover
     from .smart import SmartApprover
     from .terminal import TerminalApprover
 
-_HOMES = {"SmartApprover": ".smart", "TerminalApprover": ".terminal"}
+_HOMES = {
+    "CallbackApprover": "handrail.approval.approvers.basic",
+    "ChainApprover": "handrail.approval.approvers.basic",
+    "PolicyApprover": "handrail.approval.approvers.basic",
+    "QueueApprover": "handrail.approval.approvers.basic",
+    "SmartApprover": "handrail.approval.approvers.smart",
+    "TerminalApprover": "handrail.approval.approvers.terminal",
+}
 
-__all__ = [
-    "CallbackApprover",
-    "ChainApprover",
-    "PolicyApprover",
-    "QueueApprover",
-    "SmartApprover",
-    "TerminalApprover",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, ".basic"), __name__), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__ = [*_HOMES]
+__getattr__, __dir__ = lazy_module(__name__, _HOMES)
