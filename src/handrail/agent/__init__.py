@@ -7,8 +7,6 @@
 servers that ask for a model.
 """
 
-# ruff: noqa: F401  type checkers read the imports; at run time `__getattr__` loads a name when it is first used
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -57,5 +55,31 @@ _HOMES = {
     ),
 }  # fmt: skip
 
-__all__ = [*_HOMES]
+__all__ = [
+    "LAST",
+    "Agent",
+    "Budgets",
+    "CallPiece",
+    "Cassette",
+    "End",
+    "Event",
+    "Finished",
+    "MessageEnded",
+    "Notice",
+    "Piece",
+    "Player",
+    "ReasoningDelta",
+    "ReasoningPiece",
+    "SessionStore",
+    "StreamingModel",
+    "TextDelta",
+    "TextPiece",
+    "ToolEnded",
+    "ToolProgress",
+    "ToolStarted",
+    "TurnEnded",
+    "Usage",
+    "open_agent",
+    "open_store",
+]
 __getattr__, __dir__ = lazy_module(__name__, _HOMES)

@@ -8,8 +8,6 @@ without asking), `requests` and `inbox` (ask, wait for the first answer), `appro
 the history again under another policy).
 """
 
-# ruff: noqa: F401  type checkers read the imports; at run time `__getattr__` loads a name when it is first used
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -62,5 +60,31 @@ _HOMES = {
     "Denied": "handrail.errors",
 }
 
-__all__ = [*_HOMES]
+__all__ = [
+    "DANGEROUS_PATTERNS",
+    "Action",
+    "ActionKind",
+    "Answer",
+    "ApprovalGate",
+    "ApprovalRequest",
+    "ApprovalStore",
+    "Approver",
+    "Assessment",
+    "CallbackApprover",
+    "ChainApprover",
+    "Concern",
+    "Decision",
+    "Denied",
+    "Finding",
+    "PolicyApprover",
+    "QueueApprover",
+    "Reach",
+    "Settings",
+    "Severity",
+    "SmartApprover",
+    "TerminalApprover",
+    "Verdict",
+    "assess",
+    "detect_dangerous_command",
+]
 __getattr__, __dir__ = lazy_module(__name__, _HOMES)

@@ -6,8 +6,6 @@ are hooks that are external commands. `sources` finds plugins, `plugin_files` an
 plugins add to the gate and the environments, and `template` writes a new plugin.
 """
 
-# ruff: noqa: F401  type checkers read the imports; at run time `__getattr__` loads a name when it is first used
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -43,5 +41,24 @@ _HOMES = {
     "write_template": "handrail.plugins.template",
 }
 
-__all__ = [*_HOMES]
+__all__ = [
+    "HOOK_NAMES",
+    "Ask",
+    "Block",
+    "Change",
+    "Found",
+    "HookManager",
+    "HookSpecs",
+    "Plugin",
+    "PluginApi",
+    "Plugins",
+    "Source",
+    "State",
+    "discover_plugins",
+    "find_plugins",
+    "hookimpl",
+    "hooks",
+    "invoke_hook",
+    "write_template",
+]
 __getattr__, __dir__ = lazy_module(__name__, _HOMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -61,21 +62,23 @@ class HookManager:
         self.failures: dict[str, int] = {}
         self._pluggy: pluggy.PluginManager | None = None
         self._implementations: dict[str, tuple[Implementation, ...]] = {}
+        self._changing = threading.RLock()  # threads may register at the same time
         self._plugins: dict[str, str] = {}  # by pluggy's name
 
     def register(self, plugin: object, name: str | None = None) -> str:
         """Add a plugin: an object or module whose hook functions are marked with `@hookimpl`. Returns its name."""
-        manager = self._manager()
-        name = name or _free_name(manager, type(plugin).__qualname__)
-        try:
-            registered = manager.register(plugin, name)
-            manager.check_pending()  # a hook that does not exist
-        except Exception as error:  # noqa: BLE001  pluggy raises its own validation errors and ValueError
-            if manager.is_registered(plugin) and manager.get_name(plugin) == name:
-                manager.unregister(plugin)
-            raise RegistrationError(f"plugin {name!r}: {error}") from None
-        self._refresh()
-        return registered or ""
+        with self._changing:
+            manager = self._manager()
+            name = name or _free_name(manager, type(plugin).__qualname__)
+            try:
+                registered = manager.register(plugin, name)
+                manager.check_pending()  # a hook that does not exist
+            except Exception as error:  # noqa: BLE001  pluggy raises its own validation errors and ValueError
+                if manager.is_registered(plugin) and manager.get_name(plugin) == name:
+                    manager.unregister(plugin)
+                raise RegistrationError(f"plugin {name!r}: {error}") from None
+            self._refresh()
+            return registered or ""
 
     def register_hook(self, hook: str, function: Callable[..., Any], *, plugin: str = "", **options: Any) -> str:
         """Add a single function, of a plugin if it has one. The options are those of `@hookimpl`."""
@@ -91,10 +94,11 @@ class HookManager:
             )
         marked = hookimpl(**options)(_wrapper(function))
         label = plugin or getattr(function, "__qualname__", type(function).__name__)
-        name = _free_name(self._manager(), label)
-        if plugin:
-            self._plugins[name] = plugin
-        return self.register(types.SimpleNamespace(**{hook: marked}), name)
+        with self._changing:
+            name = _free_name(self._manager(), label)
+            if plugin:
+                self._plugins[name] = plugin
+            return self.register(types.SimpleNamespace(**{hook: marked}), name)
 
     def unregister_plugin(self, plugin: str) -> None:
         """Remove every function that was registered for a plugin."""
@@ -102,12 +106,13 @@ class HookManager:
             self.unregister(name)
 
     def unregister(self, name: str) -> bool:
-        if self._pluggy is None or self._pluggy.get_plugin(name) is None:
-            return False
-        self._pluggy.unregister(name=name)
-        self._plugins.pop(name, None)
-        self._refresh()
-        return True
+        with self._changing:
+            if self._pluggy is None or self._pluggy.get_plugin(name) is None:
+                return False
+            self._pluggy.unregister(name=name)
+            self._plugins.pop(name, None)
+            self._refresh()
+            return True
 
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         return self._implementations.get(hook, ())

@@ -5,8 +5,6 @@
 a model, with the question in `model_question`.
 """
 
-# ruff: noqa: F401  type checkers read the imports; at run time `__getattr__` loads a name when it is first used
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -27,5 +25,12 @@ _HOMES = {
     "TerminalApprover": "handrail.approval.approvers.terminal",
 }
 
-__all__ = [*_HOMES]
+__all__ = [
+    "CallbackApprover",
+    "ChainApprover",
+    "PolicyApprover",
+    "QueueApprover",
+    "SmartApprover",
+    "TerminalApprover",
+]
 __getattr__, __dir__ = lazy_module(__name__, _HOMES)
