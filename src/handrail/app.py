@@ -23,9 +23,9 @@ from .environments.tasks import TaskEnvironments
 from .plugins.contributions import (
     ApprovalHooks,
     OutputHooks,
+    add_environments,
     chosen_approver,
-    hand_environments,
-    take_environments_back,
+    remove_environments,
 )
 from .plugins.hook_manager import HookManager
 from .plugins.sources import find_plugins
@@ -269,7 +269,7 @@ class Handrail:
         if "gate" in self.__dict__:  # it is made when the first action comes
             self.gate.close()
         if self.plugins is not None:
-            take_environments_back(self.plugins.contributions, self.backends)
+            remove_environments(self.plugins.contributions, self.backends)
             self.plugins.unload()
         self.hooks.unregister_plugin(CONFIG_HOOKS)
         if self.registry.runner is self.runtime:
@@ -282,12 +282,18 @@ class Handrail:
         """What every dangerous action passes. One that was configured by a file reads it again when it changes."""
         from .approval.gate import ApprovalGate  # most starts see no action
         from .approval.project_policy import policy_file
+        from .approval.self_protection import private_dirs
         from .approval.settings import Settings
 
         rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
         path = config_path(self.config.home) if self._reads_file else None
         settings = Settings(self.config, path=path, project=policy_file(), more_rules=tuple(rules))
-        return ApprovalGate(settings, folder=state_dir(self.config.home), notices=ApprovalHooks(self.hooks))
+        return ApprovalGate(
+            settings,
+            folder=state_dir(self.config.home),
+            notices=ApprovalHooks(self.hooks),
+            private=private_dirs(self.config.home),
+        )
 
     @cached_property
     def batches(self) -> Batches:
@@ -304,7 +310,7 @@ class Handrail:
 
         plugins = Plugins(self.registry, self.hooks, self.config.plugins)
         plugins.load(found)
-        hand_environments(plugins.contributions, self.backends)
+        add_environments(plugins.contributions, self.backends)
         return plugins
 
     def _find_mcp_servers(self) -> McpTools | None:

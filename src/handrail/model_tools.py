@@ -17,6 +17,7 @@ from .plugins.hook_manager import hooks
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from .plugins.loader import Plugin
     from .runtime.provider_formats import Format
     from .types import JsonDict, Outcome
 
@@ -111,6 +112,12 @@ def run_tool_calls(tool_calls: Any, task_id: str | None = None, **more: Any) -> 
 async def arun_tool_calls(tool_calls: Any, task_id: str | None = None, **more: Any) -> list[JsonDict]:
     """`run_tool_calls` for async callers."""
     return await default().arun_tool_calls(tool_calls, task_id, **more)
+
+
+def discover_plugins() -> list[Plugin]:
+    """Load the configured plugins, if that has not happened yet; every plugin that was found, with what became of it."""
+    plugins = default().plugins
+    return [] if plugins is None else plugins.found
 
 
 def register_task_env_overrides(task_id: str, overrides: Mapping[str, Any] | None = None, /, **more: Any) -> None:

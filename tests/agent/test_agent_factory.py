@@ -19,7 +19,7 @@ from handrail.testing import Fault, ModelReply, ModelServer, ScriptedModel
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("handrail.agent.models.local_servers.USUAL_PORTS", {})
+    monkeypatch.setattr("handrail.agent.models.local_servers.DEFAULT_PORTS", {})
 
 
 def test_the_environment_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.agent.compaction import Shortening
+from handrail.agent.compaction import Compaction
 from handrail.agent.conversation import Conversation
-from handrail.agent.model_requests import Asking
-from handrail.agent.models.base import Whole
+from handrail.agent.model_requests import ModelRequests
+from handrail.agent.models.base import ReplyAdapter
 from handrail.errors import ModelError
 from handrail.protocols import ModelReply
 from handrail.store.sessions import SessionStore
@@ -62,9 +62,9 @@ def test_no_call_is_parted_from_its_results_and_the_last_question_stays(turns: A
     store = SessionStore()
     conversation = conversation_of(turns, store)
     model = ScriptedModel([refuse if helper_fails else ModelReply("SUMMARY")] * 9)
-    asking = Asking([Whole(model, name="small", context_tokens=4_000)], attempts=1)
+    requests = ModelRequests([ReplyAdapter(model, name="small", context_tokens=4_000)], attempts=1)
     before = conversation.chars
-    asyncio.run(Shortening(extra=lambda: "[ ] still open")(conversation, asking, [], lambda event: None))
+    asyncio.run(Compaction(extra=lambda: "[ ] still open")(conversation, requests, [], lambda event: None))
     check_is_well_formed(conversation.for_model)
     assert any(str(message["content"]).startswith(f"question {len(turns) - 1} ") for message in conversation.messages)
     assert conversation.chars <= before
@@ -77,9 +77,9 @@ def test_no_call_is_parted_from_its_results_and_the_last_question_stays(turns: A
 
 def test_a_long_prompt_leaves_less_room_and_never_none() -> None:
     store = SessionStore()
-    asking = Asking([Whole(ScriptedModel([]), name="small", context_tokens=4_000)])
+    requests = ModelRequests([ReplyAdapter(ScriptedModel([]), name="small", context_tokens=4_000)])
     longer, shorter = (conversation_of([(size, [], 0)], store) for size in (6_000, 1_000))
-    assert not Shortening().is_due(longer, asking, [])
-    assert Shortening(prompt="p" * 8_000).is_due(longer, asking, [])
-    assert not Shortening(prompt="p" * 80_000).is_due(shorter, asking, []), "it would be shortened at every question"
+    assert not Compaction().is_due(longer, requests, [])
+    assert Compaction(prompt="p" * 8_000).is_due(longer, requests, [])
+    assert not Compaction(prompt="p" * 80_000).is_due(shorter, requests, []), "it would be shortened at every question"
     store.close()

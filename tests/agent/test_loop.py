@@ -28,7 +28,7 @@ from handrail.agent.events import (
     Usage,
 )
 from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
-from handrail.approval.approvers.wording import question
+from handrail.approval.approvers.prompt import question
 from handrail.core.registry import registry
 from handrail.errors import ModelError
 from handrail.model_tools import default
@@ -242,7 +242,7 @@ def test_an_empty_answer_is_asked_for_again_and_in_the_end_given_up(agent: Any) 
     assert agent(ModelReply(""), ModelReply("  "), ModelReply("now")).run("x").answer == "now"
     ended = agent(*[ModelReply("")] * 5).run("x")
     assert ended.end is End.FAILED
-    assert "nothing" in ended.reason
+    assert "empty" in ended.reason
 
 
 def test_ten_thousand_calls_at_once_are_refused(agent: Any) -> None:
@@ -279,7 +279,7 @@ def test_a_tool_that_was_not_offered_is_not_run(agent: Any, tmp_path: Path) -> N
     agent(models=[model], toolsets=["safe"]).run("x", told)
     assert not path.exists()
     assert told.of(ToolEnded)[0].error_type == "unknown_tool"
-    assert "none of your tools" in model.sent[1].messages[-1]["content"]
+    assert "not one of your tools" in model.sent[1].messages[-1]["content"]
 
 
 def test_news_of_background_processes_reach_the_model(agent: Any, store: SessionStore) -> None:
@@ -300,7 +300,7 @@ def test_news_of_background_processes_reach_the_model(agent: Any, store: Session
     one = agent(models=[model])
     one.run("build it")
     said = [each["content"] for each in model.sent[2].messages if each["role"] == "user"]
-    assert any("[News, not from the person] Background process" in each and "built" in each for each in said)
+    assert any("[Notification, not from the user] Background process" in each and "built" in each for each in said)
 
 
 def test_the_list_is_there_again_when_a_session_goes_on(agent: Any, store: SessionStore) -> None:
@@ -327,7 +327,7 @@ def no_waiting(one: Agent) -> list[float]:
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    one.loop.asking._sleep = sleep
+    one.loop.requests._sleep = sleep
     return waited
 
 
@@ -718,10 +718,11 @@ def test_one_long_turn_is_shortened_too_and_keeps_what_the_person_said(agent: An
         assert any(message["content"] == "the one question" for message in messages)
         return ModelReply("", [call("fill"), call("fill")]) if next(calls) < 12 else ModelReply("done")
 
-    from handrail.agent.models.base import Whole
+    from handrail.agent.models.base import ReplyAdapter
 
     one = agent(
-        models=[Whole(ScriptedModel([answer] * 60), name="small", context_tokens=6_000)], toolsets=["looptest", "todo"]
+        models=[ReplyAdapter(ScriptedModel([answer] * 60), name="small", context_tokens=6_000)],
+        toolsets=["looptest", "todo"],
     )
     assert one.run("the one question").answer == "done"
 
@@ -739,10 +740,10 @@ def test_old_results_are_cut_first_and_then_all_is_summarised(agent: Any, tool: 
             return ModelReply("", [call("fill"), call("todo", todos=[{"id": "1", "content": "still open"}])])
         return ModelReply("filled " + "y" * 1_500)
 
-    from handrail.agent.models.base import Whole
+    from handrail.agent.models.base import ReplyAdapter
 
     model = Small([answer] * 40)
-    one = agent(models=[Whole(model, name="small", context_tokens=4_000)], toolsets=["looptest", "todo"])
+    one = agent(models=[ReplyAdapter(model, name="small", context_tokens=4_000)], toolsets=["looptest", "todo"])
     told = Told()
     for turn in range(8):
         assert one.run(f"turn {turn}", told).end is End.ANSWERED
@@ -769,7 +770,7 @@ def test_hooks_are_told_of_sessions_and_can_add_to_a_turn(agent: Any, default_ho
     model = ScriptedModel([ModelReply("ok")])
     one = agent(models=[model])
     ended = one.run("hi")
-    one.begun_after("another")
+    one.started_after("another")
     one.close()
     turn = ("hi", "ok", ended.usage._asdict())
     assert heard == ["start", turn, "answered", ("another", one.session_id), "no more from cli"]

@@ -24,7 +24,7 @@ def test_the_two_stores_know_nothing_of_each_other(memory: Memory, tmp_path: Pat
     again = Memory(tmp_path)
     assert again.entries(Store.MEMORY) == ["the build takes long"]
     assert again.entries(Store.USER) == ["likes tea"]
-    assert again.as_text() == "Notes of your own:\n- the build takes long\n\nAbout the person:\n- likes tea"
+    assert again.as_text() == "Your own notes:\n- the build takes long\n\nAbout the user:\n- likes tea"
 
 
 def test_an_entry_is_changed_and_removed_by_a_part_of_it(memory: Memory) -> None:

@@ -37,7 +37,7 @@ def agent(server: ModelServer, tmp_path: Path) -> Iterator[Callable[..., Agent]]
         async def no_waiting(seconds: float) -> None:
             """A fault is tried again at once."""
 
-        one.loop.asking._sleep = no_waiting
+        one.loop.requests._sleep = no_waiting
         return one
 
     yield make

@@ -66,7 +66,7 @@ def test_what_is_no_file_of_text_does_no_harm(tmp_path: Path) -> None:
 
 def test_an_environment_elsewhere_is_said_to_be_one(tmp_path: Path) -> None:
     parts = {part.title: part.text for part in standard_parts(Where(tmp_path, "docker", "/workspace"))}
-    assert "environment of their own (docker, working directory /workspace)" in parts["Where you are"]
+    assert "separate environment (docker, working directory /workspace)" in parts["Where you are"]
     assert str(tmp_path) not in parts["Where you are"]
 
 

@@ -1,313 +1,190 @@
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+import time
 
 import pytest
 
-from handrail.config import Config, ConfigError, ConfigFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-COMMENTED = """\
-# My settings.
-command_allowlist:
-    - "git push"  # asked on Monday
-    - rm -rf build
-
-# What the file tools may touch.
-files:     # kept small
-    max_read_bytes: 0x100
-    roots: [/a, '/b']   # both disks
-
-calls:
-    # hook_timeout: 9
-tools: {on_collision: 'refuse'}  # the safe way
-"""
+from handrail.config import Config, ConfigError, PluginConfig, ToolsetConfig, load_config
 
 
-def test_a_value_that_is_set_can_be_read_back(file):
-    file.set("files.roots", ["/a", "/b"])
-    file.set("calls.batch_timeout", 30)
-    assert file.get("files.roots") == ["/a", "/b"]
-    assert file.get("calls.batch_timeout") == 30
-    assert file.load().files.roots == ("/a", "/b")
+def test_no_file_means_defaults(path):
+    assert load_config(path, environ={}) == Config()
 
 
-def test_set_returns_the_configuration_that_then_holds(file):
-    assert file.set("results.keep_days", 2) == file.load()
+@pytest.mark.parametrize("text", ["", "\n", "# only a comment\n", "---\n", "{}\n", "null\n"])
+def test_an_empty_file_means_defaults(path, text):
+    path.write_text(text)
+    assert load_config(path, environ={}) == Config()
 
 
-def test_getting_what_is_not_set_gives_the_default(file):
-    assert file.get("calls.max_threads") == Config().calls.max_threads
-    assert file.get("plugins.unheard_of.allow_override") is False
-    assert file.get("toolsets.unheard_of") is None
-    assert file.get("results")["keep_days"] == Config().results.keep_days
-    assert not file.path.exists()
+def test_the_path_comes_from_the_environment_given(tmp_path):
+    (tmp_path / "config.yaml").write_text("results: {keep_days: 3}\n")
+    assert load_config(environ={"HANDRAIL_HOME": str(tmp_path)}).results.keep_days == 3
 
 
-def test_unsetting_brings_the_default_back(file):
-    file.set("calls.max_threads", 3)
-    file.unset("calls.max_threads")
-    assert file.get("calls.max_threads") == Config().calls.max_threads
-
-
-def test_unsetting_what_is_not_set_changes_nothing(file, path):
-    path.write_text(COMMENTED)
-    before = path.stat()
-    file.unset("plugins.p.allow_override")
-    file.set("tools.on_collision", "refuse")
-    assert path.read_text() == COMMENTED
-    assert path.stat().st_ino == before.st_ino, "an unchanged file is not replaced"
-
-
-def test_comments_order_indentation_and_quotes_survive_changes(file, path):
-    path.write_text(COMMENTED)
-    file.update(lambda settings: settings["command_allowlist"].append("make clean"))
-    file.set("files.max_write_bytes", 5)
-    file.update(lambda settings: settings["files"]["roots"].append("/c"))
-    file.set("calls.max_threads", 4)
-    file.set("tools.on_collision", "replace")
-    file.set("toolsets.mine", {"description": "a: b", "tools": ["x", "off"]})
-    assert (
-        path.read_text()
-        == """\
-# My settings.
-command_allowlist:
-    - "git push"  # asked on Monday
-    - rm -rf build
-    - make clean
-
-# What the file tools may touch.
-files:     # kept small
-    max_read_bytes: 0x100
-    roots: [/a, '/b', '/c']   # both disks
-    max_write_bytes: 5
-
-calls:
-  max_threads: 4
-    # hook_timeout: 9
-tools: {on_collision: 'replace'}  # the safe way
+def test_every_section_is_read_into_its_type(path):
+    path.write_text(
+        """
 toolsets:
   mine:
-    description: "a: b"
-    tools:
-      - x
-      - "off"
-"""
-    )
-
-
-def test_unset_removes_the_keys_own_lines_and_no_others(file, path):
-    path.write_text(COMMENTED)
-    file.unset("command_allowlist")
-    file.unset("files.max_read_bytes")
-    file.unset("tools.on_collision")
-    assert (
-        path.read_text()
-        == """\
-# My settings.
-
-# What the file tools may touch.
-files:     # kept small
-    roots: [/a, '/b']   # both disks
-
+    description: My tools
+    tools: [read_file, patch]
+    includes: [web]
+tools:
+  enabled_toolsets: [mine]
+  disabled_toolsets: []
+  on_collision: replace
+files: {roots: [/work], max_read_bytes: 1_000}
 calls:
-    # hook_timeout: 9
-tools: {}  # the safe way
+  batch_timeout: 30
+  max_threads: 4.0
+plugins:
+  trusted: {allow_override: true}
+  other:
+command_allowlist:
+  - git push
 """
     )
+    config = load_config(path, environ={})
+    assert config.toolsets == {
+        "mine": ToolsetConfig(description="My tools", tools=("read_file", "patch"), includes=("web",))
+    }
+    assert config.tools.enabled_toolsets == ("mine",)
+    assert config.tools.on_collision == "replace"
+    assert config.files.roots == ("/work",)
+    assert config.files.max_read_bytes == 1000
+    assert (config.calls.batch_timeout, config.calls.max_threads) == (30.0, 4)
+    assert (type(config.calls.batch_timeout), type(config.calls.max_threads)) == (float, int)
+    assert config.plugins == {"trusted": PluginConfig(allow_override=True), "other": PluginConfig()}
+    assert config.command_allowlist == ("git push",)
 
 
-def test_a_list_item_is_replaced_or_removed_in_its_place(file, path):
-    path.write_text("files:\n  roots:\n  - /a # one\n  # between\n  - /b # two\n  - /c # three\n")
-    file.set("files.roots", ["/a", "/z", "/c"])
-    assert path.read_text() == "files:\n  roots:\n  - /a # one\n  # between\n  - /z # two\n  - /c # three\n"
-    file.set("files.roots", ["/z", "/c"])
-    assert path.read_text() == "files:\n  roots:\n  # between\n  - /z # two\n  - /c # three\n"
-    file.set("files.roots", [])
-    assert path.read_text() == "files:\n  roots: []\n  # between\n"
+def test_a_section_with_all_lines_commented_out_is_at_its_defaults(path):
+    path.write_text("files:\n  # roots: [/a]\ncalls:\n  max_threads: 3\n")
+    config = load_config(path, environ={})
+    assert config.files == Config().files
+    assert config.calls.max_threads == 3
 
 
-def test_a_file_of_comments_keeps_them(file, path):
-    path.write_text("# Nothing set yet.\n# files:\n#   roots: []")
-    file.set("files.roots", ["/a"])
-    assert path.read_text() == "# Nothing set yet.\n# files:\n#   roots: []\nfiles:\n  roots:\n    - /a\n"
+def test_aliases_stand_for_the_value_they_name(path):
+    path.write_text("toolsets:\n  a: &a {tools: [x]}\n  b: *a\n")
+    config = load_config(path, environ={})
+    assert config.toolsets["a"] == config.toolsets["b"] == ToolsetConfig(tools=("x",))
 
 
-def test_windows_line_ends_are_kept(file, path):
-    path.write_bytes(b"files:\r\n  roots:\r\n    - /a # one\r\n")
-    file.update(lambda settings: settings["files"]["roots"].append("/b"))
-    assert path.read_bytes() == b"files:\r\n  roots:\r\n    - /a # one\r\n    - /b\r\n"
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_files_of_other_editors_are_read(path, encoding, newline):
+    path.write_bytes(f"files:{newline}  roots:{newline}    - /é{newline}".encode(encoding))
+    assert load_config(path, environ={}).files.roots == ("/é",)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "toolsets:\n  a: &a {tools: [x]}\n  b: *a\n",
-        "files: {roots: [\n  /a, # one\n  /b]}\n",
-        "? files\n: {roots: [/a]}\n",
-    ],
-)
-def test_a_file_that_cannot_be_changed_without_harm_stays_as_it_was(file, path, text):
+# Text, line, key, and a part of what the reader is told.
+MISTAKES = {
+    "unknown section": ("calls: {}\nfilez: {}\n", 2, "filez", "did you mean files?"),
+    "unknown key": ("files:\n  rootz: [/a]\n", 2, "files.rootz", "did you mean roots?"),
+    "unlike any key": ("files:\n  zzz: 1\n", 2, "files.zzz", "known: max_read_bytes, max_write_bytes, roots"),
+    "unknown key of a named set": ("toolsets:\n  a:\n    toolz: []\n", 3, "toolsets.a.toolz", "did you mean tools?"),
+    "merge key": ("files:\n  <<: {roots: [a]}\n", 2, "files.<<", "unknown key"),
+    "text for a number": ("calls:\n\n  max_threads: many\n", 3, "calls.max_threads", "a whole number, not 'many'"),
+    "fraction for an integer": ("calls:\n  max_threads: 1.5\n", 2, "calls.max_threads", "a whole number, not 1.5"),
+    "true for a number": ("calls:\n  max_threads: true\n", 2, "calls.max_threads", "a whole number, not true"),
+    "yaml 1.1 boolean": ("plugins:\n  p:\n    allow_override: yes\n", 3, "plugins.p.allow_override", "not 'yes'"),
+    "too small": ("files:\n  max_read_bytes: 0\n", 2, "files.max_read_bytes", "at least 1, not 0"),
+    "not more than zero": ("calls:\n  hook_timeout: 0\n", 2, "calls.hook_timeout", "more than 0"),
+    "too large": ("calls:\n  hook_timeout: 1e300\n", 2, "calls.hook_timeout", "at most"),
+    "infinite": ("calls:\n  hook_timeout: .inf\n", 2, "calls.hook_timeout", "a number, not inf"),
+    "thousands of digits": (f"calls:\n  max_async: 0x{'f' * 9000}\n", 2, "calls.max_async", "60 digits"),
+    "not a choice": ("tools:\n  on_collision: maybe\n", 2, "tools.on_collision", "one of refuse, replace"),
+    "list item": ("files:\n  roots:\n    - /a\n    - 7\n", 4, "files.roots[1]", "must be text, not 7"),
+    "empty list item": ("files:\n  roots: [/a, '']\n", 2, "files.roots[1]", "must not be empty"),
+    "text for a list": ("command_allowlist: rm\n", 1, "command_allowlist", "must be a list, not 'rm'"),
+    "nothing for a list": ("files:\n  roots:\n", 2, "files.roots", "must be a list, not empty"),
+    "list for a section": ("calls: {}\nfiles: [a]\n", 2, "files", "must be a mapping, not a list"),
+    "empty name": ("plugins:\n  '': {}\n", 1, "plugins", "empty name"),
+    "key twice": ("files: {}\ncalls: {}\nfiles: {}\n", 3, "files", "set twice; it is also on line 1"),
+    "inner key twice": ("files:\n  roots: []\n  roots: []\n", 3, "files.roots", "set twice"),
+    "number as a key": ("toolsets:\n  1: {}\n", 2, "toolsets", "put it in quotes"),
+    "list as a key": ("? [a]\n: 1\n", 1, "", "not text"),
+    "date": ("files:\n  roots:\n    - 2020-01-01\n", 3, "files.roots[0]", "put it in quotes"),
+    "tag": ("files:\n  roots: !!set {a}\n", 2, "files.roots", "remove it"),
+    "python tag": ("files:\n  roots: !!python/object/apply:os.system [ls]\n", 2, "files.roots", "tag"),
+    "loop": ("files: &f\n  roots: *f\n", 1, "files", "nested too deeply"),
+    "half a character": ('command_allowlist:\n  - "\\ud800"\n', 2, "command_allowlist[0]", "surrogate"),
+    "a list as the file": ("- a\n", 1, "", "must be a mapping"),
+    "a word as the file": ("hello\n", 1, "", "must be a mapping"),
+    "two documents": ("files: {}\n---\nfiles: {}\n", 2, "", "another document"),
+    "tab": ("files:\n\troots: []\n", 2, "", "spaces, not tabs"),
+    "cut off in brackets": ("files: {}\ncalls: {max_threads: \n", 2, "", "cut off"),
+    "cut off in quotes": ("files: {}\ntools: {on_collision: 'ref", 2, "", "cut off"),
+    "control character": ("files: {}\n\x07\n", 2, "", "U+0007"),
+    "yaml 1.1": ("%YAML 1.1\n---\nfiles: {}\n", 1, "", "remove the %YAML line"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_with_file_line_and_key(path, mistake):
+    text, line, key, told = MISTAKES[mistake]
     path.write_text(text)
-    with pytest.raises(ConfigError, match="edit it by hand"):
-        file.set("files", {"max_read_bytes": 1})
-    assert path.read_text() == text
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "told"),
-    [
-        ("files.max_read_bytes", "lots", "must be a whole number"),
-        ("calls.hook_timeout", float("nan"), "must be a number"),
-        ("files.roots", ["/a", 7], "must be text, not 7"),
-        ("files.roots", ["\ud800"], "surrogate"),
-        ("toolsets.mine", {"toolz": []}, "did you mean tools?"),
-        ("toolsets.mine", {1: []}, "not text"),
-        ("files.roots", {"/a"}, "a set cannot be kept"),
-        ("command_allowlist", ["x" * 2_000_000], "larger than"),
-    ],
-)
-def test_an_invalid_change_is_refused_and_the_file_stays_as_it_was(file, path, key, value, told):
-    path.write_text(COMMENTED)
     with pytest.raises(ConfigError) as caught:
-        file.set(key, value)
+        load_config(path, environ={})
+    assert (caught.value.path, caught.value.line, caught.value.key) == (str(path), line, key)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
     assert told in str(caught.value)
-    assert path.read_text() == COMMENTED
 
 
-@pytest.mark.parametrize(
-    ("key", "told"),
-    [
-        ("filez", "did you mean files?"),
-        ("files.root", "did you mean roots?"),
-        ("files.roots.first", "files.roots has no keys below it"),
-        ("plugins..allow_override", "a name of your choice"),
-        ("", "unknown key"),
-    ],
-)
-def test_an_unknown_key_is_refused_with_a_suggestion(file, key, told):
-    for use in (file.get, file.unset, lambda key: file.set(key, 1)):
-        with pytest.raises(ConfigError) as caught:
-            use(key)
-        assert told in str(caught.value)
-    assert not file.path.exists()
+def test_of_several_mistakes_the_first_in_the_file_is_named(path):
+    path.write_text("tools:\n  on_collision: x\nfiles:\n  bad: 1\ncalls:\n  max_threads: 0\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config(path, environ={})
+    assert caught.value.line == 2
 
 
-def test_a_name_with_a_dot_is_given_as_a_tuple(file):
-    file.set(("plugins", "my.plugin", "allow_override"), True)
-    assert file.load().plugins["my.plugin"].allow_override
-    assert file.get(("plugins", "my.plugin"))["allow_override"] is True
+def test_bytes_that_are_not_utf8_are_refused_with_their_line(path):
+    path.write_bytes(b"files:\n  roots: [/\xff]\n")
+    with pytest.raises(ConfigError, match="save it as UTF-8") as caught:
+        load_config(path, environ={})
+    assert caught.value.line == 2
 
 
-def test_a_file_that_is_already_invalid_is_not_touched(file, path):
-    path.write_text("files:\n  rootz: []\n")
-    with pytest.raises(ConfigError, match="rootz"):
-        file.set("calls.max_threads", 1)
-    assert path.read_text() == "files:\n  rootz: []\n"
+def test_a_folder_in_place_of_the_file_is_refused(path):
+    path.mkdir()
+    with pytest.raises(ConfigError, match="not a regular file"):
+        load_config(path, environ={})
 
 
-def test_a_function_that_fails_changes_nothing(file, path):
-    path.write_text(COMMENTED)
-
-    def fail(settings):
-        settings.clear()
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError):
-        file.update(fail)
-    assert path.read_text() == COMMENTED
-    file.set("calls.max_threads", 1)  # the lock is free again
+def test_a_pipe_in_place_of_the_file_does_not_hang(path):
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match="not a regular file"):
+        load_config(path, environ={})
 
 
-def test_paths_and_tuples_are_written_as_text_and_lists(file):
-    file.set("files.roots", (Path("/a"), "/b"))
-    assert file.get("files.roots") == ["/a", "/b"]
+def test_a_link_to_nothing_is_refused(path, tmp_path):
+    path.symlink_to(tmp_path / "gone.yaml")
+    with pytest.raises(ConfigError, match=r"gone\.yaml, which does not exist"):
+        load_config(path, environ={})
 
 
-def test_a_new_file_and_its_folder_are_for_the_user_only(tmp_path):
-    path = tmp_path / "new" / "config.yaml"
-    ConfigFile(path).set("files.roots", ["/a"])
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "plain").write_text("")
+    with pytest.raises(ConfigError, match="Not a directory"):
+        load_config(tmp_path / "plain" / "config.yaml", environ={})
 
 
-def test_the_mode_of_a_file_is_kept(file, path):
-    path.write_text(COMMENTED)
-    path.chmod(0o640)
-    file.set("calls.max_threads", 1)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+BOMBS = {
+    "ten megabytes": "#" * 10_000_000,
+    "aliases": "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30)),
+    "brackets": "files: " + "[" * 2000,
+    "indentation": "".join(" " * depth + "a:\n" for depth in range(400)),
+    "many values": "command_allowlist: [" + "a," * 150_000 + "]",
+}
 
 
-def test_a_symbolic_link_is_followed_and_stays_a_link(tmp_path):
-    target = tmp_path / "dotfiles" / "handrail.yaml"
-    target.parent.mkdir()
-    target.write_text("# mine\n")
-    link = tmp_path / "config.yaml"
-    link.symlink_to("dotfiles/handrail.yaml")
-    ConfigFile(link).set("calls.max_threads", 1)
-    assert link.is_symlink()
-    assert target.read_text() == "# mine\ncalls:\n  max_threads: 1\n"
-    assert ConfigFile(link).get("calls.max_threads") == 1
-
-
-def test_only_the_file_and_its_lock_are_left(file, path):
-    (path.parent / f".{path.name}.left-by-a-crash.tmp").write_text("half")
-    (path.parent / "somebody-elses.tmp").write_text("")
-    file.set("calls.max_threads", 1)
-    assert sorted(os.listdir(path.parent)) == ["config.yaml", "config.yaml.lock", "somebody-elses.tmp"]
-
-
-@contextmanager
-def as_ordinary_user() -> Iterator[None]:
-    """Root may write anywhere, so there the effective user is changed for a moment."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-@pytest.fixture
-def closed_folder() -> Iterator[Path]:
-    # Not tmp_path, whose parents only its owner may enter.
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        file = ConfigFile(folder / "config.yaml")
-        file.set("calls.max_threads", 1)  # also imports what is imported late
-        folder.chmod(0o555)
-        yield folder
-        folder.chmod(0o700)
-
-
-def test_a_folder_that_cannot_be_written_gives_an_error_and_the_file_stays(closed_folder):
-    file = ConfigFile(closed_folder / "config.yaml")
-    file.path.chmod(0o666)
-    (closed_folder / "config.yaml.lock").chmod(0o666)
-    before = file.path.read_text()
-    with as_ordinary_user(), pytest.raises(ConfigError, match=r"config\.yaml: cannot be written: Permission denied"):
-        file.set("calls.max_threads", 2)
-    assert file.path.read_text() == before
-
-
-def test_a_new_file_in_a_folder_that_cannot_be_written_gives_an_error(closed_folder):
-    file = ConfigFile(closed_folder / "other.yaml")
-    with as_ordinary_user(), pytest.raises(ConfigError, match="cannot be locked for a change: Permission denied"):
-        file.set("calls.max_threads", 2)
-    assert not file.path.exists()
-
-
-def test_a_file_that_may_not_be_read_gives_an_error(closed_folder):
-    file = ConfigFile(closed_folder / "config.yaml")
-    file.path.chmod(0o000)
-    with as_ordinary_user(), pytest.raises(ConfigError, match="cannot be read: Permission denied"):
-        file.load()
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_made_to_exhaust_the_reader_is_refused_quickly(path, bomb):
+    path.write_text(BOMBS[bomb])
+    start = time.process_time()
+    with pytest.raises(ConfigError, match=r"larger than|nested too deeply|more than 20,000 values"):
+        load_config(path, environ={})
+    assert time.process_time() - start < 30

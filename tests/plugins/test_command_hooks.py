@@ -171,7 +171,7 @@ def test_secrets_of_this_process_do_not_reach_it(told: Any, tmp_path: Path, monk
     [
         ("PreToolUs", {"command": "true"}, "did you mean 'PreToolUse'"),
         ("PreToolUse", {"command": " "}, "must have a command"),
-        ("PreToolUse", {"command": "true", "matcher": "("}, "no regular expression"),
+        ("PreToolUse", {"command": "true", "matcher": "("}, "not a regular expression"),
     ],
 )
 def test_a_mistake_in_the_configuration_is_named(

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
-from handrail.app import Handrail, default
+from handrail.app import Handrail
 from handrail.core.registry import ToolRegistry
+from handrail.model_tools import default
 from handrail.scheduler.job_runner import Runner
 from handrail.store.jobs import Job, JobState, RunState, Work
 from handrail.store.sessions import SessionStore
@@ -48,7 +49,7 @@ def test_a_call_that_fails_is_a_failed_run(home: Path, tmp_path: Path) -> None:
     ended = _run(default(), tool="read_file", arguments={"path": str(tmp_path / "absent")})
     assert ended.state is RunState.FAILED
     assert "absent" in ended.error
-    assert "not there any more" in _run(default(), tool="terminal", cwd=str(tmp_path / "gone")).error
+    assert "does not exist any more" in _run(default(), tool="terminal", cwd=str(tmp_path / "gone")).error
 
 
 @pytest.mark.parametrize("settings", ["", "approvals:\n  mode: 'off'\n", "approvals:\n  headless: queue\n"])
@@ -111,7 +112,7 @@ def test_an_agents_run_is_not_given_the_tool_that_makes_jobs_and_cannot_call_it(
         ended = _run(_asking(model, home), prompt="Do it again and again.", cwd=str(tmp_path))
     assert ended.output == "I could not."
     assert "cronjob" not in [tool["function"]["name"] for tool in model.requests[0]["tools"]]
-    assert "none of your tools" in json.dumps(model.requests[1]["messages"][-1])
+    assert "not one of your tools" in json.dumps(model.requests[1]["messages"][-1])
     assert not (home / "state" / "jobs.db").exists()
 
 
@@ -161,4 +162,4 @@ def test_without_the_tool_that_sends_it_is_noted(default_registry: ToolRegistry,
     default_registry.deregister("send_message")
     ended = _run(here, tool="terminal", arguments={"command": "echo hello"}, deliver="me")
     assert ended.state is RunState.OK
-    assert "send_message is not there" in ended.delivered
+    assert "send_message is missing" in ended.delivered

@@ -171,7 +171,7 @@ def test_a_run_over_its_time_is_cancelled_and_says_so(bench: Bench) -> None:
     assert in_thread(bench.scheduler(slow).run_once) == 1
     run = bench.jobs.runs(number)[0]
     assert (run.state, run.output) == (RunState.TIMEOUT, "half of it")
-    assert "0.05 seconds" in run.error
+    assert "0.05 s" in run.error
 
 
 def test_a_scheduler_that_is_stopped_cancels_what_runs(bench: Bench) -> None:

@@ -53,7 +53,7 @@ def test_two_jobs_of_one_name_are_told_apart_by_id(path: Path) -> None:
 def test_there_are_only_so_many_jobs(path: Path) -> None:
     with closing(JobStore(path, max_jobs=2)) as jobs:
         _add(jobs), _add(jobs)
-        with pytest.raises(StoreError, match="no more may be"):
+        with pytest.raises(StoreError, match="the maximum"):
             _add(jobs)
 
 

@@ -1,4 +1,4 @@
-"""What one turn of the person may take, and what it has taken so far."""
+"""The limits of one turn, and what it has used so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .events import End, TurnEnded, Usage
 
 
 class Budgets(NamedTuple):
-    """What one turn of the person may take before the agent stops. None is no limit."""
+    """What one turn may use before the agent stops. None means no limit."""
 
     model_calls: int | None = 90
     tokens: int | None = None
@@ -22,7 +22,7 @@ DEFAULT_BUDGETS = Budgets()
 
 
 class Turn:
-    """What one turn has taken so far. What child agents take counts, but for their model calls, of which each has its own."""
+    """What one turn has used so far. Child agents count, except for their model calls, which have their own limit."""
 
     def __init__(self, budgets: Budgets) -> None:
         self._budgets = budgets
@@ -42,7 +42,7 @@ class Turn:
         return None if limit is None else max(0.0, limit - (time.monotonic() - self._began))
 
     def left(self) -> Budgets:
-        """What may still be taken, for those who work for this turn."""
+        """What is left, also for child agents of this turn."""
         budgets, used = self._budgets, self.usage
         tokens = None if budgets.tokens is None else max(0, budgets.tokens - used.input_tokens - used.output_tokens)
         cost = None if budgets.cost is None else max(0.0, budgets.cost - (used.cost or 0.0))

@@ -1,8 +1,8 @@
-"""A session's tool traffic as a file, and a run that is answered from it instead of by the tools.
+"""Record a session's tool calls in a file, and replay a run from it instead of calling the tools.
 
 cassette = Cassette.of_session(store, session_id)
 player = Player(cassette)
-agent = Agent(handrail, [model], store=SessionStore(), play=player.run)
+agent = Agent(app, [model], store=SessionStore(), play=player.run)
 for said in cassette.said:
     agent.run(said)
 print(player.differences())
@@ -31,7 +31,7 @@ _VERSION = 1
 
 
 class Recorded(NamedTuple):
-    """One call and what came of it."""
+    """One call and its result."""
 
     tool: str
     arguments: JsonDict
@@ -39,8 +39,8 @@ class Recorded(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Where a run is not as the recording. `kind` is "new": nobody made that call then; "missing": nobody made it now;
-    "result": it gives something else now."""
+    """Where a run differs from the recording. `kind` is "new" (a call that was not recorded), "missing" (a recorded call that
+    was not made) or "result" (a different result)."""
 
     kind: str
     tool: str
@@ -50,7 +50,7 @@ class Difference(NamedTuple):
 
 
 class Cassette(NamedTuple):
-    """What the person said, and every call with its result, in their order."""
+    """The user's messages, and every call with its result, in order."""
 
     session: str
     model: str
@@ -72,7 +72,7 @@ class Cassette(NamedTuple):
         return cls(info.id, info.model, tuple(said), tuple(calls))
 
     def save(self, path: Path) -> None:
-        """A line of JSON for each thing. Only its owner may read it: results can hold anything."""
+        """One line of JSON per entry. Only the owner may read the file: results can contain anything."""
         lines: list[JsonDict] = [{"handrail_cassette": _VERSION, "session": self.session, "model": self.model}]
         lines += [{"said": each} for each in self.said]
         lines += [{"call": each.tool, "arguments": each.arguments, "result": each.result} for each in self.calls]
@@ -96,7 +96,7 @@ class Cassette(NamedTuple):
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error.strerror}") from None
         except (ValueError, LookupError, TypeError):
-            raise StoreError(f"{path} is no recording; `handrail record SESSION` makes one") from None
+            raise StoreError(f"{path} is not a recording; `handrail record SESSION` makes one") from None
 
 
 class Player:
@@ -127,21 +127,21 @@ class Player:
         return error_outcome(ToolFailed(f"{tool} was not called with these arguments when this was recorded"))
 
     def differences(self) -> list[Difference]:
-        """What was called now and not then, and what was called then and not now."""
+        """Calls that were not recorded, and recorded calls that were not made."""
         return [*self._new, *(Difference("missing", each.tool, each.arguments, each.result) for each in self._left)]
 
 
-async def run_again(cassette: Cassette, handrail: Handrail, *, task_id: str) -> list[Difference]:
-    """Make the recorded calls with today's tools, one after the other, and say which results are others. Calls of the
-    agent's own tools are left out: there is no agent."""
+async def run_again(cassette: Cassette, app: Handrail, *, task_id: str) -> list[Difference]:
+    """Make the recorded calls with the current tools, one after the other, and return the results that differ. Calls of
+    agent-level tools are left out: there is no agent."""
     found = []
     for number, call in enumerate(cassette.calls):
-        entry = handrail.runtime.registry.get_entry(call.tool)
+        entry = app.runtime.registry.get_entry(call.tool)
         if entry is not None and entry.needs_agent:
             continue
         function = {"name": call.tool, "arguments": json.dumps(call.arguments)}
         raw = {"id": f"call_{number}", "type": "function", "function": function}
-        (message,) = await handrail.batches.run([raw], task_id=task_id, session_id=task_id)
+        (message,) = await app.batches.run([raw], task_id=task_id, session_id=task_id)
         if message["content"] != call.result:
             found.append(Difference("result", call.tool, call.arguments, call.result, message["content"]))
     return found

@@ -9,22 +9,22 @@ from ..errors import CallCancelled
 from ..store.sessions import SessionInfo, SessionStore, StoredCall, StoredModelCall
 from ..types import JsonDict
 
-# Who said it, in a message that looks like the person's: only we read this.
+# Marks a user message that the user did not write: only we read this.
 ADDED_BY = "added_by"
-_CHARS_OF_A_PICTURE = 4_000
-_CHARS_AROUND_A_MESSAGE = 16
-_CHARS_AROUND_A_CALL = 90
+_CHARS_PER_IMAGE = 4_000
+_CHARS_PER_MESSAGE = 16
+_CHARS_PER_CALL = 90
 
 
 class Conversation:
-    """What is said is written down at once: a crash loses at most the message that was being written."""
+    """Every message is stored immediately: a crash loses at most the one that was being written."""
 
     def __init__(self, store: SessionStore, info: SessionInfo) -> None:
         self._store, self.info = store, info
         stored = store.messages(info.id)
         self._ids = [each.id for each in stored]
         self._take([each.message for each in stored])
-        self.complete("the program ended before this call was done")
+        self.complete("the program exited before this call was done")
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -38,11 +38,11 @@ class Conversation:
             self._note(message)
 
     def say(self, text: str, *, by: str) -> None:
-        """Tell the model something that the person did not say."""
+        """Add a message to the model that is not from the user."""
         self.add([{"role": "user", "content": text, ADDED_BY: by}])
 
     def complete(self, reason: str) -> None:
-        """Answer the calls that nobody answered: a conversation with an open call is refused by every provider."""
+        """Answer the calls that have no result: every provider refuses a conversation with an open call."""
         open_calls = self.open_calls()
         if open_calls:
             self.add(
@@ -64,7 +64,7 @@ class Conversation:
         return []
 
     def undo(self) -> str:
-        """Take back the last turn. Returns what the person had said, "" when there was nothing."""
+        """Remove the last turn. Returns the user's message, "" when there was none."""
         for place in range(len(self.messages) - 1, -1, -1):
             message = self.messages[place]
             if message["role"] == "user" and ADDED_BY not in message:
@@ -77,8 +77,8 @@ class Conversation:
     def replace(
         self, end: int, messages: Sequence[JsonDict], *, new: int, asked: StoredModelCall | None = None
     ) -> None:
-        """Put others in place of all messages before `end`; the first `new` of them say something that was not said, and
-        `asked` is what they took. What was there can still be searched."""
+        """Replace all messages before `end`; the first `new` of the new ones have new content, and `asked` is the model call
+        that wrote them. The replaced messages can still be searched."""
         whole = [*messages, *self.messages[end:]]
         kept = len(whole) - new
         self._ids = self._store.append(self.info.id, whole, instead_of=self._ids, copies=kept, asked=asked)
@@ -86,14 +86,14 @@ class Conversation:
 
     def _take(self, messages: Sequence[JsonDict]) -> None:
         self.messages: list[JsonDict] = []
-        self.for_model: list[JsonDict] = []  # as a provider takes them: without what is only for us
+        self.for_model: list[JsonDict] = []  # as a provider accepts them: without our own marks
         self.call_ids: set[str] = set()
         self.chars = 0
         for message in messages:
             self._note(message)
 
     def _note(self, message: JsonDict) -> None:
-        # All of it is kept up to date, not worked out: a long conversation must not make each turn slower.
+        # All of it is updated, not recomputed: a long conversation must not make each turn slower.
         self.messages.append(message)
         self.for_model.append({key: value for key, value in message.items() if key != ADDED_BY})
         self.call_ids.update(call["id"] for call in message.get("tool_calls") or ())
@@ -101,12 +101,12 @@ class Conversation:
 
 
 def chars_of(message: JsonDict) -> int:
-    """How long a message is for a model. A picture counts as what it costs, not as its base64."""
+    """The length of a message for a model. An image counts as what it costs, not as its base64."""
     content = message.get("content")
     if isinstance(content, list):
-        size = sum(len(part.get("text", "")) if part.get("type") == "text" else _CHARS_OF_A_PICTURE for part in content)
+        size = sum(len(part.get("text", "")) if part.get("type") == "text" else _CHARS_PER_IMAGE for part in content)
     else:
         size = len(str(content or ""))
     for call in message.get("tool_calls") or ():
-        size += len(call["function"]["name"]) + len(call["function"]["arguments"]) + _CHARS_AROUND_A_CALL
-    return size + _CHARS_AROUND_A_MESSAGE
+        size += len(call["function"]["name"]) + len(call["function"]["arguments"]) + _CHARS_PER_CALL
+    return size + _CHARS_PER_MESSAGE

@@ -4,44 +4,74 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import HandrailError, ToolFailed
 from ..types import CancelToken, JsonDict
-from .events import End, Event, Notice, ToolStarted, TurnEnded
-
-if TYPE_CHECKING:
-    from .agent import Agent
+from .events import End, Event, Notice, ToolStarted, TurnEnded, Usage
 
 MAX_DEPTH = 2
 MAX_AT_ONCE = 3
 MAX_SUMMARY_CHARS = 12_000
 _CHILD_MODEL_CALLS = 50
-_LABEL_CHARS = 30  # what it does matters more, and both are to fit into a line
+_LABEL_CHARS = 30  # so that what the child does fits on the same line
 _INSTRUCTIONS = (
     "You are a child agent: another agent gave you this task, and reads only your last message. Do it alone, then say what you "
     "found or did, with exact names and paths, what failed, and what is left. Nobody can answer questions."
 )
-# A child has no person, no memory of its own, and hands nothing on below the last level.
-_NEVER = ("clarify", "memory", "messaging", "cronjob")
+# A child has no user to ask and no memory of its own.
+_WITHOUT = ("clarify", "memory", "messaging", "cronjob")
+
+
+class Lineage(NamedTuple):
+    """Where an agent comes from: its parent's session, how deep it is, and the label under which the user sees it."""
+
+    parent: str | None = None
+    depth: int = 0
+    label: str = ""
+
+
+class Child(Protocol):
+    lineage: Lineage
+
+    @property
+    def session_id(self) -> str: ...
+    def interrupt(self, reason: str = ...) -> None: ...
+    async def arun(self, text: str, listener: Callable[[Event], object] | None = None) -> TurnEnded: ...
+    def close(self) -> None: ...
+
+
+class Parent(Protocol):
+    lineage: Lineage
+    listener: Callable[[Event], object]
+
+    @property
+    def session_id(self) -> str: ...
+    def child(
+        self, goal: str, *, toolsets: Sequence[str] | None, without: Sequence[str], instructions: str, model_calls: int
+    ) -> Child: ...
+    def charge(self, usage: Usage) -> None: ...
+    def hook(self, name: str, **payload: Any) -> None: ...
 
 
 async def delegate(
-    parent: Agent, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
+    parent: Parent, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, notify: Callable[[str], object]
 ) -> list[JsonDict]:
-    if parent.depth >= MAX_DEPTH:
-        raise ToolFailed(f"a child at depth {parent.depth} cannot have children of its own; do the task yourself")
-    places = asyncio.Semaphore(MAX_AT_ONCE)
+    if parent.lineage.depth >= MAX_DEPTH:
+        raise ToolFailed(
+            f"a child at depth {parent.lineage.depth} cannot have children of its own; do the task yourself"
+        )
+    slots = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def one(number: int, task: Mapping[str, Any]) -> JsonDict:
-        async with places:
-            return await _run(parent, number, task, cancel, tell)
+        async with slots:
+            return await _run(parent, number, task, cancel, notify)
 
     return list(await asyncio.gather(*(one(number, task) for number, task in enumerate(tasks))))
 
 
 async def _run(
-    parent: Agent, number: int, task: Mapping[str, Any], cancel: CancelToken, tell: Callable[[str], object]
+    parent: Parent, number: int, task: Mapping[str, Any], cancel: CancelToken, notify: Callable[[str], object]
 ) -> JsonDict:
     goal = str(task["goal"])
     if cancel.cancelled:
@@ -50,7 +80,7 @@ async def _run(
         child = parent.child(
             goal,
             toolsets=task.get("toolsets"),
-            never=_NEVER,
+            without=_WITHOUT,
             instructions=_INSTRUCTIONS,
             model_calls=_CHILD_MODEL_CALLS,
         )
@@ -61,31 +91,32 @@ async def _run(
     try:
         await asyncio.to_thread(parent.hook, "subagent_start", **about)
         context = str(task.get("context") or "")
-        ended = await child.arun(f"{goal}\n\n{context}".strip(), _listener(parent, child, tell))
-        parent.loop.charge(ended.usage)
+        ended = await child.arun(f"{goal}\n\n{context}".strip(), _listener(parent, child, notify))
+        parent.charge(ended.usage)
     finally:
         forget()
         await asyncio.to_thread(child.close)
-    answer = _told(number, child.session_id, ended)
-    told = {"status": answer["status"], "summary": answer["summary"]}
-    await asyncio.to_thread(parent.hook, "subagent_stop", **about, **told)
+    answer = _result(number, child.session_id, ended)
+    outcome = {"status": answer["status"], "summary": answer["summary"]}
+    await asyncio.to_thread(parent.hook, "subagent_stop", **about, **outcome)
     return answer
 
 
-def _listener(parent: Agent, child: Agent, tell: Callable[[str], object]) -> Callable[[Event], object]:
-    """What the person hears of a child: what it calls, and what it waits for; not each of its words."""
+def _listener(parent: Parent, child: Child, notify: Callable[[str], object]) -> Callable[[Event], object]:
+    """What the user sees of a child: its calls and notices, not its text."""
+    label = child.lineage.label
 
     def listen(event: Event) -> None:
         if isinstance(event, Notice):
-            parent.listener(Notice(f"[{child.label}] {event.text}"))
+            parent.listener(Notice(f"[{label}] {event.text}"))
         elif isinstance(event, ToolStarted):
             about = next((value for value in event.arguments.values() if isinstance(value, str)), "")
-            tell(f"[{child.label[:_LABEL_CHARS]}] {event.emoji} {event.tool} {' '.join(about.split())}".rstrip())
+            notify(f"[{label[:_LABEL_CHARS]}] {event.emoji} {event.tool} {' '.join(about.split())}".rstrip())
 
     return listen
 
 
-def _told(number: int, session_id: str, ended: TurnEnded) -> JsonDict:
+def _result(number: int, session_id: str, ended: TurnEnded) -> JsonDict:
     status = {End.ANSWERED: "completed", End.INTERRUPTED: "cancelled", End.TIME: "timeout"}.get(ended.end, "failed")
     summary = ended.answer[:MAX_SUMMARY_CHARS]
     if ended.reason:

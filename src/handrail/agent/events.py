@@ -1,4 +1,4 @@
-"""What an agent tells while it works: one value an event, in the order in which things happen."""
+"""The events of a turn, in the order in which things happen: one value per event."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..types import JsonDict
 
 
 class Usage(NamedTuple):
-    """What a model call, or all of them together, took. `cost` is in US dollars, None when no price is known."""
+    """What one model call, or several together, used. `cost` is in US dollars, None when no price is known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -31,7 +31,7 @@ class End(Enum):
 
     ANSWERED = "answered"
     INTERRUPTED = "interrupted"
-    TURNS = "turns"  # a budget is used up: so many model calls
+    TURNS = "turns"  # the budget of model calls is used up
     TOKENS = "tokens"
     TIME = "time"
     COST = "cost"
@@ -45,7 +45,7 @@ class TextDelta(NamedTuple):
 
 
 class ReasoningDelta(NamedTuple):
-    """A piece of what the model thinks aloud, where it shows that."""
+    """A piece of the model's reasoning, where it is shown."""
 
     text: str
 
@@ -65,7 +65,7 @@ class ToolProgress(NamedTuple):
 
 
 class ToolEnded(NamedTuple):
-    """`error_type` is empty for a call that gave a result."""
+    """`error_type` is empty for a call that succeeded."""
 
     call_id: str
     tool: str
@@ -75,7 +75,7 @@ class ToolEnded(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """Something that the person should know: a retry, a shortened conversation, a repaired answer."""
+    """Something that the user should know: a retry, a compaction, a repaired answer."""
 
     text: str
 
@@ -88,7 +88,7 @@ class MessageEnded(NamedTuple):
 
 
 class TurnEnded(NamedTuple):
-    """The agent waits for the person again. `usage` is that of the whole turn."""
+    """The agent waits for the user again. `usage` is that of the whole turn."""
 
     end: End
     answer: str

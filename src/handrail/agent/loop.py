@@ -1,4 +1,4 @@
-"""The loop: ask the model, run what it calls, give it the answers, until it has nothing more to call."""
+"""The agent loop: ask the model, run the tools it calls, send it the results, until it calls no more."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.async_bridge import run_async
 from ..errors import ModelError, StoreError
+from ..settings.model_providers import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
 from .budgets import DEFAULT_BUDGETS, Budgets, Turn
-from .compaction import Shortening, estimate
+from .compaction import Compaction, estimate
 from .conversation import Conversation
 from .events import End, MessageEnded, Notice, TextDelta, TurnEnded, Usage
-from .model_requests import Answer, Asking
+from .model_requests import Answer, ModelRequests
 from .reply_repair import is_empty, repaired
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
-from .tool_calls import Calling, Listener
+from .tool_calls import Listener, ToolCalls, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,78 +29,77 @@ _EMPTY_ANSWERS = 2
 _OURSELVES = "handrail"
 
 
-class Interrupted(Exception):  # ends a turn, is no error
-    """The person wants to speak."""
+class Interrupted(Exception):
+    """The user interrupted: this ends a turn and is not an error."""
 
 
 class Loop:
-    """Turns of one conversation. One at a time; `interrupt` may come from any thread.
+    """The turns of one conversation, one at a time; `interrupt` may be called from any thread.
 
-    `system` gives the prompt, `shorten` keeps the conversation within the window, `news` gives what the model should know
-    before it goes on.
+    `system` returns the prompt, `compaction` keeps the conversation within the window, `notifications` returns what the model
+    should know before it continues; its argument tells whether a turn starts.
     """
 
     def __init__(
         self,
-        asking: Asking,
+        requests: ModelRequests,
         conversation: Conversation,
-        calling: Calling,
+        tool_calls: ToolCalls,
         *,
         system: Callable[[], str],
-        shorten: Shortening | None = None,
-        news: Callable[[bool], Iterable[str]] = lambda first: (),  # noqa: ARG005
+        compaction: Compaction | None = None,
+        notifications: Callable[[bool], Iterable[str]] = lambda _: (),
         budgets: Budgets = DEFAULT_BUDGETS,
     ) -> None:
-        self.asking, self.conversation, self.calling, self.budgets = asking, conversation, calling, budgets
-        self._system, self._shorten, self._news = system, shorten, news
+        self.requests, self.conversation, self.tool_calls, self.budgets = requests, conversation, tool_calls, budgets
+        self._system, self._compaction, self._notifications = system, compaction, notifications
         self._stop = CancelToken()
         self._turn = Turn(budgets)
 
-    def run(self, text: str | list[JsonDict], listener: Listener = lambda event: None) -> TurnEnded:  # noqa: ARG005
+    def run(self, text: str | list[JsonDict], listener: Listener = ignore) -> TurnEnded:
         """One turn, for sync callers."""
         return run_async(self.arun(text, listener))
 
-    def interrupt(self, reason: str = "the person interrupted") -> None:
-        """Stop what runs: the model's answer, and every call. What was done is kept."""
+    def interrupt(self, reason: str = "the user interrupted") -> None:
+        """Stop the model's answer and every running call. What was done is kept."""
         self._stop.cancel(reason)
 
     def charge(self, usage: Usage) -> None:
-        """Count what somebody took who works for this turn."""
+        """Add the usage of a child agent or helper to this turn."""
         self._turn.charge(usage)
 
     def left(self) -> Budgets:
-        """What this turn may still take."""
+        """What is left of this turn's budgets."""
         return self._turn.left()
 
     async def arun(
         self,
         text: str | list[JsonDict],
-        listener: Listener = lambda event: None,  # noqa: ARG005
+        listener: Listener = ignore,
         *,
         adding: Callable[[], Awaitable[str]] | None = None,
     ) -> TurnEnded:
-        """One turn: from what the person says, and what is added to it, to the answer. It raises only for what is wrong
-        with us."""
+        """One turn: from the user's message, with what `adding` adds to it, to the answer. It raises only for bugs of ours."""
         self._stop = CancelToken()
         self._turn = turn = Turn(self.budgets)
-        self.calling.start_turn()
+        self.tool_calls.start_turn()
         try:
-            self.conversation.complete("its result was not kept")
-            self._tell_news(first=True)
+            self.conversation.complete("its result was not stored")
+            self._notify_model(first=True)
             self.conversation.add([{"role": "user", "content": text}])
             if adding is not None and (added := await self._interruptible(adding(), None)):
                 self.conversation.say(added, by=_OURSELVES)
             ended = await self._until_answered(turn, listener)
         except Interrupted:
-            self._complete("the person interrupted")
+            self._complete("the user interrupted")
             ended = turn.ended(End.INTERRUPTED, self._stop.reason)
         except TimeoutError:
-            ended = turn.ended(End.TIME, "the time for this turn is over")
+            ended = turn.ended(End.TIME, "this turn timed out")
         except (ModelError, StoreError) as error:
             ended = turn.ended(End.FAILED, str(error))
         except asyncio.CancelledError:
-            self._stop.cancel("the caller went away")
-            self._complete("the caller went away")
+            self._stop.cancel("the caller is gone")
+            self._complete("the caller is gone")
             raise
         listener(ended)
         return ended
@@ -110,39 +110,39 @@ class Loop:
             over = turn.over()
             if over is not None:
                 return turn.ended(over, f"the budget for {over.value} is used up")
-            tools = self.calling.tools(min(model.context_tokens for model in self.asking.models))
+            tools = self.tool_calls.tools(min(model.context_tokens for model in self.requests.models))
             message, answer = await self._answer(turn, tools, listener)
             if is_empty(message):
                 empty += 1
                 if empty > _EMPTY_ANSWERS:
-                    raise ModelError(f"{answer.model} answered {empty} times with nothing; try another model")
-                listener(Notice(f"{answer.model} answered with nothing; asking again"))
+                    raise ModelError(f"{answer.model} sent {empty} empty answers; try another model")
+                listener(Notice(f"{answer.model} sent an empty answer; asking again"))
                 self.conversation.say("Your last answer was empty. Answer, or call a tool.", by=_OURSELVES)
                 continue
             listener(MessageEnded(message, answer.usage))
             if answer.cut_off:
-                listener(Notice("the answer reached the longest that the model may write"))
+                listener(Notice("the answer was cut off at the model's maximum length"))
             if not message.get("tool_calls"):
                 return turn.ended(End.ANSWERED)
-            results, calls = await self.calling.run(
+            results, calls = await self.tool_calls.run(
                 message["tool_calls"], self._stop, listener, seconds=turn.seconds_left()
             )
             self.conversation.add(results, calls=calls)
             if self._stop.cancelled:
                 raise Interrupted
-            self._tell_news(first=False)
+            self._notify_model(first=False)
 
     async def _answer(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[JsonDict, Answer]:
-        """The model's next message, which is in the conversation unless it is empty."""
-        await self._shortened(tools, listener)
+        """The model's next message, added to the conversation unless it is empty."""
+        await self._compacted(tools, listener)
         try:
             answer, asked = await self._ask(turn, tools, listener)
         except ModelError as error:
-            if not error.too_long or self._shorten is None:
+            if not error.too_long or self._compaction is None:
                 raise
-            # The window is smaller than we were told: half of what was refused is tried once.
+            # The window is smaller than configured: try half of the refused size, once.
             listener(Notice(f"{error}; shortening the conversation"))
-            await self._shortened(tools, listener, shorter_than=estimate(self.conversation) / 2)
+            await self._compacted(tools, listener, shorter_than=estimate(self.conversation) / 2)
             answer, asked = await self._ask(turn, tools, listener)
         names = {tool["function"]["name"] for tool in tools}
         message, problem = repaired(answer.message, tools=names, used_ids=self.conversation.call_ids)
@@ -152,18 +152,18 @@ class Loop:
         self.conversation.add([] if is_empty(message) else [message], asked=asked)
         return message, answer
 
-    async def _shortened(self, tools: list[JsonDict], listener: Listener, **more: float) -> None:
-        if self._shorten is not None and self._shorten.is_due(self.conversation, self.asking, tools, **more):
-            work = self._shorten(self.conversation, self.asking, tools, listener, **more)
+    async def _compacted(self, tools: list[JsonDict], listener: Listener, **more: float) -> None:
+        if self._compaction is not None and self._compaction.is_due(self.conversation, self.requests, tools, **more):
+            work = self._compaction(self.conversation, self.requests, tools, listener, **more)
             self.charge(await self._interruptible(work, self._turn.seconds_left()))
 
     async def _ask(self, turn: Turn, tools: list[JsonDict], listener: Listener) -> tuple[Answer, StoredModelCall]:
-        """The model's whole answer, and what it took. When it is stopped, what it had written is kept."""
+        """The model's whole answer and its record. When it is stopped, the text so far is kept."""
         written: list[str] = []
         messages = [{"role": "system", "content": self._system()}, *self.conversation.for_model]
 
         async def ask() -> Answer:
-            async for event in self.asking.ask(messages, tools):
+            async for event in self.requests.ask(messages, tools):
                 if isinstance(event, Answer):
                     return event
                 if isinstance(event, TextDelta):
@@ -171,11 +171,13 @@ class Loop:
                 elif isinstance(event, Notice):
                     written.clear()
                 listener(event)
-            raise ModelError("the model gave no answer")
+            raise ModelError("the model sent no answer")
 
-        began, name = time.time(), self.asking.models[0].name
+        began, name = time.time(), self.requests.models[0].name
         session = self.conversation.info.id
-        span = self.calling.telemetry.model(name, getattr(self.asking.models[0], "provider", "openai"), session)
+        span = self.tool_calls.telemetry.model(
+            name, getattr(self.requests.models[0], "provider", DEFAULT_PROVIDER), session
+        )
         try:
             answer = await self._interruptible(ask(), turn.seconds_left())
         except BaseException as error:
@@ -196,7 +198,7 @@ class Loop:
         return answer, StoredModelCall(began, time.time() - began, answer.model, *used)
 
     async def _interruptible(self, work: Any, seconds: float | None) -> Any:
-        """Raises Interrupted when the person interrupts, and TimeoutError."""
+        """Raises Interrupted when the user interrupts, and TimeoutError."""
         task = asyncio.ensure_future(work)
         loop = asyncio.get_running_loop()
         forget = self._stop.on_cancel(lambda: loop.call_soon_threadsafe(task.cancel))
@@ -210,9 +212,9 @@ class Loop:
             forget()
 
     def _complete(self, reason: str) -> None:
-        with contextlib.suppress(StoreError):  # the next turn begins with it
+        with contextlib.suppress(StoreError):  # the next turn starts with it
             self.conversation.complete(reason)
 
-    def _tell_news(self, *, first: bool) -> None:
-        for text in self._news(first):
+    def _notify_model(self, *, first: bool) -> None:
+        for text in self._notifications(first):
             self.conversation.say(text, by=_OURSELVES)

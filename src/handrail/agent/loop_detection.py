@@ -1,4 +1,4 @@
-"""Notice that a model does the same failing thing again and again, tell it, and stop it in the end."""
+"""Detect that a model repeats the same failing call, warn it, and stop it in the end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ STOP_AFTER = 8
 
 
 class LoopGuard:
-    """Counts how often each call has failed since it last worked. Other arguments are another call."""
+    """Counts how often each call has failed since it last succeeded. Different arguments make a different call."""
 
     def __init__(self) -> None:
         self._failures: dict[tuple[str, str], int] = {}
 
     def note(self, name: str, arguments: str, *, failed: bool) -> int:
-        """How often this very call has failed now."""
+        """How often this exact call has failed so far."""
         key = (name, arguments)
         if not failed:
             self._failures.pop(key, None)
@@ -27,7 +27,7 @@ class LoopGuard:
 
 
 def with_warning(message: JsonDict, times: int) -> JsonDict:
-    """A tool message that says how often the same was tried."""
+    """The tool message with a note on how often the same call failed."""
     note = f"[This call has now failed {times} times with the same arguments. Do something else, or say what you need.]"
     content = message.get("content")
     if not isinstance(content, str):

@@ -1,4 +1,4 @@
-"""What an agent keeps across sessions, in two small files: notes of its own, and what it knows of the person."""
+"""What an agent keeps across sessions, in two small files: its own notes, and what it knows about the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SEPARATOR = "\n§\n"
 
 
 class Store(Enum):
-    """Which of the two. The value is the file's name, and the number of characters that fit in it."""
+    """One of the two files: its name and its size limit in characters."""
 
     MEMORY = ("MEMORY.md", 2_200)
     USER = ("USER.md", 1_375)
@@ -34,7 +34,7 @@ class Memory:
         self._change(store, lambda entries: entries if entry in entries else [*entries, entry])
 
     def replace(self, store: Store, old: str, text: str) -> None:
-        """Put new text in place of the one entry that has `old` in it."""
+        """Replace the one entry that contains `old`."""
         entry = _checked(text)
         self._change(store, lambda entries: [entry if each == _only(entries, old) else each for each in entries])
 
@@ -42,12 +42,12 @@ class Memory:
         self._change(store, lambda entries: [each for each in entries if each != _only(entries, old)])
 
     def used(self, store: Store) -> tuple[int, int]:
-        """Characters in it, and how many fit."""
+        """Characters used, and the limit."""
         return len(_SEPARATOR.join(self.entries(store))), store.value[1]
 
     def as_text(self) -> str:
         """Both, for a prompt."""
-        titles = {Store.MEMORY: "Notes of your own", Store.USER: "About the person"}
+        titles = {Store.MEMORY: "Your own notes", Store.USER: "About the user"}
         parts = [(titles[store], self.entries(store)) for store in Store]
         return "\n\n".join(
             f"{title}:\n" + "\n".join(f"- {each}" for each in entries) for title, entries in parts if entries
@@ -74,9 +74,9 @@ def _checked(text: str) -> str:
     if not entry:
         raise InvalidArguments("an entry must have text")
     if _SEPARATOR.strip() in entry:
-        raise InvalidArguments(f"an entry cannot hold {_SEPARATOR.strip()!r}, which keeps entries apart")
+        raise InvalidArguments(f"an entry cannot contain {_SEPARATOR.strip()!r}, which separates entries")
     if any(not char.isprintable() and char not in "\n\t" for char in entry):
-        raise InvalidArguments("an entry cannot hold invisible characters")
+        raise InvalidArguments("an entry cannot contain invisible characters")
     return entry
 
 

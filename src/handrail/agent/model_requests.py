@@ -1,4 +1,4 @@
-"""Ask a model until there is a whole answer: retries with back-off, other models after it, no piece given twice."""
+"""Ask a model until there is a whole answer: retries with back-off, then the fallback models; no piece comes twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_ANSWER_CHARS = 2_000_000
 
 
 class Answer(NamedTuple):
-    """A whole answer: the message for the conversation, and what it took."""
+    """A whole answer: the message for the conversation, and its usage."""
 
     message: JsonDict
     usage: Usage
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     cut_off: bool
 
 
-class _Gathered:
+class _PartialAnswer:
     """The pieces of one attempt."""
 
     def __init__(self) -> None:
@@ -74,8 +74,8 @@ class _Gathered:
         return Answer(message, end.usage, model, end.cut_off)
 
 
-class Asking:
-    """Models in the order in which they are tried, and how often each is."""
+class ModelRequests:
+    """Models in the order in which they are tried, and the attempts per model."""
 
     def __init__(
         self,
@@ -88,28 +88,28 @@ class Asking:
         self._attempts, self._sleep = attempts, sleep
 
     async def ask(self, messages: Messages, tools: Messages) -> AsyncIterator[Event | Answer]:
-        """Events while it is written, and the whole at the end. Raises ModelError when none of the models answers.
+        """Events while the answer is written, then the whole Answer. Raises ModelError when no model answers.
 
-        An attempt that breaks off is begun anew. No tool has run by then, so nothing happens twice; what was shown of it is
-        said to be void.
+        An attempt that breaks off is repeated. No tool has run by then, so nothing happens twice; a Notice says that what was
+        shown so far is void.
         """
         for place, model in enumerate(self.models):
             for attempt in range(self._attempts):
-                gathered = _Gathered()
+                partial = _PartialAnswer()
                 try:
                     async for piece in _pieces(model, messages, tools):
-                        event = gathered.add(piece)
+                        event = partial.add(piece)
                         if event is not None:
                             yield event
-                    yield gathered.answer(model.name)
+                    yield partial.answer(model.name)
                     return
                 except ModelError as error:
                     wait = error.retry_after if error.retry_after is not None else _back_off(attempt)
-                    # Who is told to come back in an hour is better off with another model, or an error.
+                    # Rather than wait an hour, use another model or fail.
                     last = attempt + 1 == self._attempts or not error.retryable or wait > _MAX_WAIT_SECONDS * 1.5
                     if last and place + 1 == len(self.models):
                         raise
-                    void = "; what it had written so far is void" if gathered.text else ""
+                    void = "; what it had written so far is void" if partial.text else ""
                     if last:
                         yield Notice(f"{error}{void}; asking {self.models[place + 1].name} instead")
                         break
@@ -123,10 +123,10 @@ async def _pieces(model: StreamingModel, messages: Messages, tools: Messages) ->
             yield piece
     except ModelError:
         raise
-    except Exception as error:  # a model that somebody brought fails as it likes
+    except Exception as error:  # a custom model may raise anything
         raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
 
 
 def _back_off(attempt: int) -> float:
-    # With jitter, so that many agents that were refused together do not come back together.
+    # With jitter, so that agents that were refused together do not retry together.
     return min(_MAX_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2.0**attempt) * random.uniform(0.5, 1.5)

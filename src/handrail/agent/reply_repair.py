@@ -1,4 +1,4 @@
-"""Make a model's answer one that a conversation can hold: calls with ids of their own, also when it wrote them as text."""
+"""Repair a model's answer for the conversation: calls get unique ids, and calls written as text become calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from ..types import JsonDict
 
-# The ways in which models write a call when their server does not understand it: Hermes and Qwen, Llama, Mistral, Claude,
-# DeepSeek; and an object that is the whole answer.
+# How models write a call as text when their server does not recognise it: Hermes and Qwen, Llama, Mistral, Claude, DeepSeek;
+# and an object that is the whole answer.
 _TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*(?:</tool_call>|\Z)", re.DOTALL)
 _FUNCTION = re.compile(r"<function=([\w.-]+)>\s*(\{.*?\})\s*</function>", re.DOTALL)
 _LISTED = re.compile(r"\[TOOL_CALLS\]\s*(\[.*\])", re.DOTALL)
@@ -26,7 +26,7 @@ _AROUND = re.compile(r"</?(?:tool_calls?|function_calls)>|<｜[^<>｜]*｜>(?:fu
 
 
 def repaired(message: JsonDict, *, tools: Collection[str], used_ids: Collection[str]) -> tuple[JsonDict, str]:
-    """The message, and what was wrong with it ("" for nothing). Only names of tools make text a call."""
+    """The message, and what was wrong with it ("" for nothing). Text becomes a call only if it names a tool."""
     content = message.get("content") or ""
     calls = [_call(raw) for raw in message.get("tool_calls") or ()]
     problem = ""
@@ -61,7 +61,7 @@ def _call(raw: Any) -> JsonDict:
 
 
 def _calls_in_text(text: str, tools: Collection[str]) -> tuple[str, list[JsonDict]]:
-    """The text without its calls, and the calls. All or none: half of an answer is no answer."""
+    """The text without its calls, and the calls. All calls are understood, or none is taken."""
     for pattern, read in _WAYS:
         found = [call for match in pattern.finditer(text) for call in read(match)]
         if found and all(call is not None and call["function"]["name"] in tools for call in found):

@@ -1,4 +1,4 @@
-"""Ask the agent's models for somebody else: an MCP server whose settings allow it."""
+"""Ask the agent's models on behalf of an MCP server whose settings allow it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def sampler_of(models: Sequence[Model | StreamingModel]) -> Callable[[list[JsonDict]], Awaitable[tuple[str, str]]]:
-    """What the first of the models that answers says, and its name. Without tools: whoever asks has its own."""
+    """Returns a function that asks: the text of the first model that answers, and its name. No tools are offered."""
 
     async def ask(messages: list[JsonDict]) -> tuple[str, str]:
         problem = ModelError("no model is configured")

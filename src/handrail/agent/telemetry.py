@@ -1,7 +1,7 @@
 """OpenTelemetry spans for turns, model calls and tools. All names of its GenAI conventions that we use are in this module.
 
-A program that has set OpenTelemetry up gets the spans; in any other nothing of it is loaded. What was said is in them only
-when that is wanted.
+A program that has set OpenTelemetry up gets the spans; in any other nothing of it is loaded. The content of messages is
+included only on request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOOL_NAME = "gen_ai.tool.name"
 TOOL_CALL_ID = "gen_ai.tool.call.id"
 TOOL_TYPE = "gen_ai.tool.type"
 ERROR_TYPE = "error.type"
-# What was said: only when it is wanted.
+# Content: only on request.
 INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
@@ -38,7 +38,7 @@ CONTENT = frozenset({INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_ARGUMENTS, TOOL_RESUL
 
 
 class Span:
-    """A span, or nothing when nobody listens."""
+    """A span, or a no-op when nobody listens."""
 
     __slots__ = ("_content", "_span")
 
@@ -46,7 +46,7 @@ class Span:
         self._span, self._content = span, content
 
     def end(self, attributes: Mapping[str, Any] | None = None, *, error: str = "") -> None:
-        """`error` is a kind of error, not its text: that may say what was said."""
+        """`error` is the type of the error, not its text, which may contain content."""
         if self._span is None:
             return
         self.set(attributes or {})
@@ -68,29 +68,29 @@ class Span:
 
 
 class Telemetry:
-    """Makes spans. `content`: with what was said, called and answered."""
+    """Makes spans. `content`: include messages, arguments and results."""
 
     def __init__(self, *, content: bool = False) -> None:
         self._content = content
 
     @contextlib.contextmanager
     def turn(self, session: str, *, agent: str) -> Iterator[Span]:
-        """One turn; what happens in it is below it, also in child agents."""
+        """One turn; its calls are child spans, also those of child agents."""
         tracer = _tracer()
         if tracer is None:
             yield Span()
             return
-        said = {OPERATION: INVOKE_AGENT, AGENT_NAME: agent, CONVERSATION: session}
-        with tracer.start_as_current_span(f"{INVOKE_AGENT} {agent}", attributes=said) as span:
+        attributes = {OPERATION: INVOKE_AGENT, AGENT_NAME: agent, CONVERSATION: session}
+        with tracer.start_as_current_span(f"{INVOKE_AGENT} {agent}", attributes=attributes) as span:
             yield Span(span, content=self._content)
 
     def model(self, model: str, provider: str, session: str) -> Span:
-        said = {OPERATION: CHAT, REQUEST_MODEL: model, PROVIDER: provider, CONVERSATION: session}
-        return self._start(f"{CHAT} {model}", said, kind="CLIENT")
+        attributes = {OPERATION: CHAT, REQUEST_MODEL: model, PROVIDER: provider, CONVERSATION: session}
+        return self._start(f"{CHAT} {model}", attributes, kind="CLIENT")
 
     def tool(self, name: str, call_id: str) -> Span:
-        said = {OPERATION: EXECUTE_TOOL, TOOL_NAME: name, TOOL_CALL_ID: call_id, TOOL_TYPE: "function"}
-        return self._start(f"{EXECUTE_TOOL} {name}", said, kind="INTERNAL")
+        attributes = {OPERATION: EXECUTE_TOOL, TOOL_NAME: name, TOOL_CALL_ID: call_id, TOOL_TYPE: "function"}
+        return self._start(f"{EXECUTE_TOOL} {name}", attributes, kind="INTERNAL")
 
     def _start(self, name: str, attributes: Mapping[str, str], *, kind: str) -> Span:
         tracer = _tracer()
@@ -102,7 +102,7 @@ class Telemetry:
 
 
 def start_exporting() -> Callable[[], object]:
-    """Send spans to where the OTEL_* variables say, unless the program does so already. Returns what ends it."""
+    """Export spans as the OTEL_* variables say, unless the program does so already. Returns a function that flushes them."""
     try:
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -119,6 +119,6 @@ def start_exporting() -> Callable[[], object]:
 
 
 def _tracer() -> Any:
-    """None when nobody has loaded OpenTelemetry: then nobody listens either."""
+    """None when OpenTelemetry is not loaded: then nobody listens."""
     api = sys.modules.get("opentelemetry.trace")
     return None if api is None else api.get_tracer(_SCOPE)

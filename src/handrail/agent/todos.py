@@ -1,4 +1,4 @@
-"""An agent's list of what is to be done."""
+"""An agent's todo list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Todos:
-    """The list, in the order in which the model gave it."""
+    """The list, in the model's order."""
 
     def __init__(self, *, max_items: int = 256) -> None:
         self._max_items = max_items
@@ -49,13 +49,13 @@ class Todos:
         self._items = items
 
     def as_text(self) -> str:
-        """The open part of the list, for a conversation that was summarised."""
+        """The open items, for the summary of a conversation."""
         marks = {"pending": "[ ]", "in_progress": "[>]"}
         return "\n".join(f"{marks[i.status]} {i.id}: {i.content}" for i in self.items() if i.status in marks)
 
 
 def restore(todos: Todos, messages: Sequence[StoredMessage]) -> None:
-    """The list as the last answer of the tool in a conversation tells it."""
+    """Restore the list from the last result of the tool in a conversation."""
     for stored in reversed(messages):
         message = stored.message
         if message["role"] != "tool" or message.get("name") != "todo":
@@ -64,6 +64,6 @@ def restore(todos: Todos, messages: Sequence[StoredMessage]) -> None:
             found = json.loads(message["content"])["todos"]
             items = [TodoItem(each["id"], each["content"], each["status"]) for each in found]
         except (ValueError, LookupError, TypeError):
-            continue  # an error, or cut short
+            continue  # an error, or truncated
         todos.replace(items)
         return

@@ -1,4 +1,4 @@
-"""Run the calls of one answer: those that this agent may make, told as they run, watched for circles."""
+"""Run the tool calls of one answer: only those that this agent may make, with events as they run, and a stop for loops."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Listener = Callable[[Event], object]
 Run = Callable[..., Awaitable[list[JsonDict]]]
 
 
-class Calling:
-    """The calls of one session. `toolsets` are what is enabled (None: all) and what is not. `play` answers calls in place of
-    the tools, as `Batches.run` would."""
+class ToolCalls:
+    """The tool calls of one session. `toolsets` are the enabled ones (None: all) and the disabled ones. `play` answers calls
+    instead of the tools, as `Batches.run` would."""
 
     def __init__(
         self,
-        handrail: Handrail,
+        app: Handrail,
         session: str,
         *,
         state: AgentState,
@@ -40,21 +40,21 @@ class Calling:
         telemetry: Telemetry,
         play: Run | None = None,
     ) -> None:
-        self._handrail, self._session, self._state = handrail, session, state
+        self._app, self._session, self._state = app, session, state
         self.toolsets, self.telemetry = toolsets, telemetry
         self._play = play
         self._guard = LoopGuard()
 
     def tools(self, context_tokens: int | None = None) -> list[JsonDict]:
-        """What a model with so large a window is shown now; None is one that has room for all."""
+        """The tools that a model with such a context window is shown now; None means that all fit."""
         enabled, disabled = self.toolsets
-        room = None if context_tokens is None else self._handrail.room_for_tools(context_tokens)
-        return self._handrail.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
+        room = None if context_tokens is None else self._app.room_for_tools(context_tokens)
+        return self._app.definitions.list(enabled, list(disabled), quiet=True, format="openai", max_chars=room)
 
     def _names(self) -> frozenset[str]:
-        """What the model may call: also from code, and what it has to search for."""
+        """The tools that the model may call, also those it calls from code or has to search for."""
         enabled, disabled = self.toolsets
-        return self._handrail.definitions.names(enabled, list(disabled))
+        return self._app.definitions.names(enabled, list(disabled))
 
     def start_turn(self) -> None:
         self._guard = LoopGuard()
@@ -62,52 +62,52 @@ class Calling:
     async def run(
         self, calls: Sequence[JsonDict], stop: CancelToken, listener: Listener, *, seconds: float | None = None
     ) -> tuple[list[JsonDict], list[StoredCall]]:
-        """The tool messages, in the calls' order, and what each call took. `seconds` is what they may take together."""
-        told = _Told(self, calls, listener)
+        """The tool messages, in the order of the calls, and the record of each call. `seconds` limits all of them together."""
+        running = _RunningCalls(self, calls, listener)
         mine = self._names()
         enabled, disabled = self.toolsets
         answers = {} if enabled is None and not disabled else _refused(calls, mine)
         allowed = [call for call in calls if call["id"] not in answers]
         if allowed:
             limit = self._limit(allowed) if seconds is None else min(seconds, self._limit(allowed))
-            ran = await self._run(allowed, mine, stop, told, limit)
+            ran = await self._run(allowed, mine, stop, running, limit)
             answers |= {message["tool_call_id"]: message for message in ran}
         for call_id, message in answers.items():
-            told.done(call_id, message["content"])  # of what was refused, or given up: the others have been told
+            running.done(call_id, message["content"])  # refused or given up; the others are done already
         guarded = [self._guarded(call["function"], answers[call["id"]], stop, listener) for call in calls]
-        return guarded, told.ended
+        return guarded, running.ended
 
     async def _run(
-        self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, told: _Told, limit: float
+        self, calls: list[JsonDict], mine: frozenset[str], stop: CancelToken, running: _RunningCalls, limit: float
     ) -> list[JsonDict]:
         loop = asyncio.get_running_loop()
 
-        def progress(news: Progress) -> None:
-            event = ToolProgress(news.tool_call_id, news.tool, news.message, news.fraction)
-            loop.call_soon_threadsafe(told.listener, event)
+        def progress(update: Progress) -> None:
+            event = ToolProgress(update.tool_call_id, update.tool, update.message, update.fraction)
+            loop.call_soon_threadsafe(running.listener, event)
 
-        return await (self._play or self._handrail.batches.run)(
+        return await (self._play or self._app.batches.run)(
             calls,
             timeout=limit,
             task_id=self._session,
             session_id=self._session,
             cancel=stop,
             on_progress=progress,
-            on_start=told.start,
-            on_done=told.done,
+            on_start=running.start,
+            on_done=running.done,
             agent=self._state,
             enabled_tools=mine,
         )
 
     def _limit(self, calls: Sequence[JsonDict]) -> float:
-        """A tool that says how long it may take is not cut short by the limit for all calls together."""
-        registry = self._handrail.runtime.registry
+        """A tool with its own timeout is not cut short by the timeout for all calls together."""
+        registry = self._app.runtime.registry
         entries = (registry.get_entry(call["function"]["name"]) for call in calls)
         longest = max((entry.timeout or 0.0 for entry in entries if entry is not None), default=0.0)
-        return max(self._handrail.config.calls.batch_timeout, longest)
+        return max(self._app.config.calls.batch_timeout, longest)
 
     def _guarded(self, function: JsonDict, result: JsonDict, stop: CancelToken, listener: Listener) -> JsonDict:
-        """The result, with a word to the model where it runs in circles."""
+        """The result, with a warning to the model if it repeats a failing call."""
         failed = isinstance(result["content"], str) and error_of(result["content"]) is not None
         times = self._guard.note(function["name"], function["arguments"], failed=failed)
         if times >= STOP_AFTER:
@@ -118,41 +118,41 @@ class Calling:
         return with_warning(result, times)
 
     def emoji(self, tool: str) -> str:
-        return self._handrail.runtime.registry.get_emoji(tool)
+        return self._app.runtime.registry.get_emoji(tool)
 
 
 def _refused(calls: Sequence[JsonDict], mine: frozenset[str]) -> dict[str, JsonDict]:
-    """The answers to calls of what this model may not use."""
+    """The results of calls to tools that this model may not use."""
     names = {call["id"]: call["function"]["name"] for call in calls}
     return {
         call_id: tool_message(
-            call_id, name, error_outcome(UnknownTool(f"{name!r} is none of your tools; {did_you_mean(name, mine)}"))
+            call_id, name, error_outcome(UnknownTool(f"{name!r} is not one of your tools; {did_you_mean(name, mine)}"))
         )
         for call_id, name in names.items()
         if name not in mine
     }
 
 
-class _Told:
-    """The calls of one answer while they run: each start and end is told, and what each took is kept."""
+class _RunningCalls:
+    """The calls of one answer while they run: sends an event per start and end, and keeps the record of each call."""
 
-    def __init__(self, calling: Calling, calls: Sequence[JsonDict], listener: Listener) -> None:
-        self._calling, self.listener = calling, listener
+    def __init__(self, tool_calls: ToolCalls, calls: Sequence[JsonDict], listener: Listener) -> None:
+        self._tool_calls, self.listener = tool_calls, listener
         self.ended: list[StoredCall] = []
         self._waiting = {call["id"]: call["function"] for call in calls}
         self._running: dict[str, tuple[JsonDict, float, Span]] = {}
 
     def start(self, call_id: str) -> None:
-        """Its turn has come: calls that change the same thing run one after the other."""
+        """A call starts now: calls that change the same thing run one after the other."""
         function = self._waiting.pop(call_id, None)
-        if function is None:  # it was given up
+        if function is None:  # already given up
             return
         name = function["name"]
-        self._running[call_id] = function, time.time(), self._calling.telemetry.tool(name, call_id)
-        self.listener(ToolStarted(call_id, name, arguments_of(function), self._calling.emoji(name)))
+        self._running[call_id] = function, time.time(), self._tool_calls.telemetry.tool(name, call_id)
+        self.listener(ToolStarted(call_id, name, arguments_of(function), self._tool_calls.emoji(name)))
 
     def done(self, call_id: str, outcome: Any) -> None:
-        """Also of a call whose turn never came. What was told once is not told again."""
+        """A call has ended, even if it never started. Each call is reported once."""
         self.start(call_id)
         if call_id not in self._running:
             return
@@ -163,6 +163,10 @@ class _Told:
         self.ended.append(StoredCall(name, call_id, arguments_of(function), began, seconds, kind))
         span.end({TOOL_ARGUMENTS: function["arguments"], TOOL_RESULT: outcome}, error=kind)
         self.listener(ToolEnded(call_id, name, outcome if isinstance(outcome, str) else "", kind, seconds))
+
+
+def ignore(event: Event) -> None:
+    """The listener of a caller that wants no events."""
 
 
 def arguments_of(function: JsonDict) -> JsonDict:

@@ -1,8 +1,8 @@
-"""Was this process started by an agent's tool? Then it may not lift the gate that the agent stands behind.
+"""Was this process started by an agent's tool? Then it may not lift the agent's gate.
 
-The shells of the tools carry a marker in their environment. A command can take it out of its own (`env -i`), but not out
-of the shell above it, nor can it leave the processes that keep the shells: what loses its parent comes back to them. So
-the ancestors are asked too, where the system tells of them.
+The shells of the tools have a marker in their environment. A command can remove it from its own (`env -i`), but not from the
+shell above it, nor can it leave the supervisors of the shells, to which orphans are reparented. So the ancestors are checked
+too, where the system shows them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _MAX_ANCESTORS = 200
 
 
 def started_by_agent() -> bool:
-    """Whether this process is one that an agent's tool started, as far as can be told."""
+    """Whether an agent's tool started this process, as far as can be known."""
     if MARKER in os.environ:
         return True
     return any(name in _KEEPERS or _is_marked(pid) for pid, name in _ancestors())
 
 
 def _ancestors() -> Iterator[tuple[int, str]]:
-    """This process and those above it, by number and name. Nothing where there is no /proc."""
+    """The pid and name of this process and its ancestors. Nothing where there is no /proc."""
     pid = os.getpid()
     for _ in range(_MAX_ANCESTORS):
         try:
@@ -31,7 +31,7 @@ def _ancestors() -> Iterator[tuple[int, str]]:
                 text = file.read().decode("utf-8", "replace")
         except OSError:
             return
-        # The name stands in parentheses and may hold some itself.
+        # The name is in parentheses and may contain some itself.
         name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 1 :]
         yield pid, name
         pid = int(rest.split()[1])
@@ -43,6 +43,6 @@ def _is_marked(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             variables = file.read().split(b"\0")
-    except OSError:  # somebody else's: sudo and init are above most of us
+    except OSError:  # another user's: sudo and init are above most processes
         return False
     return any(variable.startswith(MARKER.encode() + b"=") for variable in variables)

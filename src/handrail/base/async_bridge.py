@@ -1,6 +1,6 @@
 """Run a coroutine from sync code, wherever that code happens to run.
 
-asyncio is a third of what a start imports: it is left alone here until there is something to await.
+asyncio is a third of what a start imports, so it is loaded when there is something to await.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 def run_async(awaitable: Awaitable[T], *, timeout: float | None = None, cancel: CancelToken | None = None) -> T:
-    """Run to the end and give back the result. Past `timeout` seconds, or when cancelled, the coroutine is cancelled
-    and CallTimeout or CallCancelled is raised."""
+    """Run to the end and return the result. After `timeout` seconds, or when cancelled, the coroutine is cancelled and
+    CallTimeout or CallCancelled is raised."""
     from .loops import run
 
     return run(awaitable, timeout=timeout, cancel=cancel)
@@ -29,7 +29,7 @@ def is_cancellation(error: BaseException) -> bool:
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody cancels the running task; a CancelledError that comes without that is only an exception."""
+    """Whether the running task is being cancelled; otherwise a CancelledError is just an exception."""
     import asyncio
 
     task = asyncio.current_task()

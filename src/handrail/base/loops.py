@@ -1,8 +1,8 @@
-"""Where coroutines run that sync code waits for, and how an await is bounded.
+"""Where the coroutines run that sync code waits for, and how an await is bounded.
 
 - A thread with no loop running, the main one or a worker: on that thread's own loop, which is kept between calls so
   that cached async clients stay alive, and closed when the thread ends.
-- Inside a running loop: on another thread with a loop of its own, for this call only, bounded by a deadline.
+- Inside a running loop: on another thread with its own loop, for this call only, bounded by a deadline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLEAN_UP_SECONDS = 0.3
 
 
 def run(awaitable: Awaitable[T], *, timeout: float | None = None, cancel: CancelToken | None = None) -> T:
-    """As `async_bridge.run_async` says."""
+    """See `async_bridge.run_async`."""
     if asyncio._get_running_loop() is not None:
         limit = NESTED_DEADLINE_SECONDS if timeout is None else timeout
         # The coroutine's own deadline comes first; the margin is for one that swallows its cancellation.
@@ -43,10 +43,10 @@ async def bounded(
     cancel: CancelToken | None = None,
     clean_up: float = CLEAN_UP_SECONDS,
 ) -> T:
-    """Await with a limit and a token, turning either into a typed error. Work that swallows its cancellation is left."""
+    """Await with a limit and a token, turning either into a typed error. Work that swallows its cancellation is abandoned."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(awaitable)
-    # One future for all three that may come first costs half of what asyncio.wait does.
+    # One future for all three outcomes costs half of what asyncio.wait does.
     over: asyncio.Future[None] = loop.create_future()
     wake = partial(_finish, over)
     task.add_done_callback(wake)
@@ -84,7 +84,7 @@ def _result_of(task: asyncio.Future[T], cancel: CancelToken | None) -> T:
 async def _end(task: asyncio.Future[Any], seconds: float) -> None:
     """Cancel, and give its clean-up a moment."""
     task.cancel()
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody will ask for it any more
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody will retrieve it
     await asyncio.wait({task}, timeout=seconds)
 
 
@@ -100,7 +100,7 @@ _thread = threading.local()
 
 
 def _loop_of_this_thread() -> asyncio.AbstractEventLoop:
-    # Nothing but the thread may hold the holder: a kept exception keeps the frames that it passed.
+    # Only the thread may reference the holder: a stored exception keeps the frames it passed.
     holder: _LoopHolder | None = getattr(_thread, "holder", None)
     if holder is None or holder.loop.is_closed():
         holder = _thread.holder = _LoopHolder()
@@ -115,7 +115,7 @@ def _run_here(awaitable: Awaitable[T]) -> T:
     except asyncio.CancelledError:
         raise CallCancelled("it was cancelled from within") from None
     except BaseException:
-        if not task.done():  # Ctrl-C: the coroutine gets to clean up before it is gone
+        if not task.done():  # Ctrl-C: let the coroutine clean up first
             task.cancel()
             loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
         raise
@@ -136,7 +136,7 @@ async def _as_coroutine(awaitable: Awaitable[T]) -> T:
 def _close(loop: asyncio.AbstractEventLoop) -> None:
     if loop.is_closed() or loop.is_running():
         return
-    if asyncio._get_running_loop() is not None:  # let go inside another loop, where it cannot be run to its end
+    if asyncio._get_running_loop() is not None:  # released inside another loop, where it cannot be finished
         pool.submit(_close, loop)
         return
     pending: set[asyncio.Task[Any]] = asyncio.all_tasks(loop)

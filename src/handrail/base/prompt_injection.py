@@ -1,4 +1,4 @@
-"""What in a text is not meant for the person who reads it, but for the model that obeys it."""
+"""Find what a text hides from its human reader to instruct a model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 import unicodedata
 
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
-# Each is how a text speaks that gives orders behind the person's back. They are compiled when the first text comes.
-_ORDERS = (
+# How texts give a model instructions behind the user's back. They are compiled with the first text.
+_INSTRUCTIONS = (
     r"\b(?:ignore|disregard|forget)\b.{0,30}\b(?:previous|prior|above|earlier|other|all)\b.{0,30}\b(?:instruction|prompt|rule|message)",
     r"\b(?:do not|don't|never|without)\b.{0,20}\b(?:tell|mention|inform|show|reveal|notify)(?:ing)?\b.{0,20}"
     r"\b(?:user|human|person|anyone)\b",
@@ -20,19 +20,19 @@ _ORDERS = (
 
 
 def suspicion_of(text: str) -> str:
-    """Why a person should look at the text before a model sees it, as the end of a sentence. Empty: nothing strange."""
+    """Why the user should look at the text before a model sees it, as the end of a sentence. Empty: nothing suspicious."""
     return unseen_in(text) or instructions_in(text)
 
 
 def unseen_in(text: str) -> str:
-    """The same for characters that cannot be seen alone."""
+    """The same for invisible characters only."""
     unseen = sorted(filter(_is_unseen, set(text)))
     return "has invisible characters: " + " ".join(f"U+{ord(each):04X}" for each in unseen[:5]) if unseen else ""
 
 
 def instructions_in(text: str) -> str:
-    """The same for orders to a model alone."""
-    for pattern in _ORDERS:
+    """The same for instructions to a model only."""
+    for pattern in _INSTRUCTIONS:
         found = re.search(pattern, text, re.IGNORECASE)
         if found:
             return f"seems to give orders to the model: {found[0][:80]!r}"
@@ -40,12 +40,12 @@ def instructions_in(text: str) -> str:
 
 
 def made_visible(text: str) -> str:
-    """The text with what cannot be seen written by its number."""
+    """The text with invisible characters written as their code points."""
     return "".join(f"\\u{{{ord(each):x}}}" if _is_unseen(each) else each for each in text)
 
 
 def without_unseen(text: str) -> str:
-    """The text as a person would see it. What parts letters in Persian stays, and letters newer than this Python."""
+    """The text without invisible characters. Persian's zero-width non-joiner stays, and letters newer than this Python."""
     unseen = [
         each
         for each in set(text)
@@ -55,8 +55,8 @@ def without_unseen(text: str) -> str:
 
 
 def _is_unseen(character: str) -> bool:
-    # The joiner between the parts of an emoji is part of what is seen; of the selectors of another shape only those of
-    # emoji are in use, and the others have been used to write whole sentences.
+    # The joiner between the parts of an emoji is visible; of the variation selectors only those of emoji are in use, and the
+    # others have been used to hide whole sentences.
     return character not in "\t\n\r\u200d" and (
         unicodedata.category(character) in _UNSEEN or "\U000e0100" <= character <= "\U000e01ef"
     )

@@ -1,7 +1,7 @@
-"""Whose it is, and does its maker still run? What is kept outside of this process carries the name of the runtime that made it.
+"""The id of a runtime, and whether that runtime still runs. What is stored outside this process has the id of its maker.
 
-A runtime is named by its machine, the machine's boot, its process namespace, its user, and its process with the time that it
-began at: the number of a process alone means little, as numbers are used again.
+An id consists of the machine, its boot, the process namespace, the user, the pid and the process's start time: a pid alone
+means little, as pids are reused.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from functools import lru_cache
 
 
 def runtime_id() -> str:
-    """The name of this process, which no other ever has, in letters that labels and file names can have."""
+    """The id of this process, unique for ever, made of characters that labels and file names allow."""
     return _named(os.getpid())
 
 
 def has_exited(owner: str) -> bool:
-    """Whether the runtime of that name has certainly ended. What cannot be seen from here is not judged."""
+    """Whether the runtime with that id has certainly exited. False for what cannot be seen from here."""
     parts = owner.split("-")
     if len(parts) != 6 or not all(part.isdigit() for part in parts[2:]) or parts[0] != _machine():
         return False
-    _, boot, namespace, user, pid, begin = parts
+    _, boot, namespace, user, pid, started = parts
     if boot != _boot():
         return True
     # Some machines hide the processes of other users from all but root.
     if namespace != _namespace() or os.geteuid() not in (0, int(user)):
         return False
-    now = _begin(int(pid))
-    return now is None or (now != int(begin) and 0 not in (now, int(begin)))
+    now = _start_time(int(pid))
+    return now is None or (now != int(started) and 0 not in (now, int(started)))
 
 
 def pid_of(owner: str) -> int:
-    """The number that the runtime's process has or had."""
+    """The pid that the runtime has or had."""
     return int(owner.split("-")[4])
 
 
-@lru_cache(maxsize=1)  # a fork is another
+@lru_cache(maxsize=1)  # a fork has its own
 def _named(pid: int) -> str:
-    return f"{_machine()}-{_boot()}-{_namespace()}-{os.getuid()}-{pid}-{_begin(pid) or 0}"
+    return f"{_machine()}-{_boot()}-{_namespace()}-{os.getuid()}-{pid}-{_start_time(pid) or 0}"
 
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    # A clone of a machine has its id, but seldom its name.
+    # A cloned machine has the same id, but seldom the same name.
     return hashlib.sha256(f"{_read('/etc/machine-id')} {os.uname().nodename}".encode()).hexdigest()[:8]
 
 
@@ -67,8 +67,8 @@ def _read(path: str) -> str:
         return ""
 
 
-def _begin(pid: int) -> int | None:
-    """When a process began, in the system's count; 0 when that cannot be told, None when it does not run."""
+def _start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks; 0 when that is unknown, None when it does not run."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

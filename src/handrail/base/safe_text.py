@@ -1,4 +1,4 @@
-"""Make text safe to show a model: nothing in it can pass for the conversation's own structure, and no secret leaks."""
+"""Make text safe to show to a model: it cannot imitate the conversation's structure, and no secret leaks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 MAX_ERROR_CHARS = 2000
 _MAX_PASSES = 8
 
-# Patterns are texts, compiled by `re` when the first error comes: most starts see none.
+# Patterns are strings, compiled by `re` with the first error: most starts see none.
 _ROLE_TAGS = (
     r"(?i)</?\s*(?:\w+:)?(?:tool_calls?|function_calls?|tool_use|tool_results?|results?|responses?|outputs?|inputs?"
     r"|system|assistant|user|human|developer|invoke|parameter)\b[^<>]{0,200}>"
@@ -30,7 +30,7 @@ _SECRET_SHAPES = (
 _BEARER = r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{12,}"
 _URL_PASSWORD = r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@]+):[^\s@/]+@"
 _SECRET_NAME = r"(?i)(?:(?:^|_|api)key|token|secret|passw(?:or)?d|passphrase|credential)s?$"
-_SHORTEST_SECRET_VALUE = 8
+_MIN_SECRET_CHARS = 8
 
 
 def safe_error(message: str) -> str:
@@ -50,7 +50,7 @@ def _without_structure(text: str) -> str:
         if cleaned == text:
             return text
         text = cleaned
-    return re.sub(r"[<>`~]", "", text)  # made to be taken apart for ever
+    return re.sub(r"[<>`~]", "", text)  # built to be stripped for ever
 
 
 def mask_secrets(text: str) -> str:
@@ -59,17 +59,15 @@ def mask_secrets(text: str) -> str:
     text = re.sub(_BEARER, r"\1 [secret]", text)
     text = re.sub(_URL_PASSWORD, r"\1:[secret]@", text)
     for name, value in os.environ.items():
-        if len(value) >= _SHORTEST_SECRET_VALUE and value in text and re.search(_SECRET_NAME, name):
+        if len(value) >= _MIN_SECRET_CHARS and value in text and re.search(_SECRET_NAME, name):
             text = text.replace(value, "[secret]")
     return text
 
 
 def secret_values() -> tuple[str, ...]:
-    """What this process's own secret variables hold."""
+    """The values of this process's own secret variables."""
     return tuple(
-        value
-        for name, value in os.environ.items()
-        if len(value) >= _SHORTEST_SECRET_VALUE and re.search(_SECRET_NAME, name)
+        value for name, value in os.environ.items() if len(value) >= _MIN_SECRET_CHARS and re.search(_SECRET_NAME, name)
     )
 
 

@@ -1,4 +1,4 @@
-"""Name the known thing that an unknown one was probably meant to be."""
+"""Suggest the known name that an unknown one was probably meant to be."""
 
 from __future__ import annotations
 

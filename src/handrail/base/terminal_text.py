@@ -1,6 +1,6 @@
-"""Make a program's output readable: what a person would see on a terminal, as lines of text.
+"""Make a program's output readable: what a terminal would show, as lines of text.
 
-Colours and cursor movements go, a progress bar is its last state, a backspace takes a character back, and what is no text is
+Colours and cursor movements go, a progress bar is its last state, a backspace removes a character, and what is not text is
 shown as `\\0` or `\\xff`. Bytes may come in any pieces: what comes out does not depend on where they were cut.
 """
 
@@ -14,7 +14,7 @@ _PLAIN_BYTES = bytes([9, 10, *range(32, 127)])
 _TEXT_BYTES = _PLAIN_BYTES + bytes(byte for byte in range(128, 256) if byte != 0xC2)
 _SPECIAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-# A terminal's own strings (window titles, links) end soon; one that does not is no such string.
+# A terminal's own strings (window titles, links) end soon; one that does not is something else.
 _MAX_STRING = 4096
 _TOKEN = re.compile(
     r"(?P<text>[^\x00-\x08\x0a-\x1f\x7f-\x9f]+)|(?P<control>[\n\r\x08])"
@@ -24,7 +24,7 @@ _TOKEN = re.compile(
     r"|(?P<stray>[\x00-\x06\x0b\x0c\x10-\x1a\x1c-\x1f\x80-\x9f]+)"
     r"|[\x07\x0e\x0f\x1b\x7f]"  # bell, other character sets, a lone escape, delete: nothing to see
 )
-# The beginning of an escape sequence, of which the rest has not come yet.
+# The start of an escape sequence whose rest has not come yet.
 _BEGUN = re.compile(rf"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]{{0,{_MAX_STRING}}}\x1b?|[ -/]*)")
 # A line is drawn in parts of this length: a carriage return goes back to the beginning of a part.
 _PART_CHARS = 8192
@@ -56,7 +56,7 @@ class TextCleaner:
         return self._draw(text, is_usual=is_usual)
 
     def finish(self) -> str:
-        """What was held back. Half of an escape sequence is nothing."""
+        """What was held back. Half of an escape sequence is dropped."""
         rest = self._decoder.decode(b"", final=True)
         drawn = self._draw(self._begun + rest) if rest else ""
         drawn += self._line

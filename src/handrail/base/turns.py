@@ -1,4 +1,4 @@
-"""One at a time, in the order in which they came; who waits holds a future and no thread."""
+"""Take turns, one at a time, first come first served; a waiter holds a future and no thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Turns:
         self._waiting: deque[Future[None]] = deque()
 
     def take(self) -> Future[None]:
-        """Done when it is the caller's turn. Each is given back with `leave`, also one that never came."""
+        """A future that is done when it is the caller's turn. Call `leave` for each, also one that never came."""
         turn: Future[None] = Future()
         with self._lock:
             self._waiting.append(turn)

@@ -1,6 +1,6 @@
-"""Run blocking work on threads that can be waited for with a limit, and left behind when they do not end.
+"""Run blocking work on threads that can be waited for with a timeout, and abandoned when they do not end.
 
-The standard pool joins its threads when Python exits, so one handler that never returns would hold the whole program.
+The standard pool joins its threads when Python exits, so one handler that never returns would block the whole program.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..types import CancelToken
 T = TypeVar("T")
 
 IDLE_SECONDS = 5.0
-# More than a year; what waits inside cannot count much further.
+# More than a year; the timers below cannot count much further.
 MAX_SECONDS = 50_000_000.0
 
 Job = tuple[contextvars.Context, Callable[..., Any], tuple[Any, ...], "Future[Any]"]
 
 
 class WorkerPool:
-    """Daemon threads, made when none is idle and ended when idle for a while. Limits are set by who submits."""
+    """Daemon threads, made when none is idle and ended when idle for a while. The submitter sets the limits."""
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
@@ -92,7 +92,7 @@ class _Worker:
             if not self._wake.acquire(timeout=self._pool.idle_seconds):
                 if self._pool.leave(self):
                     return
-                self._wake.acquire()  # just taken from the idle ones: its job is on the way
+                self._wake.acquire()  # just taken from the idle list: its job follows
 
 
 def _run(
@@ -118,9 +118,9 @@ def run_bounded(
     cancel: CancelToken | None = None,
     grace: float = 0,
 ) -> T:
-    """Run on a worker and wait, for `timeout` seconds at most or until cancelled. The work itself may go on.
+    """Run on a worker and wait, for `timeout` seconds at most or until cancelled. The work itself may continue.
 
-    `grace`: seconds that work which hears of the cancel may take to end by itself, with what it has so far.
+    `grace`: seconds that cancelled work may take to end by itself, with what it has so far.
     """
     future = pool.submit(function, *args)
     over = threading.Event()

@@ -23,7 +23,7 @@ def refuse_inside(what: str) -> None:
 
 def chosen(stored: StoredRequest, given: str) -> Decision | None:
     """The decision that was given, or that the person makes now. None: they made none. A yes needs a person."""
-    from ..approval.approvers.wording import ANSWERS, question
+    from ..approval.approvers.prompt import ANSWERS, question
     from ..store.approvals import State
     from .output import colours
 

@@ -41,7 +41,7 @@ def request_view(stored: StoredRequest) -> JsonDict:
 
 
 def show_request(stored: StoredRequest) -> None:
-    from ..approval.approvers.wording import question
+    from ..approval.approvers.prompt import question
 
     width = min(shutil.get_terminal_size().columns, 100)
     emit(question(stored.request, width=width, painted=colours(sys.stdout)), end="")

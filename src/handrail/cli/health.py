@@ -19,6 +19,7 @@ from ..errors import HandrailError
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..plugins.loader import Plugins
 
 
 class Health(Enum):
@@ -50,10 +51,12 @@ def examine() -> Iterator[Finding]:
     registry = ToolRegistry()
     registry.availability.config = config
     yield from _tools(registry)
-    yield from _plugins(config, registry)
+    plugins = _load_plugins(config, registry)
+    if plugins is not None:
+        yield from _plugins(plugins)
     yield from _toolsets(config, registry)
     yield _gate(config)
-    yield _model(config)
+    yield _model(config, plugins)
     yield _ripgrep()
 
 
@@ -98,18 +101,25 @@ def _tools(registry: ToolRegistry) -> Iterator[Finding]:
         yield Finding(f"tool {name}", Health.MISSING, why.reason, why.fix)
 
 
-def _plugins(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
+def _load_plugins(config: Config, registry: ToolRegistry) -> Plugins | None:
     from ..plugins.sources import find_plugins
 
     found = list(find_plugins())
     if not found:
-        return
+        return None
     from ..plugins.hook_manager import HookManager
-    from ..plugins.loader import Plugins, State
+    from ..plugins.loader import Plugins
 
-    with _quiet("handrail.plugins.loader"):  # what it would warn of is said here
-        loaded = Plugins(registry, HookManager(), config.plugins).load(found)
-    for plugin in loaded:
+    plugins = Plugins(registry, HookManager(), config.plugins)
+    with _quiet("handrail.plugins.loader"):  # `_plugins` reports what it would warn of
+        plugins.load(found)
+    return plugins
+
+
+def _plugins(plugins: Plugins) -> Iterator[Finding]:
+    from ..plugins.loader import State
+
+    for plugin in plugins.found:
         if plugin.state is State.LOADED:
             yield Finding(f"plugin {plugin.name}", Health.OK, f"{plugin.source.value}, {plugin.place}")
         elif plugin.state is State.FAILED:
@@ -137,15 +147,16 @@ def _toolsets(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
         yield Finding("tools.enabled_toolsets, .disabled_toolsets", Health.BROKEN, str(error), fix)
 
 
-def _model(config: Config) -> Finding:
-    """Whom an agent would ask. Nobody is asked here: `handrail model test` does."""
-    from ..agent.models.model_selection import HOW_TO, connect, find
+def _model(config: Config, plugins: Plugins | None) -> Finding:
+    """The model that an agent would ask. No request is sent here: `handrail model test` does that."""
+    from ..agent.models.model_selection import HOW_TO, connect, find, known_providers
 
-    choice = find(config.model)
+    providers = known_providers(plugins)
+    choice = find(config.model, providers=providers)
     if choice is None:
         return Finding("model", Health.MISSING, "none is configured, and no server for local models runs here", HOW_TO)
     try:
-        connect(choice, config.model)
+        connect(choice, config.model, providers)
     except HandrailError as error:
         return Finding("model", Health.MISSING, str(error), "set it, or choose another model")
     where = choice.base_url or choice.provider

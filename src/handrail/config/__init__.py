@@ -1,6 +1,13 @@
-"""The configuration: what can be set, where the file is, how it is loaded and changed."""
+"""The configuration: where its file is, how it is loaded, checked and changed. What can be set is in `handrail.settings`.
+
+`store` loads it, with `environment_variables` over the file; `paths` and `project` say where things are; `yaml_document` and
+`validation` read and check the text; `config_file` changes it, with `yaml_edit` and `yaml_render`. Beside it: `files` (safe
+reading and writing), `cache`, `keys` (API keys), `trust` (what the user has trusted) and `entry_points` (what pip installed).
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
 from ..settings.schema import Config, json_schema
@@ -19,9 +26,12 @@ from ..settings.sections import (
     ToolsetConfig,
 )
 from ..settings.services import McpServerConfig, ModelConfig
-from .environment_variables import parse_value
 from .paths import cache_dir, config_path, state_dir
-from .store import ConfigFile, load_config, located
+from .store import load_config, located, read_config
+
+if TYPE_CHECKING:
+    from .config_file import ConfigFile
+    from .environment_variables import parse_value
 
 __all__ = [
     "ApprovalRuleConfig",
@@ -47,5 +57,23 @@ __all__ = [
     "load_config",
     "located",
     "parse_value",
+    "read_config",
     "state_dir",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`ConfigFile` and `parse_value` need the YAML parser, and are loaded when they are first used."""
+    if name == "ConfigFile":
+        from .config_file import ConfigFile
+
+        return ConfigFile
+    if name == "parse_value":
+        from .environment_variables import parse_value
+
+        return parse_value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-"""What pip has installed for us: the entry points of a group, found without importing anything of theirs."""
+"""The entry points of a group, over everything that pip installed, found without importing any of it."""
 
 from __future__ import annotations
 

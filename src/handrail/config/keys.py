@@ -1,4 +1,4 @@
-"""Where keys come from: the environment, else the system's keyring. They are kept nowhere else."""
+"""Where API keys come from: the environment, else the system's keyring. They are stored nowhere else."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 # `keyring set handrail OPENAI_API_KEY` puts a key where we look for it.
 KEYRING_SERVICE = "handrail"
 _SHOWN = "[the key]"
-# Shorter ones are placeholders such as "none", and are words of other texts.
-_SHORTEST_KEY = 8
+# Shorter ones are placeholders such as "none", and appear in other texts.
+_MIN_KEY_CHARS = 8
 
 
 def key_of(variable: str, environ: Mapping[str, str] | None = None) -> str:
@@ -21,8 +21,8 @@ def key_of(variable: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 def without_key(text: str, key: str) -> str:
-    """What a provider says, without the key: some repeat what they were sent."""
-    return text.replace(key, _SHOWN) if len(key) >= _SHORTEST_KEY else text
+    """A provider's message without the key: some repeat what they were sent."""
+    return text.replace(key, _SHOWN) if len(key) >= _MIN_KEY_CHARS else text
 
 
 def _from_keyring(variable: str) -> str:
@@ -32,5 +32,5 @@ def _from_keyring(variable: str) -> str:
         return ""
     try:
         return keyring.get_password(KEYRING_SERVICE, variable) or ""
-    except Exception:  # noqa: BLE001  a keyring may fail in any way, and then there is no key
+    except Exception:  # noqa: BLE001  a keyring may fail in any way; then there is no key
         return ""

@@ -1,7 +1,7 @@
-"""What a person has said yes to, bound to its content: a project's plugins, its MCP servers, its skills.
+"""What the user has trusted, bound to its content: a project's plugins, its MCP servers, its skills.
 
-A project is somebody else's folder: nothing in it runs because it is there. Trust is for one content; a changed file has to be
-trusted again.
+A project may be somebody else's: nothing in it runs just because it is there. Trust is for one content; a changed file has to
+be trusted again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .paths import state_dir
 
 
 class Trusted(NamedTuple):
-    """One yes. `kind` says what the thing is ("plugin", "mcp"), `path` where it lies."""
+    """One trusted thing. `kind` says what it is ("plugin", "mcp"), `path` where it is."""
 
     kind: str
     path: str
@@ -28,7 +28,7 @@ class Trusted(NamedTuple):
 
 
 class Trust:
-    """The file that remembers. A file that cannot be understood trusts nothing, and says so when it is to be changed."""
+    """The trust file. A damaged file trusts nothing, and changing it raises an error."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or state_dir() / "trust.json"
@@ -40,30 +40,30 @@ class Trust:
             return False
 
     def has_changed(self, kind: str, path: str | Path, digest: str) -> bool:
-        """Whether something else was trusted there than what lies there now."""
+        """Whether something else was trusted at that path than what is there now."""
         try:
             return any(each[:2] == (kind, str(path)) and each.digest != digest for each in self.entries())
         except ConfigError:
             return False
 
     def entries(self) -> list[Trusted]:
-        """Everything that is trusted. Raises ConfigError for a file that is no list of that."""
+        """Everything that is trusted. Raises ConfigError for a damaged file."""
         text = read_text(self.path)
         if not text:
             return []
         try:
             return [Trusted(**each) for each in json.loads(text)]
         except (ValueError, TypeError) as error:
-            raise ConfigError(f"is damaged ({error}); remove it, and trust anew", path=str(self.path)) from None
+            raise ConfigError(f"is damaged ({error}); remove it, and trust again", path=str(self.path)) from None
 
     def trust(self, kind: str, path: str | Path, digest: str) -> None:
-        """From now on this content, in this place. What was trusted there before is not any more."""
+        """Trust this content at this path, instead of what was trusted there before."""
         with locked(self.path) as target:
             others = [each for each in self.entries() if each[:2] != (kind, str(path))]
             self._write(target, [*others, Trusted(kind, str(path), digest, time.time())])
 
     def revoke(self, kind: str, path: str | Path) -> bool:
-        """Whether there was something to take back."""
+        """Whether there was something to revoke."""
         with locked(self.path) as target:
             before = self.entries()
             left = [each for each in before if each[:2] != (kind, str(path))]
@@ -77,7 +77,7 @@ class Trust:
 
 
 def digest(files: Mapping[str, bytes]) -> str:
-    """One word for the content of some files, by their names."""
+    """A digest of the names and contents of some files."""
     whole = hashlib.sha256()
     for name in sorted(files):
         for part in (name.encode("utf-8", "surrogateescape"), files[name]):

@@ -1,4 +1,4 @@
-"""Hold plain values against the schema, and build the typed configuration from those that fit."""
+"""Check plain values against the schema, and build the typed configuration from valid ones."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def plain(value: Any, *, steps: Steps = ()) -> Any:
         return {_plain_key(key, steps): plain(item, steps=(*steps, str(key))) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item, steps=(*steps, index)) for index, item in enumerate(value)]
-    raise ConfigError(f"a {type(value).__name__} cannot be kept in a configuration", key=dotted(steps))
+    raise ConfigError(f"a {type(value).__name__} cannot be stored in a configuration", key=dotted(steps))
 
 
 def known_steps(key: Key) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def schema_at(steps: Steps) -> JsonDict:
 
 
 def nearest(word: str, known: Iterable[str], *, prefix: str = "") -> str:
-    """What to tell someone who wrote `word`, all known words being shown with the prefix."""
+    """The hint for someone who wrote `word`; known words are shown with the prefix."""
     import difflib
 
     known = sorted(known)
@@ -201,7 +201,7 @@ def _plain_text(text: str, steps: Steps) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise ConfigError("has bytes that are not UTF-8, or half of a surrogate pair", key=dotted(steps)) from None
-    return str.__str__(text)  # a subclass, such as an enum's member, becomes what it is worth
+    return str.__str__(text)  # a subclass, such as an enum member, becomes plain text
 
 
 def _built(hint: Any, value: Any) -> Any:

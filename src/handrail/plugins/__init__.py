@@ -1,1 +1,64 @@
-"""What a plugin can do, and the manager that lets it."""
+"""Plugins: tools, hooks and more from outside, and the hooks that Handrail calls.
+
+`hooks` is the manual of every hook, with `hookimpl`, `Block`, `Ask` and `Change`; `hook_manager` calls them; `command_hooks`
+are hooks that are external commands. `sources` finds plugins, `plugin_files` and `manifest` read them, `loader` loads them,
+`api` is what a plugin's `register(api)` gets, `calling_plugin` tells whose code is calling, `contributions` hands what
+plugins add to the gate and the environments, and `template` writes a new plugin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..base.lazy_module import lazy_module
+
+if TYPE_CHECKING:
+    from .api import PluginApi
+    from .hook_manager import HookManager, hooks, invoke_hook
+    from .hooks import HOOK_NAMES, Ask, Block, Change, HookSpecs, hookimpl
+    from .loader import Plugin, Plugins, State
+    from .sources import Found, Source, find_plugins
+    from .template import write_template
+
+_HOMES = {
+    "hookimpl": "handrail.plugins.hooks",
+    "HookSpecs": "handrail.plugins.hooks",
+    "HOOK_NAMES": "handrail.plugins.hooks",
+    "Block": "handrail.plugins.hooks",
+    "Ask": "handrail.plugins.hooks",
+    "Change": "handrail.plugins.hooks",
+    "HookManager": "handrail.plugins.hook_manager",
+    "hooks": "handrail.plugins.hook_manager",
+    "invoke_hook": "handrail.plugins.hook_manager",
+    "discover_plugins": "handrail.model_tools",
+    "find_plugins": "handrail.plugins.sources",
+    "Found": "handrail.plugins.sources",
+    "Source": "handrail.plugins.sources",
+    "Plugin": "handrail.plugins.loader",
+    "Plugins": "handrail.plugins.loader",
+    "State": "handrail.plugins.loader",
+    "PluginApi": "handrail.plugins.api",
+    "write_template": "handrail.plugins.template",
+}
+
+__all__ = [
+    "HOOK_NAMES",
+    "Ask",
+    "Block",
+    "Change",
+    "Found",
+    "HookManager",
+    "HookSpecs",
+    "Plugin",
+    "PluginApi",
+    "Plugins",
+    "Source",
+    "State",
+    "discover_plugins",
+    "find_plugins",
+    "hookimpl",
+    "hooks",
+    "invoke_hook",
+    "write_template",
+]
+__getattr__, __dir__ = lazy_module(__name__, _HOMES)

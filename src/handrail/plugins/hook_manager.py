@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -40,7 +41,7 @@ class Implementation(NamedTuple):
         return partial(self.function, **wanted)
 
     def call(self, known: Callable[[str], Any]) -> Any:
-        """Call it now, with what it asked for; `known` gives each by name."""
+        """Call it now, with what it asked for; `known` returns each value by name."""
         wanted = _OFFERED if self.wants is None else self.wants
         return self.function(**{name: known(name) for name in wanted})
 
@@ -56,26 +57,28 @@ class HookManager:
     def __init__(self, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         self.timeout = timeout
         self.active = False
-        self.around_calls = False  # some of them are told of calls
-        self.at_once = False  # and all of those are trusted to return at once
+        self.around_calls = False  # whether some of them are called around tool calls
+        self.at_once = False  # whether all of those run inline
         self.failures: dict[str, int] = {}
         self._pluggy: pluggy.PluginManager | None = None
         self._implementations: dict[str, tuple[Implementation, ...]] = {}
-        self._plugins: dict[str, str] = {}  # by the name that pluggy knows
+        self._changing = threading.RLock()  # threads may register at the same time
+        self._plugins: dict[str, str] = {}  # by pluggy's name
 
     def register(self, plugin: object, name: str | None = None) -> str:
         """Add a plugin: an object or module whose hook functions are marked with `@hookimpl`. Returns its name."""
-        manager = self._manager()
-        name = name or _free_name(manager, type(plugin).__qualname__)
-        try:
-            registered = manager.register(plugin, name)
-            manager.check_pending()  # a hook that does not exist
-        except Exception as error:  # noqa: BLE001  pluggy raises its own validation errors and ValueError
-            if manager.is_registered(plugin) and manager.get_name(plugin) == name:
-                manager.unregister(plugin)
-            raise RegistrationError(f"plugin {name!r}: {error}") from None
-        self._refresh()
-        return registered or ""
+        with self._changing:
+            manager = self._manager()
+            name = name or _free_name(manager, type(plugin).__qualname__)
+            try:
+                registered = manager.register(plugin, name)
+                manager.check_pending()  # a hook that does not exist
+            except Exception as error:  # noqa: BLE001  pluggy raises its own validation errors and ValueError
+                if manager.is_registered(plugin) and manager.get_name(plugin) == name:
+                    manager.unregister(plugin)
+                raise RegistrationError(f"plugin {name!r}: {error}") from None
+            self._refresh()
+            return registered or ""
 
     def register_hook(self, hook: str, function: Callable[..., Any], *, plugin: str = "", **options: Any) -> str:
         """Add a single function, of a plugin if it has one. The options are those of `@hookimpl`."""
@@ -91,23 +94,25 @@ class HookManager:
             )
         marked = hookimpl(**options)(_wrapper(function))
         label = plugin or getattr(function, "__qualname__", type(function).__name__)
-        name = _free_name(self._manager(), label)
-        if plugin:
-            self._plugins[name] = plugin
-        return self.register(types.SimpleNamespace(**{hook: marked}), name)
+        with self._changing:
+            name = _free_name(self._manager(), label)
+            if plugin:
+                self._plugins[name] = plugin
+            return self.register(types.SimpleNamespace(**{hook: marked}), name)
 
     def unregister_plugin(self, plugin: str) -> None:
-        """Take away every function that was registered for a plugin."""
+        """Remove every function that was registered for a plugin."""
         for name in [name for name, of in self._plugins.items() if of == plugin]:
             self.unregister(name)
 
     def unregister(self, name: str) -> bool:
-        if self._pluggy is None or self._pluggy.get_plugin(name) is None:
-            return False
-        self._pluggy.unregister(name=name)
-        self._plugins.pop(name, None)
-        self._refresh()
-        return True
+        with self._changing:
+            if self._pluggy is None or self._pluggy.get_plugin(name) is None:
+                return False
+            self._pluggy.unregister(name=name)
+            self._plugins.pop(name, None)
+            self._refresh()
+            return True
 
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         return self._implementations.get(hook, ())
@@ -122,7 +127,7 @@ class HookManager:
         return results
 
     def transform(self, hook: str, changes: str, **payload: Any) -> str:
-        """Let the implementations change one text of the payload, each the one that the last has left."""
+        """Let the implementations change one text of the payload, each the previous one's result."""
         for implementation in self.implementations(hook):
             result = self._result(hook, implementation, payload)
             if isinstance(result, str):
@@ -130,7 +135,7 @@ class HookManager:
         return str(payload[changes])
 
     def _result(self, hook: str, implementation: Implementation, payload: Mapping[str, Any]) -> Any:
-        """None also for one that fails."""
+        """None also for an implementation that fails."""
         try:
             timeout = implementation.timeout(self.timeout)
             call = implementation.bind(payload)

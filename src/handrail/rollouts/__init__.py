@@ -1,1 +1,1 @@
-"""Agents tried on tasks, each in an environment of its own, and scored by a reward function."""
+"""Agents tried on tasks, each in its own environment, and scored by a reward function: `environment` loads, `runner` runs."""

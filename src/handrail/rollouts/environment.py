@@ -1,4 +1,4 @@
-"""Load an environment: its tasks and its reward function, checked before any rollout begins."""
+"""Load an environment: its tasks and its reward function, checked before any rollout starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """`data` is the task as its environment wrote it; `files` are put in place before the agent begins."""
+    """`data` is the task as its environment wrote it; `files` are written before the agent starts."""
 
     id: str
     prompt: str
@@ -44,18 +44,18 @@ def load(found: Found) -> Environment:
     if not listed:
         raise ToolFailed(f"the environment {found.name} has no tasks")
     if not callable(reward):
-        raise ToolFailed(f"the reward of the environment {found.name} is no function")
+        raise ToolFailed(f"the reward of the environment {found.name} is not a function")
     twice = {task.id for task in listed if sum(other.id == task.id for other in listed) > 1}
     if twice:
-        raise ToolFailed(f"the environment {found.name} has several tasks called {', '.join(sorted(twice))}")
+        raise ToolFailed(f"the environment {found.name} has several tasks named {', '.join(sorted(twice))}")
     toolsets = getattr(source, "TOOLSETS", None)
     return Environment(tuple(listed), reward, None if toolsets is None else tuple(toolsets))
 
 
 def number_of(value: Any) -> float:
-    """What a reward function gave, as a number. Raises ToolFailed for what is none."""
+    """A reward as a number. Raises ToolFailed for anything else."""
     if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ToolFailed(f"reward gave {str(value)[:80]!r}, which is no number")
+        raise ToolFailed(f"reward returned {str(value)[:80]!r}, which is not a number")
     return float(value)
 
 

@@ -1,4 +1,4 @@
-"""Run the rollouts of one run: an agent each, in an environment of its own, so many at once, and a reward for each."""
+"""Run the rollouts of one run: one agent, environment and reward per rollout, several at a time."""
 
 from __future__ import annotations
 
@@ -26,62 +26,72 @@ if TYPE_CHECKING:
     from ..agent.models.base import StreamingModel
     from ..app import Handrail
 
-_USUAL_TOOLSETS = ("terminal", "file")
-# Nobody is there, and a rollout leaves nothing behind but what it is scored by.
-_NEVER = ("clarify", "memory", "messaging", "cronjob", "delegation", "rl", "homeassistant", "session_search", "skills")
+_DEFAULT_TOOLSETS = ("terminal", "file")
+# Nobody can be asked, and a rollout leaves nothing behind but its score.
+_WITHOUT = (
+    "clarify",
+    "memory",
+    "messaging",
+    "cronjob",
+    "delegation",
+    "rl",
+    "homeassistant",
+    "session_search",
+    "skills",
+)
 _POLL_SECONDS = 0.2
 
 
 class Outcome(NamedTuple):
-    """What a reward function gets beside the task. `run` and `read` look into the rollout's environment."""
+    """What a reward function gets besides the task. `run` and `read` work in the rollout's environment."""
 
     answer: str
     messages: list[dict[str, Any]]
     ended_by: str
     model_calls: int
-    handrail: Handrail
+    app: Handrail
     task_id: str
 
     def run(self, command: str, timeout: float = 60.0) -> tuple[int | None, str]:
         """The exit code and the output of a command; of a very long one the head and the tail."""
-        with self.handrail.environments.use(self.task_id) as environment:
+        with self.app.environments.use(self.task_id) as environment:
             done = environment.execute(command, timeout=timeout)
         return done.exit_code, (done.output.head + done.output.tail).decode("utf-8", "replace")
 
     def read(self, path: str) -> str:
         """The text of a file; raises FileNotFoundError."""
-        files = self.handrail.environments.files(self.task_id)
+        files = self.app.environments.files(self.task_id)
         if files.stat(path) is None:
             raise FileNotFoundError(path)
         return files.read(path, max_bytes=files.max_read_bytes).decode("utf-8", "replace")
 
 
 class Rollouts:
-    """One run in one runtime, of which it is the only user: what would ask a person is denied."""
+    """One run in one app that nothing else uses: what would need approval is denied."""
 
     def __init__(
-        self, here: Handrail, store: RolloutStore, run: Run, environment: Environment, models: list[StreamingModel]
+        self, app: Handrail, store: RolloutStore, run: Run, environment: Environment, models: list[StreamingModel]
     ) -> None:
-        self._here, self._store, self._run, self._environment, self._models = here, store, run, environment, models
+        self._app, self._store, self._run, self._environment, self._models = app, store, run, environment, models
         chosen = environment.tasks[: run.plan.tasks or None]
         self.tasks = [task for task in chosen for _ in range(run.plan.per_task)]
-        most = here.config.rollouts.max_rollouts
-        if len(self.tasks) > most:
+        max_rollouts = app.config.rollouts.max_rollouts
+        if len(self.tasks) > max_rollouts:
             raise ToolFailed(
-                f"{len(self.tasks)} rollouts are more than {most}; take fewer tasks (rollouts.max_rollouts)"
+                f"{len(self.tasks)} rollouts are more than {max_rollouts}; take fewer tasks (rollouts.max_rollouts)"
             )
         self._agents: set[Agent] = set()
         self._stopped = False
-        here.runtime.approver = here.runtime.person = None
-        here.gate.settings.leave_unattended()
+        app.runtime.approver = app.runtime.person = None
+        app.gate.settings.leave_unattended()
 
     async def run_all(self) -> RunState:
-        """How it ended. Every rollout is noted when it is over."""
-        places = asyncio.Semaphore(self._run.plan.parallel)
+        """Run all rollouts, each recorded when it ends. Returns how the run ended."""
+        slots = asyncio.Semaphore(self._run.plan.parallel)
         with closing(SessionStore(folder_of(self._run.id) / SESSIONS_NAME)) as sessions:
 
             async def one(number: int, task: Task) -> None:
-                async with places:
+                async with slots:
                     if not self._stopped:
                         await self._one(number, task, sessions)
 
@@ -96,7 +106,7 @@ class Rollouts:
         while not self._stopped:
             await asyncio.sleep(_POLL_SECONDS)
             self._stopped = self._store.get(self._run.id).stop
-        while True:  # an agent that was about to begin hears of it too
+        while True:  # also agents that were about to start
             for agent in list(self._agents):
                 agent.interrupt("the run was stopped")
             await asyncio.sleep(_POLL_SECONDS)
@@ -136,35 +146,35 @@ class Rollouts:
             await asyncio.to_thread(self._close, agent)
 
     def _agent(self, folder: str, sessions: SessionStore) -> Agent:
-        plan, config = self._run.plan, self._here.config
+        plan, config = self._run.plan, self._app.config
         backend = plan.backend or config.rollouts.backend
-        place: dict[str, Any] = {"backend": backend}
+        environment: dict[str, Any] = {"backend": backend}
         if backend == "local":
-            place |= {"sandbox": True, "cwd": folder}
+            environment |= {"sandbox": True, "cwd": folder}
         return Agent(
-            self._here,
+            self._app,
             self._models,
             store=sessions,
-            toolsets=plan.toolsets or self._environment.toolsets or _USUAL_TOOLSETS,
-            without=(*config.tools.disabled_toolsets, *_NEVER),
+            toolsets=plan.toolsets or self._environment.toolsets or _DEFAULT_TOOLSETS,
+            without=(*config.tools.disabled_toolsets, *_WITHOUT),
             budgets=Budgets(model_calls=plan.model_calls, seconds=plan.timeout),
             platform="rollout",
             cwd=folder,
             memory=Memory(Path(folder) / ".none"),
-            environment=place,
+            environment=environment,
         )
 
     def _put(self, task_id: str, files: Mapping[str, str]) -> None:
         for path, text in files.items():
-            self._here.environments.files(task_id).write(path, text.encode())
+            self._app.environments.files(task_id).write(path, text.encode())
 
     async def _asked(self, agent: Agent, task: Task) -> tuple[TurnEnded, bool]:
-        """How the agent ended, and whether its time was over."""
+        """How the agent ended, and whether it timed out."""
         late: list[bool] = []
 
         def over() -> None:
             late.append(True)
-            agent.interrupt("the time for this rollout is over")
+            agent.interrupt("this rollout timed out")
 
         timer = asyncio.get_running_loop().call_later(self._run.plan.timeout, over)
         try:
@@ -175,19 +185,19 @@ class Rollouts:
 
     async def _scored(self, rollout: Rollout, task: Task, ended: TurnEnded, sessions: SessionStore) -> Rollout:
         messages = [stored.message for stored in sessions.messages(rollout.session)]
-        outcome = Outcome(ended.answer, messages, rollout.ended_by, ended.model_calls, self._here, rollout.session)
-        seconds = self._here.config.rollouts.reward_timeout
+        outcome = Outcome(ended.answer, messages, rollout.ended_by, ended.model_calls, self._app, rollout.session)
+        seconds = self._app.config.rollouts.reward_timeout
         work = asyncio.wrap_future(pool.submit(self._environment.reward, dict(task.data), outcome))
         try:
             reward = number_of(await asyncio.wait_for(work, seconds))
         except TimeoutError:
-            return rollout._replace(state=RolloutState.FAILED, error=f"reward did not end within {seconds:g} s")
+            return rollout._replace(state=RolloutState.FAILED, error=f"reward timed out after {seconds:g} s")
         except Exception as error:  # noqa: BLE001  a reward function may fail in any way, and the others go on
-            said = str(error) if isinstance(error, ToolFailed) else f"reward failed: {type(error).__name__}: {error}"
-            return rollout._replace(state=RolloutState.FAILED, error=said)
+            reason = str(error) if isinstance(error, ToolFailed) else f"reward failed: {type(error).__name__}: {error}"
+            return rollout._replace(state=RolloutState.FAILED, error=reason)
         return rollout._replace(state=RolloutState.SCORED, reward=reward)
 
     def _close(self, agent: Agent) -> None:
-        for process in self._here.processes.list(agent.session_id):
+        for process in self._app.processes.list(agent.session_id):
             process.kill()
         agent.close()

@@ -1,4 +1,4 @@
-"""How one job is run: by an agent or as a plain call, with its own tools, and nobody there to say yes."""
+"""Run one job: by an agent or as a plain tool call, with its own tools, and nobody to approve anything."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..agent import End, open_agent
 from ..core.outcome import error_of
 from ..errors import HandrailError, ToolFailed
 from ..store.jobs import Job, RunState
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
 SCHEDULING = "cronjob"
 _SEND = "send_message"
 _MAX_DELIVERED_CHARS = 4_000
-_ALONE = (
-    "[This is the scheduled job {name!r}. Nobody can answer questions now; your last message is what is kept of it.]"
-)
+_ALONE = "[This is the scheduled job {name!r}. Nobody can answer questions now; only your last message is kept.]"
 
 
 class Ended(NamedTuple):
-    """What became of a run."""
+    """How a run ended."""
 
     state: RunState
     output: str = ""
@@ -33,28 +32,28 @@ class Ended(NamedTuple):
 
 
 RunPrompt = Callable[[Job, "tuple[str, ...]", "tuple[str, ...]", CancelToken], str]
-"""Gives an agent a job's prompt, with the toolsets that it may use and those that it may not, and gives back its answer."""
+"""Runs a job's prompt by an agent, with its enabled and disabled toolsets, and returns the answer."""
 
 
 class Runner:
-    """Runs jobs in one runtime, of which they are the only user: its gate is told that nobody watches.
+    """Runs jobs in one app that nothing else uses: its gate is set to unattended.
 
-    `run_prompt` None is the agent that comes with Handrail.
+    Without `run_prompt`, the built-in agent runs prompts.
     """
 
-    def __init__(self, here: Handrail, *, run_prompt: RunPrompt | None = None) -> None:
-        self._here = here
+    def __init__(self, app: Handrail, *, run_prompt: RunPrompt | None = None) -> None:
+        self._app = app
         self._run_prompt = run_prompt or self._by_agent
-        may_schedule = here.config.schedule.jobs_may_schedule
-        self._never = (*here.config.tools.disabled_toolsets, *(() if may_schedule else (SCHEDULING,)))
-        here.runtime.approver = here.runtime.person = None
-        here.gate.settings.leave_unattended()
+        may_schedule = app.config.schedule.jobs_may_schedule
+        self._without = (*app.config.tools.disabled_toolsets, *(() if may_schedule else (SCHEDULING,)))
+        app.runtime.approver = app.runtime.person = None
+        app.gate.settings.leave_unattended()
 
     def __call__(self, job: Job, cancel: CancelToken) -> Ended:
-        """Run it. Whatever goes wrong is told in what it gives back."""
+        """Run it. Every failure is in the result."""
         try:
             if job.work.cwd and not os.path.isdir(job.work.cwd):
-                raise ToolFailed(f"its folder {job.work.cwd} is not there any more")
+                raise ToolFailed(f"its folder {job.work.cwd} does not exist any more")
             text = self._call(job, cancel) if job.work.tool else self._prompted(job, cancel)
             ended = Ended(RunState.OK, text)
         except HandrailError as error:
@@ -71,33 +70,30 @@ class Runner:
 
     def _call(self, job: Job, cancel: CancelToken) -> str:
         work, task = job.work, f"cron-{job.id}"
-        given = frozenset(self._here.toolsets.select(self._toolsets(job), self._never))
+        given = frozenset(self._app.toolsets.select(self._toolsets(job), self._without))
         if work.tool not in given:
             raise ToolFailed(f"{work.tool} is not among the tools of this job: {', '.join(self._toolsets(job))}")
         if work.cwd:
-            self._here.environments.override(task, {"cwd": work.cwd})
+            self._app.environments.override(task, {"cwd": work.cwd})
         try:
-            outcome = self._here.runtime.handle(
+            outcome = self._app.runtime.handle(
                 work.tool, dict(work.arguments), task, job.name, task, cancel=cancel, enabled_tools=given
             )
         finally:
-            self._here.environments.close(task)
-            self._here.environments.clear_overrides(task)
+            self._app.environments.close(task)
+            self._app.environments.clear_overrides(task)
         failure = error_of(outcome)
         if failure is not None:
             raise ToolFailed(str(failure["error"]))
         return outcome if isinstance(outcome, str) else "[not text]"
 
     def _prompted(self, job: Job, cancel: CancelToken) -> str:
-        return self._run_prompt(job, self._toolsets(job), self._never, cancel)
+        return self._run_prompt(job, self._toolsets(job), self._without, cancel)
 
     def _by_agent(self, job: Job, toolsets: tuple[str, ...], without: tuple[str, ...], cancel: CancelToken) -> str:
-        from ..agent.agent_factory import open_agent
-        from ..agent.events import End
-
         work = job.work
         with open_agent(
-            self._here,
+            self._app,
             model=work.model or None,
             toolsets=toolsets,
             without=without,
@@ -114,13 +110,13 @@ class Runner:
         return ended.answer
 
     def _delivered(self, job: Job, ended: Ended) -> Ended:
-        """Send what it gave to where the job says. A run that worked is no failure because nobody could be told."""
+        """Send the output to the job's target. A run that succeeded does not fail because it could not be delivered."""
         target = job.work.deliver
-        if self._here.runtime.registry.get_entry(_SEND) is None:
-            return ended._replace(delivered=f"not sent to {target}: the tool {_SEND} is not there")
+        if self._app.runtime.registry.get_entry(_SEND) is None:
+            return ended._replace(delivered=f"not sent to {target}: the tool {_SEND} is missing")
         text = ended.output if ended.state is RunState.OK else f"[{ended.state.value}] {ended.error}\n{ended.output}"
         cut = text[:_MAX_DELIVERED_CHARS] + ("…" if len(text) > _MAX_DELIVERED_CHARS else "")
         message = {"target": target, "subject": job.name, "message": cut.strip() or "(nothing)"}
-        outcome = self._here.runtime.handle(_SEND, message, f"cron-{job.id}")
+        outcome = self._app.runtime.handle(_SEND, message, f"cron-{job.id}")
         failure = error_of(outcome)
         return ended._replace(delivered=f"not sent to {target}: {failure['error']}" if failure else f"sent to {target}")

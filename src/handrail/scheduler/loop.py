@@ -1,7 +1,7 @@
-"""When jobs run: what is due is begun, so many at once; what was missed is made up once or skipped, as the job says.
+"""When jobs run: due jobs are started, up to a maximum at a time; a missed run is made up once or skipped, as the job says.
 
-A run is noted before it begins, together with when the job is due next, so that a killed scheduler neither repeats nor forgets
-one: the next scheduler finds it, and says that it was lost.
+A run is recorded before it starts, together with the job's next due time, so that a killed scheduler neither repeats nor
+forgets one: the next scheduler finds it and reports it as lost.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .job_runner import Ended
 
 log = logging.getLogger(__name__)
 
-# A run that begins so much later than it was due was missed.
+# A run that starts this much later than it was due was missed.
 GRACE_SECONDS = 60.0
-# Others may ask for a run, or make a job, at any time.
+# Others may request a run, or create a job, at any time.
 POLL_SECONDS = 1.0
-_MAX_GOODBYE = 10.0
+_MAX_SHUTDOWN_SECONDS = 10.0
 
 
 class _Running(NamedTuple):
@@ -37,7 +37,7 @@ class _Running(NamedTuple):
 
 
 class Scheduler:
-    """`run` does one job. `on_event` is told what happens, as a line for people. `clock` gives the time, for tests."""
+    """`run` runs one job. `on_event` gets a line of text per event. `clock` returns the time, for tests."""
 
     def __init__(
         self,
@@ -48,30 +48,30 @@ class Scheduler:
         on_event: Callable[[str], object] = log.info,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._jobs, self._run, self._clock, self._tell = jobs, run, clock, on_event
+        self._jobs, self._run, self._clock, self._notify = jobs, run, clock, on_event
         self._settings = settings or ScheduleConfig()
         self._running: dict[str, _Running] = {}
         self._woken = threading.Event()
 
     def run_once(self, stop: CancelToken | None = None) -> int:
-        """Run all that is due now, and wait for it. How many runs there were."""
+        """Run everything that is due now, and wait for it. Returns the number of runs."""
         self._find_lost()
         count = 0
         while True:
-            begun = self._begin_due()
-            count += begun
+            started = self._start_due()
+            count += started
             if not self._running:
                 return count
             self._wait_for_one(stop)
 
     def run_until(self, stop: CancelToken) -> None:
-        """Be the scheduler until told to stop. What runs then is cancelled."""
+        """Run until `stop` is cancelled. Running jobs are cancelled then."""
         self._find_lost()
         forget = stop.on_cancel(self._woken.set)
         try:
             while not stop.cancelled:
                 try:
-                    self._begin_due()
+                    self._start_due()
                 except StoreError as error:
                     log.warning("the jobs cannot be read now: %s", error)
                 self._woken.wait(POLL_SECONDS)
@@ -79,33 +79,33 @@ class Scheduler:
                 self._collect()
         finally:
             forget()
-            self._say_goodbye(stop.reason or "the scheduler stops")
+            self._shut_down(stop.reason or "the scheduler stops")
 
-    def _begin_due(self) -> int:
-        begun = 0
+    def _start_due(self) -> int:
+        started = 0
         for job in self._jobs.due(self._clock()):
             if len(self._running) >= self._settings.max_parallel:
                 break
-            begun += self._begin(job)
-        return begun
+            started += self._start(job)
+        return started
 
-    def _begin(self, job: Job) -> bool:
-        """Whether it runs now."""
+    def _start(self, job: Job) -> bool:
+        """Whether it was started."""
         now = self._clock()
         try:
             after = _after(job, now)
         except InvalidArguments as error:  # a zone that this machine does not know
             self._jobs.update(job._replace(state=JobState.PAUSED))
-            self._tell(f"{job.name} is paused: {error}")
+            self._notify(f"{job.name} is paused: {error}")
             return False
         missed = job.requested is None and now - (job.next_run or now) > GRACE_SECONDS
         skipped = missed and job.work.missed == "skip"
         run = self._jobs.begin(job, after, state=RunState.MISSED if skipped else RunState.RUNNING, now=now)
         if run is None or skipped:
             if skipped:
-                self._tell(f"{job.name} was missed, and is skipped")
+                self._notify(f"{job.name} was missed, and is skipped")
             return False
-        self._tell(f"{job.name} begins" + (", late" if missed else ""))
+        self._notify(f"{job.name} starts" + (", late" if missed else ""))
         cancel = CancelToken()
         timer = self._timer(job, cancel)
         future = pool.submit(self._run, job, cancel)
@@ -119,7 +119,7 @@ class Scheduler:
 
     def _timer(self, job: Job, cancel: CancelToken) -> threading.Timer:
         seconds = job.work.timeout or self._settings.timeout
-        reason = f"it was not done after {seconds:g} seconds"
+        reason = f"timed out after {seconds:g} s"
         timer = threading.Timer(seconds, lambda: cancel.cancel(reason, timed_out=True))
         timer.daemon = True
         timer.start()
@@ -145,16 +145,16 @@ class Scheduler:
         error = _bounded(ended.error, self._settings.max_output_chars)
         self._jobs.end(running.run.id, ended.state, output=output, error=error, delivered=ended.delivered)
         seconds = self._clock() - running.run.started
-        said = f": {ended.error.splitlines()[0][:200]}" if ended.error else ""
-        self._tell(f"{running.run.job} {ended.state.value} after {seconds:.1f} s{said}")
+        reason = f": {ended.error.splitlines()[0][:200]}" if ended.error else ""
+        self._notify(f"{running.run.job} {ended.state.value} after {seconds:.1f} s{reason}")
 
     def _cancel_all(self, reason: str) -> None:
         for running in self._running.values():
             running.cancel.cancel(reason)
 
-    def _say_goodbye(self, reason: str) -> None:
+    def _shut_down(self, reason: str) -> None:
         self._cancel_all(reason)
-        wait([each.future for each in self._running.values()], timeout=_MAX_GOODBYE)
+        wait([each.future for each in self._running.values()], timeout=_MAX_SHUTDOWN_SECONDS)
         self._collect()
         for running in self._running.values():
             self._keep(running, Ended(RunState.CANCELLED, error=f"{reason}, and it did not end"))
@@ -162,11 +162,11 @@ class Scheduler:
 
     def _find_lost(self) -> None:
         for run in self._jobs.mark_lost():
-            self._tell(f"a run of {run.job} was lost: {run.error}")
+            self._notify(f"a run of {run.job} was lost: {run.error}")
 
 
 def _after(job: Job, now: float) -> Job:
-    """The job as it is from the begin of this run on."""
+    """The job as it is once this run has started."""
     if job.requested is not None:
         return job
     runs_left = None if job.runs_left is None else job.runs_left - 1
@@ -176,10 +176,10 @@ def _after(job: Job, now: float) -> Job:
     return job._replace(state=state, next_run=next_run, runs_left=runs_left)
 
 
-def _bounded(text: str, most: int) -> str:
-    """Head and tail of a text that is too long to be kept."""
-    if len(text) <= most:
+def _bounded(text: str, max_chars: int) -> str:
+    """The text, or its head and tail if it is too long to be stored."""
+    if len(text) <= max_chars:
         return text
-    head = most * 2 // 3
-    tail = most - head
-    return f"{text[:head]}\n[... {len(text) - most:,} characters were left out]\n{text[-tail:]}"
+    head = max_chars * 2 // 3
+    tail = max_chars - head
+    return f"{text[:head]}\n[... {len(text) - max_chars:,} characters were left out]\n{text[-tail:]}"

@@ -1,4 +1,4 @@
-"""How a setting is written down: its default, its text and its limits in one place, in a section of its own."""
+"""How a setting is declared: its default, its text and its limits in one place, grouped in sections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, dataclass_tr
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
-# Above these a value is a slip of the keyboard, and would overflow a timer or a date further down.
+# Larger values are typos, and would overflow a timer or a date.
 MAX_SECONDS = 366 * 24 * 3600
 MAX_DAYS = 36_500
 MAX_COUNT = 1_000_000
@@ -29,8 +29,8 @@ def named(doc: str) -> dict[str, Any]:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 class Section:
-    """A frozen dataclass whose methods are written here once: making them anew for each of many sections would be a fifth
-    of all that a start takes."""
+    """A frozen dataclass whose methods are written here once: generating them for each of many sections would take a fifth of
+    the start-up time."""
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]

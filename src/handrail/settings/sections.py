@@ -1,4 +1,4 @@
-"""The settings of the runtime itself: one frozen dataclass a section, one documented field a setting."""
+"""The settings of the runtime itself: one frozen dataclass per section, one documented field per setting."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TerminalConfig(Section):
         "local",
         "Where tasks run that say nothing else: local, docker, ssh, ... `docker:python:3.12` names the image too.",
     )
-    cwd: str | None = option(None, "Directory that a task's shell begins in. null is where the runtime was started.")
+    cwd: str | None = option(None, "Directory that a task's shell starts in. null is where the runtime was started.")
     timeout: float = option(
         180.0,
         "Seconds that a command may take when the call does not say.",
@@ -164,22 +164,25 @@ class ApprovalsConfig(Section):
 
     mode: Literal["manual", "smart", "off"] = option(
         "manual",
-        "manual asks a person; smart lets a small model decide about what stays in the project, and asks a person about "
-        "the rest; off asks nobody. What can never run, and your deny list, hold in every mode.",
+        "manual asks you; smart lets a small model decide about what stays in the project, and asks you about the rest; "
+        "off asks nobody. What can never run, and your deny list, apply in every mode.",
     )
     timeout: float = option(
-        300.0, "Seconds to wait for an answer; none by then is a no.", exclusiveMinimum=0, maximum=MAX_SECONDS
+        300.0,
+        "Seconds to wait for an answer; without one the action is denied.",
+        exclusiveMinimum=0,
+        maximum=MAX_SECONDS,
     )
     headless: Literal["deny", "queue"] = option(
         "deny",
-        "Where no person can be asked: deny at once, or queue the question for `handrail approvals answer` in another "
+        "Where nobody can be asked: deny immediately, or queue the request for `handrail approvals answer` in another "
         "terminal.",
     )
-    approver: str = option(
-        "", "Who is asked where no person is at the terminal: the name of an approver that a plugin brings."
+    approver: str = option("", "Who is asked where nobody is at the terminal: the name of a plugin's approver.")
+    task_minutes: float = option(
+        30.0, "Minutes that the answer 'task' is valid.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )
-    task_minutes: float = option(30.0, "Minutes that the answer 'task' holds.", exclusiveMinimum=0, maximum=MAX_SECONDS)
-    task_uses: int = option(20, "How many times the answer 'task' holds.", minimum=1, maximum=MAX_COUNT)
+    task_uses: int = option(20, "How many times the answer 'task' is valid.", minimum=1, maximum=MAX_COUNT)
     allow: tuple[str, ...] = option(
         (),
         "Commands that need no asking, by their first words: `git push origin`, `docker compose down`. `*` is any word.",
@@ -192,7 +195,7 @@ class ApprovalsConfig(Section):
     smart_model: str = option("", "The model to ask there.")
     smart_key_env: str = option("", "Environment variable that holds the key for it.")
     smart_timeout: float = option(
-        15.0, "Seconds that the model may take; then a person is asked.", exclusiveMinimum=0, maximum=600
+        15.0, "Seconds that the model may take; then you are asked.", exclusiveMinimum=0, maximum=600
     )
     history_max_bytes: int = option(
         16 * MIB,
@@ -211,19 +214,19 @@ class PluginConfig(Section):
 
 
 class HookCommandConfig(Section):
-    """A command that is told of what happens, and may stop it."""
+    """A command that gets events, and may stop what happens."""
 
     command: str = option("", "What the shell runs. It gets the event as JSON on its standard input.")
     matcher: str = option("", "Only for tools whose whole name fits this pattern, such as `terminal|write_.*`.")
     timeout: float = option(60.0, "Seconds that the command may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
-    policy: bool = option(False, "Block the call when the command fails or takes too long, instead of going on.")
+    policy: bool = option(False, "Block the call when the command fails or takes too long, instead of continuing.")
 
 
 class ApprovalRuleConfig(Section):
     """A rule of your own about commands, beside the built-in ones; how to write one is in the documentation."""
 
     severity: Literal["block", "ask", "note"] = option("ask", "Whether the command never runs, asks, or is only noted.")
-    why: str = option("", "Why it matters, in a few words; the person who is asked reads it.")
+    why: str = option("", "Why it matters, in a few words; shown when the rule asks.")
     uses: tuple[str, ...] = option((), "Uses of programs, such as `make deploy|release !-n`.")
     pattern: str = option("", "Instead of uses, a regular expression for the words of a command line.")
     match: tuple[str, ...] = option((), "Commands that the rule must find; checked when the configuration is read.")
@@ -231,10 +234,10 @@ class ApprovalRuleConfig(Section):
 
 
 class SkillsConfig(Section):
-    """Which skills a model is told of."""
+    """Which skills a model is offered."""
 
     folders: tuple[str, ...] = option((), "Folders with skills of yours, besides `skills` beside config.yaml.")
-    disabled: tuple[str, ...] = option((), "Names of skills that no model is told of.")
+    disabled: tuple[str, ...] = option((), "Names of skills that no model is offered.")
 
 
 class ScheduleConfig(Section):
@@ -246,7 +249,7 @@ class ScheduleConfig(Section):
         1800.0, "Seconds that one run may take when the job does not say.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )
     max_output_chars: int = option(
-        100_000, "Characters that are kept of what a run gave.", minimum=1000, maximum=MAX_SIZE
+        100_000, "Characters of a run's output that are kept.", minimum=1000, maximum=MAX_SIZE
     )
     keep_runs: int = option(20, "Runs of each job that are remembered.", minimum=1, maximum=MAX_COUNT)
     max_jobs: int = option(200, "Jobs that there may be.", minimum=1, maximum=MAX_COUNT)
@@ -264,7 +267,7 @@ class RolloutsConfig(Section):
         "Where rollouts run that say nothing else. local: each in a folder of its own that is thrown away, in a sandbox; "
         "docker, modal, ...: each in a container of its own.",
     )
-    max_parallel: int = option(8, "Rollouts of one run that may go on at once.", minimum=1, maximum=MAX_COUNT)
+    max_parallel: int = option(8, "Rollouts of one run that may run at once.", minimum=1, maximum=MAX_COUNT)
     max_rollouts: int = option(1000, "Rollouts that one run may have.", minimum=1, maximum=MAX_COUNT)
     reward_timeout: float = option(
         60.0, "Seconds that a reward function may take.", exclusiveMinimum=0, maximum=MAX_SECONDS

@@ -1,10 +1,11 @@
-"""The settings of what the runtime talks to: models, MCP servers, and the services behind tools."""
+"""The settings of external services: models, MCP servers, and the services behind tools."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from .model_providers import DEFAULT_PROVIDER, PROVIDERS
 from .options import MAX_COUNT, MAX_SECONDS, MAX_SIZE, MIB, Section, named, option
 
 
@@ -18,16 +19,18 @@ class McpServerConfig(Section):
     cwd: str | None = option(None, "Directory that the program starts in.")
     url: str = option("", "Address of a server that is reached by HTTP.")
     type: Literal["auto", "stdio", "http", "sse"] = option(
-        "auto", "How to talk to it. auto: stdio for a command, http (streamable) for an address; sse is the old way."
+        "auto",
+        "How to talk to it. auto: stdio for a command, http (streamable) for an address; sse is the older protocol.",
     )
     headers: Mapping[str, str] = named("HTTP headers that every request carries.")
-    client_id: str = option("", "Who we are where the server wants a login (OAuth), if it does not let us register.")
-    client_secret: str = option("", "What belongs to client_id, if anything does. Write it as `${NAME}`.")
+    client_id: str = option("", "Client id for a server that wants a login (OAuth) and does not let clients register.")
+    client_secret: str = option("", "Client secret for client_id, if there is one. Write it as `${NAME}`.")
     callback_port: int = option(
         0, "Port of this machine that the login page leads back to. 0 takes any.", minimum=0, maximum=65535
     )
     protocol: Literal["auto", "handshake"] = option(
-        "auto", "auto asks which revision the server speaks; handshake does not ask, for servers that cannot bear it."
+        "auto",
+        "auto asks which revision the server speaks; handshake does not ask, for servers that cannot handle that.",
     )
     include: tuple[str, ...] = option((), "Only the tools whose names fit one of these, such as `get_*`.")
     exclude: tuple[str, ...] = option((), "Not the tools whose names fit one of these.")
@@ -47,18 +50,18 @@ class McpServerConfig(Section):
     max_message_bytes: int = option(
         32 * MIB, "Size of the largest message that is taken from the server.", minimum=1024, maximum=MAX_SIZE
     )
-    elicitation: bool = option(True, "Let the server ask the person something, by whoever approves.")
+    elicitation: bool = option(True, "Let the server ask you something, through the approver.")
     sampling: bool = option(False, "Let the server ask the agent's model something while one of its tools runs.")
-    roots: tuple[str, ...] = option((), "Folders that the server is told to work in. An empty list tells it nothing.")
+    roots: tuple[str, ...] = option((), "Folders that the server should work in. An empty list names none.")
 
 
 class ModelConfig(Section):
     """The model that an agent asks. Keys are never kept here: they come from the environment, or the system's keyring."""
 
-    name: str = option("", "The model's name at its provider. HANDRAIL_MODEL goes before it.")
+    name: str = option("", "The model's name at its provider. HANDRAIL_MODEL overrides it.")
     provider: str = option(
-        "openai",
-        "The language that the server speaks: openai, anthropic, or the name of a provider that a plugin brings.",
+        DEFAULT_PROVIDER,
+        f"The language that the server speaks: {', '.join(PROVIDERS)}, or the name of a plugin's provider.",
     )
     base_url: str = option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
     key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
@@ -92,13 +95,11 @@ class ModelConfig(Section):
     )
     input_price: float = option(
         0.0,
-        "US dollars for a million tokens that are sent, where the server tells no cost.",
+        "US dollars per million tokens that are sent, where the server reports no cost.",
         minimum=0,
         maximum=MAX_COUNT,
     )
-    output_price: float = option(
-        0.0, "US dollars for a million tokens that are answered.", minimum=0, maximum=MAX_COUNT
-    )
+    output_price: float = option(0.0, "US dollars per million tokens that are answered.", minimum=0, maximum=MAX_COUNT)
 
 
 class HomeConfig(Section):
@@ -113,11 +114,11 @@ class TelemetryConfig(Section):
     """OpenTelemetry spans for an agent's turns, model calls and tools."""
 
     enabled: bool = option(False, "Send spans to where the OTEL_* variables say. Needs the extra `otel`.")
-    content: bool = option(False, "Put what was said, called and answered into the spans.")
+    content: bool = option(False, "Include messages, arguments and results in the spans.")
 
 
 class GatewayConfig(Section):
-    """The chats in which `handrail serve` talks with people."""
+    """The chats in which `handrail serve` talks with users."""
 
     accounts: Mapping[str, Mapping[str, Any]] = named(
         "The agent's accounts, by name: `kind` (matrix, telegram, ...), the settings of that kind, and `home`, the chat for "

@@ -1,4 +1,4 @@
-"""Approval requests that outlive their process: asked, answered exactly once by whoever comes first, or over in time."""
+"""Approval requests that outlive their process: answered exactly once, by the first answer, or expired."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STEPS = (
     );
     """,
 )
-# Requests that are over are kept so long, for answers that come late to be told what happened.
+# How long closed requests are kept, so that a late answer can be told what happened.
 _KEEP_SECONDS = 30 * 86_400
 _MAX_TEXT = 20_000
 
@@ -46,13 +46,13 @@ _MAX_TEXT = 20_000
 class State(Enum):
     PENDING = "pending"
     ANSWERED = "answered"
-    CLAIMED = "claimed"  # answered, and the call went on with it
+    CLAIMED = "claimed"  # answered, and the call has continued
     EXPIRED = "expired"
-    WITHDRAWN = "withdrawn"  # the call was cancelled: there is nothing left to answer
+    WITHDRAWN = "withdrawn"  # the call was cancelled
 
 
 class StoredRequest(NamedTuple):
-    """A request as the store has it. `is_waiting`: the process that asked still runs."""
+    """A request in the store. `is_waiting`: the process that asked still runs."""
 
     request: ApprovalRequest
     state: State
@@ -63,7 +63,7 @@ class StoredRequest(NamedTuple):
 
 
 class ApprovalStore:
-    """Requests, and beside them in the same file the grants and the decisions. `path` None keeps it all in memory."""
+    """Requests, with the grants and the decisions in the same file. `path` None keeps everything in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.database = Database(path, _STEPS)
@@ -75,8 +75,8 @@ class ApprovalStore:
         self.database.close()
 
     def ask(self, request: ApprovalRequest, *, fingerprint: str) -> StoredRequest:
-        """Write a request down. One with the same fingerprint whose process is gone is taken over instead: its id stays,
-        and an answer that came meanwhile holds."""
+        """Store a request. One with the same fingerprint whose process has exited is taken over instead: its id stays, and
+        so does an answer that came meanwhile."""
         now, me = time.time(), runtime_id()
         with self.database.transaction() as connection:
             _expire(connection, now)
@@ -86,7 +86,7 @@ class ApprovalStore:
             ).fetchall()
             for row in left:
                 if has_exited(row["owner"]):
-                    # The time to answer is given anew to who was not yet answered.
+                    # An unanswered request gets a new deadline.
                     expires = request.expires_at if row["state"] == State.PENDING.value else row["expires"]
                     connection.execute(
                         "UPDATE requests SET owner = ?, expires = ? WHERE id = ?", (me, expires, row["id"])
@@ -100,9 +100,9 @@ class ApprovalStore:
         return StoredRequest(request, State.PENDING, now, None, None, is_waiting=True)
 
     def answer(self, request_id: str, answer: Answer) -> StoredRequest | None:
-        """Answer a request. None: it holds. Else what had happened before: this answer came too late and changes nothing.
+        """Answer a request. Returns None, or the earlier outcome if this answer came too late and changes nothing.
 
-        Raises Denied for a yes that comes from what an agent runs.
+        Raises Denied for a yes from a process that an agent started.
         """
         if answer.decision.allows and started_by_agent():
             raise Denied("an agent cannot answer requests; this process was started by one of its tools")
@@ -116,11 +116,11 @@ class ApprovalStore:
             ).rowcount
         if not changed:
             return self.get(request_id)
-        self._tell(request_id)
+        self._notify(request_id)
         return None
 
     def claim(self, request_id: str) -> Answer | None:
-        """Go on with a request's answer, if it has one. Only one caller gets it."""
+        """Take a request's answer, if it has one. Only one caller gets it."""
         with self.database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE requests SET state = 'claimed' WHERE id = ? AND state = 'answered'", (request_id,)
@@ -128,7 +128,7 @@ class ApprovalStore:
         return self.get(request_id).answer if changed else None
 
     def withdraw(self, request_id: str, *, state: State = State.WITHDRAWN) -> bool:
-        """Nobody waits for it any more. False when it was answered before."""
+        """Close a request that nobody waits for any more. False when it was answered before."""
         with self.database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE requests SET state = ?, answered = ? WHERE id = ? AND state = 'pending'",
@@ -137,13 +137,13 @@ class ApprovalStore:
         return bool(changed)
 
     def get(self, request_id: str) -> StoredRequest:
-        """By its id, or by the beginning of it. Raises RequestNotFound."""
-        begin = request_id.replace("%", "").replace("_", "")
-        rows = self.database.rows("SELECT * FROM requests WHERE id LIKE ? LIMIT 2", (f"{begin}%",)) if begin else []
+        """By its id, or a unique prefix of it. Raises RequestNotFound."""
+        prefix = request_id.replace("%", "").replace("_", "")
+        rows = self.database.rows("SELECT * FROM requests WHERE id LIKE ? LIMIT 2", (f"{prefix}%",)) if prefix else []
         if len(rows) > 1:
-            raise RequestNotFound(f"more than one request begins with {request_id!r}; give more of its id")
+            raise RequestNotFound(f"more than one request starts with {request_id!r}; give more of its id")
         if not rows:
-            raise RequestNotFound(f"no request {request_id!r}; `handrail approvals list` shows those that wait")
+            raise RequestNotFound(f"no request {request_id!r}; `handrail approvals list` shows the pending ones")
         return _stored(rows[0])
 
     def pending(self) -> list[StoredRequest]:
@@ -160,26 +160,26 @@ class ApprovalStore:
         return [row["id"] for row in self.database.rows(query, request_ids)]
 
     def listen(self, listener: Callable[[str], object]) -> Callable[[], object]:
-        """Be told the id of what is answered through this object, in the thread of who answers. Returns how to stop it."""
+        """Call `listener` with the id of each request that is answered here, in the answering thread. Returns how to stop it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _tell(self, request_id: str) -> None:
+    def _notify(self, request_id: str) -> None:
         for listener in tuple(self._listeners):
             listener(request_id)
 
 
 def _expire(connection: Any, now: float) -> None:
     connection.execute("UPDATE requests SET state = 'expired' WHERE state = 'pending' AND expires <= ?", (now,))
-    # An answer to a call that is gone holds as long as the question would have.
+    # An answer to a call that is gone is valid as long as the request would have been.
     connection.execute("UPDATE requests SET state = 'expired' WHERE state = 'answered' AND expires <= ?", (now,))
     connection.execute("DELETE FROM requests WHERE state != 'pending' AND created < ?", (now - _KEEP_SECONDS,))
 
 
 def _question(request: ApprovalRequest) -> str:
-    """What is kept of a request: all that a person needs to see, not the arguments, which can be long and secret."""
+    """What is stored of a request: what the user needs to see, not the arguments, which can be long and secret."""
     if len(request.text) > _MAX_TEXT:
-        raise StoreError(f"a question of {len(request.text):,} characters is not one that a person can answer")
+        raise StoreError(f"a request of {len(request.text):,} characters is too long for anybody to answer")
     kept = request._asdict()
     for name in ("arguments", "id", "expires_at"):
         del kept[name]

@@ -1,4 +1,4 @@
-"""One SQLite file that threads and processes share: private, in WAL mode, with a version that says what is in it."""
+"""One SQLite file that threads and processes share: private, in WAL mode, with a schema version."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..errors import StoreError
 if TYPE_CHECKING:
     import sqlite3
 
-# A writer holds the file for less than a millisecond; one that is stopped must not stop the others for good.
+# A writer locks the file for less than a millisecond; a stopped one must not block the others for good.
 _BUSY_SECONDS = 10.0
-_LOOK_AGAIN_SECONDS = 0.005
-_LEAST_ROOM_BYTES = 1 << 16
+_POLL_SECONDS = 0.005
+_MIN_FREE_BYTES = 1 << 16
 _making = threading.Lock()
 
 
 class Database:
-    """Opened when it is first used. `steps` are the scripts that bring an empty file to what this version needs, in order:
-    one that was made by an earlier version runs only the later ones."""
+    """Opened when it is first used. `steps` are the migration scripts, in order: a file of an earlier version runs only the
+    later ones."""
 
     def __init__(self, path: Path | None, steps: Sequence[str]) -> None:
         self.path = path
@@ -53,7 +53,7 @@ class Database:
                 raise self._problem(error) from None
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """What a query finds, each row to be had by column name."""
+        """The rows that a query finds, with access by column name."""
         import sqlite3
 
         with self._lock:
@@ -63,7 +63,7 @@ class Database:
                 raise self._problem(error) from None
 
     def version_of_data(self) -> int:
-        """A number that changes when another process, or another object here, has written. Cheap enough to ask often."""
+        """A number that changes when another process, or another object here, has written. Cheap enough to poll."""
         return int(self.rows("PRAGMA data_version")[0][0])
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class Database:
             connection.row_factory = sqlite3.Row
             _use_wal(connection)
             connection.execute("PRAGMA synchronous=NORMAL")
-            self._bring_up_to_date(connection)
+            self._migrate(connection)
         except BaseException:
             connection.close()
             raise
@@ -93,7 +93,7 @@ class Database:
         self._connection, self._process = connection, os.getpid()
         return connection
 
-    def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
+    def _migrate(self, connection: sqlite3.Connection) -> None:
         if _version(connection) == len(self._steps):
             return
         connection.execute("BEGIN IMMEDIATE")
@@ -114,14 +114,14 @@ class Database:
 
     def _problem(self, error: Exception) -> StoreError:
         if "disk is full" in str(error) or (self.path is not None and _has_no_room(self.path)):
-            said, cure = "the disk is full", "make room on its disk"
+            reason, fix = "the disk is full", "make room on its disk"
         else:
-            said, cure = str(error), "mend it, or move it away"
-        return StoreError(f"{self.path or 'the store in memory'} cannot be used: {said}; {cure}")
+            reason, fix = str(error), "repair it, or move it away"
+        return StoreError(f"{self.path or 'the store in memory'} cannot be used: {reason}; {fix}")
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Two that make a new file WAL at the same moment would wait for each other for ever, so SQLite turns one away at once."""
+    """Retries: of two processes that switch a new file to WAL at the same moment, SQLite refuses one to avoid a deadlock."""
     import sqlite3
 
     end = time.monotonic() + _BUSY_SECONDS
@@ -132,7 +132,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise
-        time.sleep(_LOOK_AGAIN_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _has_no_room(path: Path) -> bool:
@@ -141,7 +141,7 @@ def _has_no_room(path: Path) -> bool:
         found = os.statvfs(path.parent)
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize < _LEAST_ROOM_BYTES
+    return found.f_bavail * found.f_frsize < _MIN_FREE_BYTES
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -1,6 +1,6 @@
-"""Scheduled jobs and what became of their runs, in a file that the scheduler and everybody who makes jobs share.
+"""Scheduled jobs and their runs, in a file that the scheduler and everything that creates jobs share.
 
-Times are seconds since 1970. When a job is due next is worked out by whoever knows schedules; here it is only kept.
+Times are seconds since 1970. The caller computes when a job is due next; it is only stored here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..base.runtime_id import has_exited, runtime_id
+from ..base.suggest import did_you_mean
 from ..errors import JobNotFound, StoreError
 from .database import Database
 
@@ -36,7 +37,7 @@ _STEPS = (
 class JobState(Enum):
     ACTIVE = "active"
     PAUSED = "paused"
-    FINISHED = "finished"  # its one time has come, or it ran as often as it was to
+    FINISHED = "finished"  # it has run as often as it was to
 
 
 class RunState(Enum):
@@ -45,7 +46,7 @@ class RunState(Enum):
     FAILED = "failed"
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
-    MISSED = "missed"  # nobody was there when it was due, and the job skips such runs
+    MISSED = "missed"  # no scheduler ran when it was due, and the job skips such runs
     LOST = "lost"  # the scheduler was killed while it ran
 
 
@@ -64,7 +65,7 @@ class Work(NamedTuple):
 
 
 class Job(NamedTuple):
-    """`requested`: when somebody asked for a run besides the schedule. `runs_left` None: as long as it is there."""
+    """`requested`: when a run outside the schedule was requested. `runs_left` None: no limit."""
 
     id: str
     name: str
@@ -115,7 +116,7 @@ class JobStore:
         next_run: float,
         runs_left: int | None = None,
     ) -> Job:
-        """Raises StoreError when there are as many as there may be."""
+        """Raises StoreError when the maximum number of jobs is reached."""
         job = Job(
             secrets.token_hex(4),
             name,
@@ -131,7 +132,7 @@ class JobStore:
         with self._database.transaction() as connection:
             count = connection.execute("SELECT count(*) FROM jobs").fetchone()[0]
             if count >= self._max_jobs:
-                raise StoreError(f"there are {count} jobs, and no more may be; remove some, or raise schedule.max_jobs")
+                raise StoreError(f"there are {count} jobs, the maximum; remove some, or raise schedule.max_jobs")
             values = (*job[:4], _written(work), job.state.value, *job[6:])
             connection.execute(f"INSERT INTO jobs VALUES ({', '.join('?' * len(values))})", values)
         return job
@@ -147,14 +148,12 @@ class JobStore:
         if len(exact) > 1:
             raise JobNotFound(f"{len(exact)} jobs are called {name!r}; use the id")
         if not exact:
-            from ..base.suggest import did_you_mean
-
             known = [each for job in self.all() for each in (job.id, job.name)]
             raise JobNotFound(f"no job {name!r}; {did_you_mean(name, known)}")
         return _job(exact[0])
 
     def update(self, job: Job) -> None:
-        """Write what may have changed, but not whether a run was asked for. Raises JobNotFound when it is gone."""
+        """Write everything but whether a run was requested. Raises JobNotFound when the job is gone."""
         with self._database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE jobs SET name = ?, schedule = ?, timezone = ?, work = ?, state = ?, next_run = ?, runs_left = ? "
@@ -162,21 +161,21 @@ class JobStore:
                 (*job[1:4], _written(job.work), job.state.value, job.next_run, job.runs_left, job.id),
             ).rowcount
         if not changed:
-            raise JobNotFound(f"no job {job.id}: somebody has removed it")
+            raise JobNotFound(f"no job {job.id}: it was removed")
 
     def request(self, job_id: str) -> None:
-        """Have it run once, as soon as a scheduler looks, whatever its schedule says."""
+        """Request one run at the scheduler's next poll, whatever the schedule says."""
         with self._database.transaction() as connection:
             connection.execute("UPDATE jobs SET requested = ? WHERE id = ?", (time.time(), job_id))
 
     def remove(self, job_id: str) -> None:
-        """The job and what is known of its runs."""
+        """Remove the job and its runs."""
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
             connection.execute("DELETE FROM runs WHERE job = ?", (job_id,))
 
     def due(self, now: float) -> list[Job]:
-        """Those that are to run and do not, the longest due first."""
+        """The jobs that are due and not running, the longest due first."""
         rows = self._database.rows(
             "SELECT * FROM jobs WHERE (requested IS NOT NULL OR (state = 'active' AND next_run <= ?)) "
             "AND id NOT IN (SELECT job FROM runs WHERE state = 'running') ORDER BY coalesce(requested, next_run)",
@@ -187,8 +186,8 @@ class JobStore:
     # Runs
 
     def begin(self, job: Job, after: Job, *, state: RunState = RunState.RUNNING, now: float) -> Run | None:
-        """Note that a run begins, with the job as it is to be from then on. None when the job has changed since it was
-        read, or runs already: exactly one caller begins a run."""
+        """Record that a run starts, with the job as it is from then on. None when the job has changed since it was read, or
+        is running: exactly one caller starts a run."""
         due = job.requested if job.requested is not None else job.next_run
         ended = None if state is RunState.RUNNING else now
         with self._database.transaction() as connection:
@@ -219,11 +218,11 @@ class JobStore:
             )
 
     def mark_lost(self) -> list[Run]:
-        """Find the runs whose scheduler is gone, and say so of each. They are not begun again: nobody knows how far they were."""
+        """Mark the runs whose scheduler has exited as lost. They are not repeated: nobody knows how far they got."""
         rows = self._database.rows("SELECT * FROM runs WHERE state = 'running'")
         lost = [_run(row) for row in rows if has_exited(row["owner"])]
         for run in lost:
-            self.end(run.id, RunState.LOST, error="the scheduler ended while it ran; how far it was is not known")
+            self.end(run.id, RunState.LOST, error="the scheduler exited while it ran; how far it got is not known")
         return [self.run(run.id) for run in lost]
 
     def run(self, run_id: int) -> Run:
@@ -240,7 +239,7 @@ class JobStore:
 
 
 def _moving(job: Job) -> tuple[str, float | None, int | None]:
-    """What changes when a run begins."""
+    """What changes when a run starts."""
     return job.state.value, job.next_run, job.runs_left
 
 

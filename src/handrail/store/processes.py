@@ -1,6 +1,6 @@
-"""What is known of background processes, one private file each, so that the next runtime can find them again.
+"""Records of background processes, one private file each, so that the next runtime can find them again.
 
-Several runtimes may use the same folder. A file is written beside and renamed, so that a reader sees the old or the new.
+Several runtimes may use the same folder. A file is written to a temporary name and renamed: a reader sees the old or the new.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RECORD, _OWED, _NEW = ".json", ".owed", ".new-"
 
 
 class ProcessRecord(NamedTuple):
-    """One process. Times are seconds since 1970; `ended_at` is None as long as nobody has seen its end."""
+    """One process. Times are seconds since 1970; `ended_at` is None until its end was seen."""
 
     id: str
     process_id: str  # its name in its environment
@@ -26,15 +26,15 @@ class ProcessRecord(NamedTuple):
     started_at: float
     task_id: str
     session_id: str | None
-    environment: str  # for people; `settings` is what it is opened with
+    environment: str  # for display; `settings` is what it is opened with
     settings: dict[str, Any]
     survives: bool
     has_pty: bool
     rows: int
     columns: int
     watch_patterns: tuple[str, ...]
-    watched_to: int  # where in its log the watch goes on
-    owner: str  # the runtime that looks after it, as `owners` names it
+    watched_to: int  # where in its log the watch continues
+    owner: str  # the id of the runtime that supervises it
     state: str = "running"
     exit_code: int | None = None
     ended_at: float | None = None
@@ -42,7 +42,7 @@ class ProcessRecord(NamedTuple):
 
 
 class ProcessRecords:
-    """A folder of them. A record that cannot be read is passed over."""
+    """A folder of records. One that cannot be read is skipped."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)
@@ -64,28 +64,25 @@ class ProcessRecords:
             raise
 
     def update(self, record: ProcessRecord) -> None:
-        """The same for one that was put before; one that somebody has removed since does not come back."""
+        """Write a record again, unless it was removed since."""
         if os.path.exists(self._path(record.id, _RECORD)):
             self.put(record)
 
-    def get(self, id: str) -> ProcessRecord | None:  # noqa: A002  what it is
-        """None when there is none of that name."""
-        if not _VALID_ID.fullmatch(id):
+    def get(self, record_id: str) -> ProcessRecord | None:
+        """None when there is no such record."""
+        if not _VALID_ID.fullmatch(record_id):
             return None
-        path = self._path(id, _RECORD)
+        path = self._path(record_id, _RECORD)
         try:
             found = os.stat(path)
-            changed = (
-                found.st_mtime_ns,
-                found.st_ino,
-            )  # the clock of files is coarse, but each write is a file of its own
-            known = self._read.get(id)
+            changed = (found.st_mtime_ns, found.st_ino)  # file times are coarse, but each write makes a new file
+            known = self._read.get(record_id)
             if known is None or known[0] != changed:
                 with open(path, encoding="utf-8") as file:
                     known = (changed, _record(json.load(file)))
-                self._read[id] = known
+                self._read[record_id] = known
         except (OSError, ValueError, TypeError, KeyError):
-            self._read.pop(id, None)
+            self._read.pop(record_id, None)
             return None
         return known[1]
 
@@ -98,31 +95,31 @@ class ProcessRecords:
         ids = [name.removesuffix(_RECORD) for name in names if name.endswith(_RECORD)]
         return sorted(filter(None, map(self.get, ids)), key=lambda record: record.started_at)
 
-    def remove(self, id: str) -> None:  # noqa: A002
-        self._read.pop(id, None)
+    def remove(self, record_id: str) -> None:
+        self._read.pop(record_id, None)
         for kind in (_OWED, _RECORD):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path(id, kind))
+                os.unlink(self._path(record_id, kind))
 
-    # The notice of its end, which is given once, by whichever runtime comes first
+    # The notice of its end, which is given once, by the first runtime
 
-    def owe_notice(self, id: str) -> None:  # noqa: A002
+    def owe_notice(self, record_id: str) -> None:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        os.close(os.open(self._path(id, _OWED), os.O_WRONLY | os.O_CREAT, 0o600))
+        os.close(os.open(self._path(record_id, _OWED), os.O_WRONLY | os.O_CREAT, 0o600))
 
-    def owes_notice(self, id: str) -> bool:  # noqa: A002
-        return os.path.exists(self._path(id, _OWED))
+    def owes_notice(self, record_id: str) -> bool:
+        return os.path.exists(self._path(record_id, _OWED))
 
-    def claim_notice(self, id: str) -> bool:  # noqa: A002
-        """Whether the caller is the one to give it."""
+    def claim_notice(self, record_id: str) -> bool:
+        """Whether the caller is the one to give the notice."""
         try:
-            os.unlink(self._path(id, _OWED))
+            os.unlink(self._path(record_id, _OWED))
         except FileNotFoundError:
             return False
         return True
 
-    def _path(self, id: str, kind: str) -> str:  # noqa: A002
-        return os.path.join(self._folder, id + kind)
+    def _path(self, record_id: str, kind: str) -> str:
+        return os.path.join(self._folder, record_id + kind)
 
 
 def _record(fields: dict[str, Any]) -> ProcessRecord:

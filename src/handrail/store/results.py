@@ -1,4 +1,4 @@
-"""Long results, one private file each: they are streamed and greped, and can be hundreds of megabytes."""
+"""Long results, one private file each: they are streamed and searched, and can be hundreds of megabytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DAY_SECONDS = 86_400
 
 
 class FileResultStore:
-    """Results in a folder that only its owner can read. Old ones go first, by age and by total size."""
+    """Results in a folder that only its owner can read. The oldest are deleted first, by age and by total size."""
 
     def __init__(self, folder: Path, *, keep_days: float = 7, max_total_bytes: int = 1 << 30) -> None:
         self._folder = folder
@@ -52,7 +52,7 @@ class FileResultStore:
         return self._folder / f"{result_id}.txt"
 
     def _prune(self, new: str) -> None:
-        """Make room for a new file. Also takes away what a killed process left half-written."""
+        """Make room for a new file. Also deletes what a killed process left half-written."""
         now, total = time.time(), os.stat(new).st_size
         files = []
         for entry in os.scandir(self._folder):
@@ -68,7 +68,7 @@ class FileResultStore:
 
 
 class FileResultWriter:
-    """Writes beside the result's place, and puts it there when it is whole. Room is made for it then."""
+    """Writes to a temporary file, and renames it when it is complete; older results are pruned then."""
 
     def __init__(self, tool: str, result_id: str, path: Path, prune: Callable[[str], None]) -> None:
         import tempfile

@@ -1,4 +1,4 @@
-"""Runs of rollouts and what became of each, in a file that whoever plans, runs and looks at them shares."""
+"""Runs of rollouts and their results, in a file that planning, running and viewing share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..base.runtime_id import has_exited, runtime_id
+from ..base.suggest import did_you_mean
 from ..errors import RunNotFound, StoreError
 from .database import Database
 
@@ -48,7 +49,7 @@ class RolloutState(Enum):
 
 
 class Plan(NamedTuple):
-    """What a run is to do. `tasks` 0 are all of the environment's; `toolsets` None are the environment's own."""
+    """What a run does. `tasks` 0 means all of the environment's; `toolsets` None means the environment's own."""
 
     environment: str
     model: str = ""
@@ -107,16 +108,16 @@ class RolloutStore:
         return run
 
     def change(self, run_id: str, plan: Plan) -> None:
-        """Raises StoreError for a run that has begun."""
+        """Raises StoreError for a run that has started."""
         with self._database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE runs SET plan = ? WHERE id = ? AND state = 'planned'", (json.dumps(plan._asdict()), run_id)
             ).rowcount
         if not changed:
-            raise StoreError(f"the run {run_id} has begun, and cannot be changed; configure another")
+            raise StoreError(f"the run {run_id} has started and cannot be changed; configure another")
 
     def begin(self, run_id: str, tasks: Sequence[str]) -> bool:
-        """Note that this process runs it, with the rollouts that there will be. False when it has begun already."""
+        """Record that this process runs it, with its rollouts. False when it has started already."""
         with self._database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE runs SET state = 'running', started = ?, owner = ? WHERE id = ? AND state = 'planned'",
@@ -128,13 +129,13 @@ class RolloutStore:
         return bool(changed)
 
     def note(self, rollout: Rollout) -> None:
-        """What is known of a rollout now."""
+        """Write the current state of a rollout."""
         with self._database.transaction() as connection:
             marks = ", ".join("?" * len(Rollout._fields))
             connection.execute(f"INSERT OR REPLACE INTO rollouts VALUES ({marks})", _values(rollout))
 
     def end(self, run_id: str, state: RunState, error: str = "") -> None:
-        """The run is over; what still waits or runs of it is over too."""
+        """End the run, with all of its rollouts that still wait or run."""
         left = RolloutState.LOST if state is RunState.LOST else RolloutState.STOPPED
         with self._database.transaction() as connection:
             connection.execute(
@@ -150,7 +151,7 @@ class RolloutStore:
             connection.execute("UPDATE runs SET stop = 1 WHERE id = ?", (run_id,))
 
     def mark_lost(self) -> list[Rollout]:
-        """Find the runs whose process is gone, and say so. Returns what of them was running."""
+        """Mark the runs whose process has exited as lost. Returns their rollouts that were running."""
         lost: list[Rollout] = []
         for row in self._database.rows("SELECT id, owner FROM runs WHERE state = 'running'"):
             if has_exited(row["owner"]):
@@ -162,8 +163,6 @@ class RolloutStore:
         """Raises RunNotFound."""
         rows = self._database.rows("SELECT * FROM runs WHERE id = ?", (run_id,))
         if not rows:
-            from ..base.suggest import did_you_mean
-
             known = [run.id for run in self.all()]
             raise RunNotFound(f"no run {run_id!r}; {did_you_mean(run_id, known)}")
         return _run(rows[0])

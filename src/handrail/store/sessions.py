@@ -38,7 +38,7 @@ _STEPS = (
     CREATE VIRTUAL TABLE words USING fts5(text, content='', tokenize='unicode61');
     CREATE VIRTUAL TABLE pieces USING fts5(text, content='', tokenize='trigram')
     """,
-    # A copy says again what is kept elsewhere: it belongs to the conversation, and is not searched a second time.
+    # A copy repeats a stored message: it belongs to the conversation, and is not searched a second time.
     """
     ALTER TABLE messages ADD COLUMN copy INTEGER NOT NULL DEFAULT 0;
     CREATE TABLE model_calls (
@@ -53,7 +53,7 @@ _STEPS = (
     CREATE TABLE indexed (last INTEGER NOT NULL);
     INSERT INTO indexed SELECT coalesce(max(id), 0) FROM messages
     """,
-    # Words of scripts without spaces are taken apart, so all is indexed anew.
+    # Words of scripts without spaces are split, so everything is indexed again.
     """
     DROP TABLE words;
     DROP TABLE pieces;
@@ -67,7 +67,7 @@ MAIN, CHILD = "main", "child"
 
 
 class SessionInfo(NamedTuple):
-    """A conversation without its messages. `parent` is what it was branched from, or whose child it is."""
+    """A conversation without its messages. `parent` is the session it was branched from, or whose child it is."""
 
     id: str
     created: float
@@ -101,7 +101,7 @@ class StoredCall(NamedTuple):
 
 
 class StoredModelCall(NamedTuple):
-    """One question to a model. `error` is empty when it answered."""
+    """One request to a model. `error` is empty when it answered."""
 
     at: float
     seconds: float
@@ -133,19 +133,19 @@ class SessionStore:
         return self._inserted(row)
 
     def get(self, session_id: str) -> SessionInfo:
-        """By its id, or by the beginning of it. Raises SessionNotFound."""
+        """By its id, or a unique prefix of it. Raises SessionNotFound."""
         begins = "SELECT * FROM sessions WHERE id >= ? AND id < ? AND kind != 'deleted' ORDER BY id LIMIT 2"
         rows = self._database.rows(begins, (session_id, f"{session_id}\U0010ffff")) if session_id else []
         if not rows:
-            raise SessionNotFound(f"no session {session_id!r}; `handrail sessions list` shows those there are")
+            raise SessionNotFound(f"no session {session_id!r}; `handrail sessions list` shows them")
         if len(rows) > 1 and rows[0]["id"] != session_id:
-            raise SessionNotFound(f"more than one session begins with {session_id!r}; give more of its id")
+            raise SessionNotFound(f"more than one session starts with {session_id!r}; give more of its id")
         return SessionInfo(*rows[0])
 
     def recent(
         self, *, limit: int = 20, offset: int = 0, kind: str = MAIN, cwd: str | None = None
     ) -> list[SessionInfo]:
-        """The sessions that were used last, first; those of one working directory if it is given."""
+        """The most recently used sessions first; only those of `cwd` if it is given."""
         where, values = ("AND cwd = ?", [cwd]) if cwd is not None else ("", [])
         query = f"SELECT * FROM sessions WHERE kind = ? {where} ORDER BY updated DESC, id DESC LIMIT ? OFFSET ?"
         return [SessionInfo(*row) for row in self._database.rows(query, (kind, *values, limit, offset))]
@@ -157,7 +157,7 @@ class SessionStore:
         self._change(session_id, "model = ?", model)
 
     def branch(self, session_id: str, *, after: int | None = None) -> SessionInfo:
-        """A new session that begins as this one did, up to a message (None: all of it). The two go their own ways."""
+        """A new session that starts with this one's messages, up to `after` (None: all of them)."""
         source = self.get(session_id)
         last = after if after is not None else max((each.id for each in self.messages(source.id)), default=0)
         now = time.time()
@@ -168,7 +168,7 @@ class SessionStore:
         return self._inserted(made)
 
     def delete(self, session_id: str) -> None:
-        """Forget a session and those of its child agents. One that was branched from it keeps what they had in common."""
+        """Delete a session and those of its child agents. A branch of it keeps the messages they share."""
         with self._database.transaction() as connection:
             _delete(connection, session_id)
 
@@ -184,10 +184,10 @@ class SessionStore:
         instead_of: Iterable[int] = (),
         copies: int = 0,
     ) -> list[int]:
-        """Add messages, and what the model's call, or the tools' calls, took that gave them. Returns their numbers. All of
-        it is done or nothing.
+        """Add messages, with the records of the model call or the tool calls that made them, in one transaction. Returns the
+        ids of the messages.
 
-        `instead_of` takes others out of the conversation at the same moment; the last `copies` messages are some of those.
+        `instead_of` hides other messages in the same transaction; the last `copies` of the new ones repeat some of those.
         """
         now, made, given, chars = time.time(), [], list(messages), 0
         with self._database.transaction() as connection:
@@ -228,19 +228,19 @@ class SessionStore:
         self._waiting_chars = waiting
 
     def index(self) -> None:
-        """Have everything that was said found by a search."""
+        """Index all messages for the search."""
         more = bool(self._database.rows("SELECT 1 FROM messages WHERE id > (SELECT last FROM indexed) LIMIT 1"))
         while more:  # a transaction for some at a time, so that others can write meanwhile
             with self._database.transaction() as connection:
                 more = index_waiting(connection)
 
     def messages(self, session_id: str, *, hidden: bool = False) -> list[StoredMessage]:
-        """The conversation in its order, with what it shares with the session that it was branched from. `hidden`: all that
-        was ever said in it, each once, also what was undone or summarised."""
+        """The conversation in order, with what it shares with the session it was branched from. `hidden`: every message it ever
+        had, once each, also those that were undone or summarised."""
         return self._messages(self._info(session_id), None, hidden=hidden)
 
     def _messages(self, info: SessionInfo, until: int | None, *, hidden: bool) -> list[StoredMessage]:
-        """`until`: as the conversation was when that message was its last. What was taken out later was still in it."""
+        """`until`: as the conversation was when that message was its last, with messages that were hidden later."""
         found: list[StoredMessage] = []
         if info.branched_at is not None and info.parent is not None:
             common = info.branched_at if until is None else min(until, info.branched_at)
@@ -254,7 +254,7 @@ class SessionStore:
         return [*found, *(StoredMessage(row["id"], row["session"], row["at"], json.loads(row["body"])) for row in rows)]
 
     def hide(self, session_id: str, ids: Iterable[int]) -> None:
-        """Take messages out of the conversation: undone, or put into a summary. They can still be searched."""
+        """Hide messages from the conversation: undone or summarised. They can still be searched."""
         with self._database.transaction() as connection:
             _hide(connection, session_id, ids)
 
@@ -281,16 +281,16 @@ class SessionStore:
         return [SessionInfo(*row) for row in self._database.rows(query, (session_id, CHILD))]
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """For those who look at the whole store, such as the search."""
+        """Query the whole store, as the search does."""
         return self._database.rows(query, values)
 
     def _info(self, session_id: str) -> SessionInfo:
-        """By its whole id, also one that is kept only for its branches."""
+        """By its full id, also one that is kept only for its branches."""
         rows = self._database.rows("SELECT * FROM sessions WHERE id = ?", (session_id,))
         return SessionInfo(*rows[0]) if rows else self.get(session_id)
 
     def _inserted(self, row: SessionInfo) -> SessionInfo:
-        """Under another id when its own is taken: of a thousand that begin in one second, two may have the same."""
+        """Inserts it, under another id if its own is taken: of a thousand that start in one second, two may collide."""
         insert = f"INSERT OR IGNORE INTO sessions VALUES ({', '.join('?' * len(row))})"
         while True:
             with self._database.transaction() as connection:
@@ -306,7 +306,7 @@ class SessionStore:
 
 
 def _hide(connection: sqlite3.Connection, session_id: str, ids: Iterable[int]) -> None:
-    """With the number of the last message there is, so that a branch made before then still knows what it began with."""
+    """Stores the id of the last message so far, so that an earlier branch still knows what it started with."""
     values = [(each, session_id) for each in ids]
     if values:
         connection.executemany(
@@ -331,7 +331,7 @@ def _delete(connection: sqlite3.Connection, session_id: str) -> None:
     kept = "SELECT p.id FROM sessions p JOIN sessions s ON p.id = s.parent WHERE s.id = ? AND p.kind = 'deleted'"
     parents = connection.execute(kept, (session_id,)).fetchall()
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-    for (parent,) in parents:  # it was there only for what has gone now
+    for (parent,) in parents:  # it was kept only for what is deleted now
         _delete(connection, parent)
 
 

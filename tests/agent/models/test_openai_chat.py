@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from handrail.agent.events import Notice, TextDelta, Usage
-from handrail.agent.model_requests import Answer, Asking
+from handrail.agent.model_requests import Answer, ModelRequests
 from handrail.agent.models.http_client import reason
 from handrail.agent.models.openai_chat import OpenAIChat
 from handrail.errors import ModelError
@@ -30,8 +30,8 @@ def ask(
 
     async def run() -> list[Any]:
         model = OpenAIChat("scripted", base_url=server.base_url, api_key=key, request_timeout=timeout)
-        asking = Asking([model], attempts=attempts, sleep=sleep)
-        return [event async for event in asking.ask([{"role": "user", "content": "hi"}], [])]
+        requests = ModelRequests([model], attempts=attempts, sleep=sleep)
+        return [event async for event in requests.ask([{"role": "user", "content": "hi"}], [])]
 
     return asyncio.run(run()), waited
 
@@ -118,7 +118,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
     gone = OpenAIChat("scripted", base_url=url, api_key="k")
 
     async def run() -> None:
-        async for _ in Asking([gone], attempts=1).ask([{"role": "user", "content": "hi"}], []):
+        async for _ in ModelRequests([gone], attempts=1).ask([{"role": "user", "content": "hi"}], []):
             pass
 
     with pytest.raises(ModelError, match="cannot be reached"):

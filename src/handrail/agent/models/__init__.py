@@ -1,1 +1,5 @@
-"""Models that an agent can ask: one file a way to reach them."""
+"""The models that an agent can ask: one file per provider (`openai_chat`, `anthropic`), listed in `settings.model_providers`.
+
+`base` is what a model must offer, `model_selection` chooses and makes one from the configuration, `local_servers` finds servers
+on this machine, `http_client` is the HTTP below the providers' clients, `images` moves images out of tool results.
+"""

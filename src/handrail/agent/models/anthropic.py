@@ -1,4 +1,4 @@
-"""Anthropic's messages, and servers that speak the same."""
+"""Anthropic's messages API, and servers that speak it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_ANSWER_TOKENS = 16_000
 
 
 class AnthropicMessages:
-    """One model. The provider is told to remember all of it: a request begins as the last one did."""
+    """One model. The provider is asked to cache everything: a request starts like the previous one."""
 
     provider = "anthropic"
 
@@ -41,8 +41,8 @@ class AnthropicMessages:
         self._key_variable = key_variable
 
     def load(self) -> None:
-        """Load the client, which takes a second: better while the person still types than when they wait."""
-        with contextlib.suppress(ModelError):  # is said when the model is asked
+        """Load the client, which takes a second: better while the user is typing than while they wait."""
+        with contextlib.suppress(ModelError):  # reported when the model is asked
             _ = self._client().messages
 
     async def available(self) -> list[str]:
@@ -55,7 +55,7 @@ class AnthropicMessages:
         usage, reason = Usage(), ""
         async with self._client() as client:
             with self._problems():
-                # As it is: the client would look at every field of every message by its type.
+                # As `extra_body`: the client would validate every field of every message.
                 stream = await client.messages.create(
                     model=self.name,
                     max_tokens=_MAX_ANSWER_TOKENS,
@@ -91,7 +91,7 @@ class AnthropicMessages:
 
     @contextlib.contextmanager
     def _problems(self) -> Iterator[None]:
-        """Whatever the client meets, as an error that says what to do and never shows the key."""
+        """Turns every client error into one that says what to do and never shows the key."""
         import anthropic
         import httpx2
 
@@ -103,9 +103,9 @@ class AnthropicMessages:
             anthropic.AnthropicError,
             httpx2.HTTPError,
             ValueError,
-        ) as error:  # in mid-stream it passes on what it meets
-            said = without_key(str(error), self._api_key)
-            raise ModelError(f"{self.name}: the answer broke off: {said}", retryable=True) from None
+        ) as error:  # raised in mid-stream
+            message = without_key(str(error), self._api_key)
+            raise ModelError(f"{self.name}: the answer broke off: {message}", retryable=True) from None
 
     def _problem(self, error: Any) -> ModelError:
         import anthropic
@@ -130,7 +130,7 @@ class AnthropicMessages:
 
 
 def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:
-    """A conversation in OpenAI's shape as this provider takes it: results are blocks of the user's next message."""
+    """Convert a conversation from OpenAI's format: results become blocks of the next user message."""
     system = "\n\n".join(str(each["content"]) for each in messages if each["role"] == "system")
     turns: list[JsonDict] = []
     for message in messages:
@@ -141,15 +141,15 @@ def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:
             turns[-1]["content"] += blocks
         elif blocks:
             turns.append({"role": role, "content": blocks})
-    remembered = {"cache_control": {"type": "ephemeral"}}
+    cached_prefix = {"cache_control": {"type": "ephemeral"}}
     if turns:
-        turns[-1]["content"][-1].update(remembered)
+        turns[-1]["content"][-1].update(cached_prefix)
     request: JsonDict = {"messages": turns}
     if system:
-        request["system"] = [{"type": "text", "text": system, **remembered}]
+        request["system"] = [{"type": "text", "text": system, **cached_prefix}]
     if tools:
         request["tools"] = [_tool(each["function"]) for each in tools]
-        request["tools"][-1].update(remembered)
+        request["tools"][-1].update(cached_prefix)
     return request
 
 

@@ -1,4 +1,4 @@
-"""What an agent needs of a model: an answer that comes in pieces, and an error that says whether to try again."""
+"""The interface of a model: an answer that comes in pieces, and an error that tells whether to retry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReasoningPiece(NamedTuple):
 
 
 class CallPiece(NamedTuple):
-    """A part of a tool call. Pieces of one call have the same place; what is empty comes later or came before."""
+    """A part of a tool call. The pieces of one call have the same `place`; each field is filled by one or more of them."""
 
     place: int
     id: str = ""
@@ -30,14 +30,14 @@ class CallPiece(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """The last piece. `cut_off`: the answer is longer than the model may write."""
+    """The last piece. `cut_off`: the answer reached the model's maximum length."""
 
     usage: Usage = Usage()
     cut_off: bool = False
 
 
 class Prices(NamedTuple):
-    """US dollars for a million tokens, for a server that tells no cost. 0 is not known."""
+    """US dollars per million tokens, for servers that report no cost. 0 means unknown."""
 
     input: float = 0.0
     output: float = 0.0
@@ -53,20 +53,20 @@ Piece = TextPiece | ReasoningPiece | CallPiece | Finished
 
 
 class StreamingModel(Protocol):
-    """A model that can be asked. Raises ModelError, with whether the same request may work later."""
+    """A model that streams. Raises ModelError, which tells whether the same request may work later."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def context_tokens(self) -> int:
-        """How much fits into one request, the answer included."""
+        """The context window in tokens, answer included."""
 
     def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]: ...
 
 
-class Whole:
-    """A model that answers all at once, as one that streams."""
+class ReplyAdapter:
+    """Makes a streaming model of one that returns its whole reply."""
 
     def __init__(self, model: Model, *, name: str = "", context_tokens: int = 128_000) -> None:
         self._model = model
@@ -83,7 +83,7 @@ class Whole:
         yield Finished()
 
 
-# How servers say that a request has more tokens than the model can read.
+# How servers report that a request exceeds the context window.
 _TOO_LONG = (
     "context length",
     "context_length",
@@ -99,4 +99,4 @@ def says_too_long(message: str) -> bool:
 
 
 def streaming(model: Model | StreamingModel) -> StreamingModel:
-    return model if hasattr(model, "stream") else Whole(model)  # type: ignore[return-value]
+    return model if hasattr(model, "stream") else ReplyAdapter(model)  # type: ignore[return-value]

@@ -1,5 +1,4 @@
-"""The HTTP below every provider's client: certificates that are loaded once, a bound on what one answer may send, and what a
-server said when it refused."""
+"""The HTTP below every provider's client: certificates that are loaded once, limits per answer, and the reason of a refusal."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-# An answer is text: one that is larger, or still comes after so long, does not end by itself.
+# An answer is text: a larger or longer one would never end.
 MAX_BYTES = 64 * 1024 * 1024
 MAX_SECONDS = 3_600.0
 _REASON_CHARS = 500
@@ -25,7 +24,7 @@ _STATUS = re.compile(r"\AError code: \d+(?: - )?")
 
 
 def http_options() -> dict[str, Any]:
-    """What the `DefaultAsyncHttpxClient` of a provider's package is made with."""
+    """Arguments for the `DefaultAsyncHttpxClient` of a provider's package."""
     return {"verify": _certificates(), "event_hooks": {"response": [_bound]}}
 
 
@@ -38,13 +37,12 @@ def _certificates() -> ssl.SSLContext:
 
 
 def reason(error: Any) -> str:
-    """What the server said, without the status that the client puts before it. Not every server says it where the client
-    looks for it."""
-    said = _STATUS.sub("", str(error.message))
+    """The server's message, without the status that the client puts before it. Some servers send it only in the body."""
+    message = _STATUS.sub("", str(error.message))
     body = getattr(error, "body", None)
-    if not said and body:
-        said = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-    return " ".join(said.split())[:_REASON_CHARS] or "it gave no reason"
+    if not message and body:
+        message = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+    return " ".join(message.split())[:_REASON_CHARS] or "it gave no reason"
 
 
 async def _bound(response: httpx2.Response) -> None:

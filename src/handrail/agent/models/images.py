@@ -1,4 +1,4 @@
-"""Images in results, for providers whose tool messages are text alone: they follow as a message of the user."""
+"""Images in results, for providers whose tool messages are text only: they follow in a user message."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from .base import Messages
 
 
 def images_apart(messages: Messages) -> list[Mapping[str, Any]]:
-    """The same conversation, in which no tool message holds an image. Nothing may stand between results of one answer, so the
-    images come after the last of them."""
-    told: list[Mapping[str, Any]] = []
+    """The same conversation without images in tool messages. Nothing may come between the results of one answer, so the images
+    follow the last of them."""
+    moved: list[Mapping[str, Any]] = []
     waiting: list[JsonDict] = []
     for message in messages:
         if waiting and message["role"] != "tool":
-            told.append(_following(waiting))
+            moved.append(_following(waiting))
             waiting = []
         content = message.get("content")
         if message["role"] != "tool" or isinstance(content, str) or content is None:
-            told.append(message)
+            moved.append(message)
             continue
         images = [part for part in content if part.get("type") != "text"]
         texts = [str(part["text"]) for part in content if part.get("type") == "text"]
-        told.append({**message, "content": "\n".join(texts) or "[an image, which follows]"})
+        moved.append({**message, "content": "\n".join(texts) or "[an image, which follows]"})
         waiting += _named(message, images)
-    return [*told, _following(waiting)] if waiting else told
+    return [*moved, _following(waiting)] if waiting else moved
 
 
 def _named(message: Mapping[str, Any], images: list[JsonDict]) -> list[JsonDict]:

@@ -1,4 +1,4 @@
-"""Servers for local models that run on this machine and answer on the port that they usually have."""
+"""Servers for local models that run on this machine, on their default ports."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import socket
 from typing import NamedTuple
 
-# Where they listen when nobody tells them otherwise.
-USUAL_PORTS = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
+# Their default ports.
+DEFAULT_PORTS = {11434: "Ollama", 1234: "LM Studio", 8080: "llama.cpp", 8000: "vLLM"}
 _CONNECT_SECONDS = 0.2
 _ANSWER_SECONDS = 2.0
 _MAX_BYTES = 1_000_000
@@ -22,8 +22,8 @@ class LocalServer(NamedTuple):
 
 
 def local_servers() -> list[LocalServer]:
-    """Those that say which models they have. A port on which something else answers is none."""
-    found = ((what, port, _models(port)) for port, what in USUAL_PORTS.items())
+    """Those that list their models. Anything else that answers on such a port is ignored."""
+    found = ((what, port, _models(port)) for port, what in DEFAULT_PORTS.items())
     return [LocalServer(what, f"http://127.0.0.1:{port}/v1", models) for what, port, models in found if models]
 
 

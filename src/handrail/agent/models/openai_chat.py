@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class OpenAIChat:
-    """One model behind one base URL. The key is held here and nowhere else: it goes into no message and no store.
-    `key_variable` is where a person would set another one."""
+    """One model behind one base URL. The key is kept here only: it is in no message and no store. `key_variable` is where the
+    user can set another one."""
 
     provider = "openai"
 
@@ -42,8 +42,8 @@ class OpenAIChat:
         self._options = dict(options or {})
 
     def load(self) -> None:
-        """Load the client, which takes a second: better while the person still types than when they wait."""
-        with contextlib.suppress(ModelError):  # is said when the model is asked
+        """Load the client, which takes a second: better while the user is typing than while they wait."""
+        with contextlib.suppress(ModelError):  # reported when the model is asked
             _ = self._client().chat.completions
 
     async def available(self) -> list[str]:
@@ -53,13 +53,12 @@ class OpenAIChat:
                 return sorted([model.id async for model in client.models.list()])
 
     async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
-        # As they are: the client would look at every field of every message by its type, which takes longer the longer the
-        # conversation is, and holds up everyone else meanwhile.
+        # As `extra_body`: the client would validate every field of every message, which blocks the loop for long conversations.
         body: dict[str, Any] = {"messages": images_apart(messages), **self._options}
         if tools:
             body["tools"] = list(tools)
         usage, reason = Usage(), ""
-        # A client an answer: one that is kept would belong to the event loop that it was first used in.
+        # One client per answer: a client that is kept belongs to the event loop that it was first used in.
         async with self._client() as client:
             with self._problems():
                 stream = await client.chat.completions.create(
@@ -80,7 +79,7 @@ class OpenAIChat:
             import openai
         except ImportError:
             raise ModelError("asking a model needs the openai package; pip install 'handrail[agent]'") from None
-        # Retries are ours: only the loop knows that nothing was done yet with what had come.
+        # We retry: only the loop knows that nothing was done yet with the pieces so far.
         return openai.AsyncOpenAI(
             api_key=self._api_key or "none",
             base_url=self._base_url,
@@ -91,7 +90,7 @@ class OpenAIChat:
 
     @contextlib.contextmanager
     def _problems(self) -> Iterator[None]:
-        """Whatever the client meets, as an error that says what to do and never shows the key."""
+        """Turns every client error into one that says what to do and never shows the key."""
         import httpx2
         import openai
 
@@ -99,9 +98,9 @@ class OpenAIChat:
             yield
         except openai.APIError as error:
             raise self._problem(error) from None
-        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:  # what it meets in mid-stream it passes on
-            said = without_key(str(error), self._api_key)
-            raise ModelError(f"{self.name}: the answer broke off: {said}", retryable=True) from None
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError) as error:  # raised in mid-stream
+            message = without_key(str(error), self._api_key)
+            raise ModelError(f"{self.name}: the answer broke off: {message}", retryable=True) from None
 
     def _problem(self, error: Any) -> ModelError:
         import openai
@@ -145,7 +144,7 @@ def _pieces(delta: Any) -> list[Piece]:
         function = call.function
         index = call.index if isinstance(call.index, int) else number
         pieces.append(CallPiece(index, call.id or "", *_function(function)))
-    if getattr(delta, "function_call", None):  # what came before tool calls, and some servers still send
+    if getattr(delta, "function_call", None):  # the predecessor of tool calls, which some servers still send
         pieces.append(CallPiece(0, "", *_function(delta.function_call)))
     return pieces
 

@@ -1,16 +1,29 @@
-"""Who may say yes: one file each. A name is loaded when it is first used."""
+"""Who may approve. Names are loaded when they are first used.
+
+`basic`: `PolicyApprover` (denies), `QueueApprover` (waits for the store), `CallbackApprover` (sends the request somewhere) and
+`ChainApprover` (tries several). `terminal`: `TerminalApprover`, with its text in `prompt`. `smart`: `SmartApprover`, which asks
+a model, with the question in `model_question`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ...base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
-    from .callback import CallbackApprover
-    from .chain import ChainApprover
-    from .policy import PolicyApprover
-    from .queue import QueueApprover
+    from .basic import CallbackApprover, ChainApprover, PolicyApprover, QueueApprover
     from .smart import SmartApprover
     from .terminal import TerminalApprover
+
+_HOMES = {
+    "CallbackApprover": "handrail.approval.approvers.basic",
+    "ChainApprover": "handrail.approval.approvers.basic",
+    "PolicyApprover": "handrail.approval.approvers.basic",
+    "QueueApprover": "handrail.approval.approvers.basic",
+    "SmartApprover": "handrail.approval.approvers.smart",
+    "TerminalApprover": "handrail.approval.approvers.terminal",
+}
 
 __all__ = [
     "CallbackApprover",
@@ -20,11 +33,4 @@ __all__ = [
     "SmartApprover",
     "TerminalApprover",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f".{name.removesuffix('Approver').lower()}", __name__), name)
+__getattr__, __dir__ = lazy_module(__name__, _HOMES)

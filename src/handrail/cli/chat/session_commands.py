@@ -74,7 +74,7 @@ def choices(chat: Chat) -> Iterable[str]:
 def new(chat: Chat, rest: str) -> None:  # noqa: ARG001
     before = chat.agent.session_id
     chat.open()
-    chat.agent.begun_after(before)
+    chat.agent.started_after(before)
     greet(chat)
 
 
@@ -106,7 +106,7 @@ def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001
     try:
         did = chat.wait_for(
             lambda: run_async(chat.agent.compact(), cancel=cancel),
-            stop=lambda: cancel.cancel("the person interrupted"),
+            stop=lambda: cancel.cancel("the user interrupted"),
         )
     finally:
         chat.view.end()

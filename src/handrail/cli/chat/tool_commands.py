@@ -19,7 +19,7 @@ _LOG_BYTES = 8_000
 
 
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
-    enabled, disabled = chat.agent.loop.calling.toolsets
+    enabled, disabled = chat.agent.loop.tool_calls.toolsets
     registry = chat.here.runtime.registry
     table = _table("TOOL", "WHAT IT DOES")
     for tool in chat.here.definitions.list(enabled, list(disabled), quiet=True, format="openai"):
@@ -31,7 +31,7 @@ def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
 
 def toolsets(chat: Chat, rest: str) -> None:
     known = chat.here.toolsets
-    enabled, disabled = chat.agent.loop.calling.toolsets
+    enabled, disabled = chat.agent.loop.tool_calls.toolsets
     if rest:
         if rest[0] not in "+-":
             raise InvalidArguments("/toolsets +NAME gives the agent a set of tools, /toolsets -NAME takes it away")
@@ -41,7 +41,7 @@ def toolsets(chat: Chat, rest: str) -> None:
             off.append(name)
         elif on is not None and name not in on:
             on.append(name)
-        enabled, disabled = chat.agent.loop.calling.toolsets = (on, off)
+        enabled, disabled = chat.agent.loop.tool_calls.toolsets = (on, off)
     offered = set(known.select(enabled, disabled))
     table = _table("", "TOOLSET", "TOOLS", "WHAT FOR")
     for info in map(known.info, known.names()):
@@ -59,9 +59,9 @@ def toolset_choices(chat: Chat) -> Iterable[str]:
 def model(chat: Chat, rest: str) -> None:
     agent = chat.agent
     if rest:
-        from ...agent.models.model_selection import build
+        from ...agent.models.model_selection import build, known_providers
 
-        agent.use(build(chat.here.config.model, name=rest))
+        agent.use(build(chat.here.config.model, name=rest, providers=known_providers(chat.here.plugins)))
         chat.options["model"] = rest  # for the sessions after this one, too
     names = [each.name for each in agent.models]
     others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""

@@ -165,10 +165,11 @@ def simulate(
       handrail approvals simulate stricter.yaml
       handrail approvals simulate stricter.yaml --changed --json
     """
-    from ...approval.simulation import simulated
+    from ...approval.simulation import simulate_policy
+    from ...config import state_dir
     from ..approval_views import show_simulation
 
-    show_simulation(simulated(policy), only_changed=changed, as_json=as_json)
+    show_simulation(simulate_policy(policy, state_dir=state_dir()), only_changed=changed, as_json=as_json)
 
 
 def open_store() -> ApprovalStore:

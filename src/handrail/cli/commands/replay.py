@@ -66,7 +66,7 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
     from ...agent.agent import Agent
     from ...agent.cassette import Player
     from ...agent.events import End
-    from ...agent.models.model_selection import build
+    from ...agent.models.model_selection import build, known_providers
     from ...errors import ModelError
     from ...store.sessions import SessionStore
     from ..open_runtime import open_runtime
@@ -74,7 +74,12 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
 
     here = open_runtime()
     player, store = Player(recorded), SessionStore()
-    with Agent(here, build(here.config.model, name=model), store=store, play=player.run) as agent:
+    with Agent(
+        here,
+        build(here.config.model, name=model, providers=known_providers(here.plugins)),
+        store=store,
+        play=player.run,
+    ) as agent:
         for said in recorded.said:
             ended = agent.run(said)
             if ended.end is End.FAILED:

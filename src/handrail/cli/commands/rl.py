@@ -35,7 +35,7 @@ def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id,
     """
     import asyncio
 
-    from ...agent.models.model_selection import build
+    from ...agent.models.model_selection import build, known_providers
     from ...errors import HandrailError, ToolFailed
     from ...rollouts.environment import load
     from ...rollouts.runner import Rollouts
@@ -50,7 +50,7 @@ def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id,
     here = open_runtime(asks=False)
     with closing(open_runs()) as store:
         planned = store.get(run_id)
-        models = build(here.config.model, name=planned.plan.model or None)
+        models = build(here.config.model, name=planned.plan.model or None, providers=known_providers(here.plugins))
         rollouts = Rollouts(here, store, planned, load(named(planned.plan.environment, here.config)), models)
         if not store.begin(run_id, [task.id for task in rollouts.tasks]):
             raise ToolFailed(f"the run {run_id} has begun already")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ...approval.approvers.wording import question
+from ...approval.approvers.prompt import question
 from ...core.registry import ToolRegistry
 from ...errors import Denied
 from ...protocols import Action, ActionKind, ApprovalRequest, Decision

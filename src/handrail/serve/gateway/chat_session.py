@@ -95,7 +95,7 @@ class Chat:
             self._gateway.store.set_session(self.where, agent.session_id)
             before, self._before = self._before, None
             if before is not None:
-                await asyncio.to_thread(agent.begun_after, before)
+                await asyncio.to_thread(agent.started_after, before)
         return agent
 
     def stop(self) -> bool:
