@@ -109,7 +109,6 @@ class SandboxPolicy:
             where="the sandbox",
             python=sys.executable,
             env=env,
-            is_near=True,
         )
         return Session(transport, env={}, cwd=cwd, jobs_root="/tmp/handrail", state=state)
 
@@ -145,7 +144,6 @@ class SandboxPolicy:
             where="the sandbox",
             python=sys.executable,
             env={**env, "TMPDIR": temporary, "TMP": temporary, "TEMP": temporary},
-            is_near=True,
         )
         try:
             return Session(transport, env={}, cwd=cwd, jobs_root=f"{temporary}/processes", state=state)

@@ -191,7 +191,6 @@ class ApptainerEnvironment(LiveEnvironment):
             argv=lambda words: [*_inside(program, self._instance), "sh", "-c", _ENTER, settings.cwd or "", *words],
             where=f"the instance {self._instance}",
             python=settings.python,
-            is_near=True,
         )
         try:
             self._stand_by(program)
@@ -377,4 +376,4 @@ def _explained(answer: command_line_tools.Answer, settings: ApptainerSettings) -
 def _reason(answer: command_line_tools.Answer) -> str:
     """The line that says why; what comes before it is told for people who look on."""
     lines = [re.sub(r"^FATAL:\s*", "", line) for line in answer.said.splitlines() if line.startswith("FATAL")]
-    return (lines or answer.said.splitlines()[-1:] or ["it said nothing"])[0]
+    return (lines or answer.said.splitlines()[-1:] or ["it printed nothing"])[0]

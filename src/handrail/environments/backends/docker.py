@@ -6,7 +6,6 @@ every process it can see costs the shell but not the container, and a container 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -23,8 +22,7 @@ from .. import command_line_tools, container_settings, containers
 from ..container_settings import Mount
 from ..errors import EnvironmentStartError
 from ..live_environment import LiveEnvironment
-from ..transport import container_socket, idle_watcher
-from ..transport.container_socket import DoorFolder, open_door
+from ..transport import idle_watcher
 from ..transport.link import Fatal, Link
 from ..transport.session import Session, Transport
 
@@ -132,7 +130,6 @@ class DockerEnvironment(LiveEnvironment):
         self.isolated, self.reaches_host = settings.isolated, settings.reaches_host
         self.persistent = settings.persistent
         self._container, self._maker = "", 0
-        self._door: DoorFolder | None = None
 
     # What is asked of every backend
 
@@ -168,7 +165,7 @@ class DockerEnvironment(LiveEnvironment):
             )
         containers.clear_once((program, os.environ.get("DOCKER_HOST")), lambda: _prune(program, self.name))
         if self._maker != os.getpid():  # none yet, or the one of the process that this was forked from
-            self._container, self._door = "", None
+            self._container = ""
         before = self._container
         is_new = self._have_container(program)
         if is_new and before:
@@ -183,8 +180,7 @@ class DockerEnvironment(LiveEnvironment):
         jobs_root = containers.JOBS_ROOT if settings.persistent else ""
         try:
             self._make_folder(program)
-            with open_door(self._door) as door:
-                return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state, door=door)
+            return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
         except (Fatal, EnvironmentStartError) as error:
             if is_new:
                 self._disconnected()
@@ -235,39 +231,21 @@ class DockerEnvironment(LiveEnvironment):
 
     def _create(self, program: str, name: str) -> None:
         settings = self.settings
-        words = ["--pull=never", *([] if settings.persistent else ["--rm"])]
+        words = [program, "run", "--detach", "--pull=never", *([] if settings.persistent else ["--rm"])]
         words += [f"--name={name}", *settings.arguments(), *(f"--label={label}" for label in self._labels(name))]
         python, *waiting = containers.waiting(settings.python, "idle", f"{settings.leave_after:g}")
         words += [f"--entrypoint={python}", settings.image, *waiting]
-        try:
-            answer = self._made(program, words)
-            if not answer.is_good and settings.pull and self._pulled(program):
-                answer = self._made(program, words)
-        except BaseException:
-            self._remove_door()
-            raise
+        answer = _launch(words)
+        if not answer.is_good and settings.pull and self._pulled(program):
+            answer = _launch(words)
         if answer.is_good:
             return
         command_line_tools.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
-        self._remove_door()
         if answer.code == 127:
             raise EnvironmentStartError(
                 f"there is no {settings.python} in the image {settings.image}. {containers.NEEDS}"
             )
         raise EnvironmentStartError(f"{settings.engine} could not start a container: {answer.said}")
-
-    def _made(self, program: str, words: list[str]) -> command_line_tools.Answer:
-        """With a door, unless the engine cannot see this machine's folders."""
-        begin = [program, "run", "--detach"]
-        if not self.settings.persistent:  # one that is used again would need the folder of today tomorrow
-            with contextlib.suppress(OSError):  # no room for temporary files; it can do without
-                self._door = self._door or DoorFolder(self.name)
-        if self._door is not None:
-            answer = _launch([*begin, self._door.mount, *words])
-            if self._door.path not in answer.said:
-                return answer
-            self._remove_door()
-        return _launch([*begin, *words])
 
     def _pulled(self, program: str) -> bool:
         """Load the image if it is missing: True when that is what was wrong."""
@@ -281,7 +259,7 @@ class DockerEnvironment(LiveEnvironment):
         answer = command_line_tools.ask([program, "pull", image], seconds=_PULL_SECONDS, listener=listener)
         if answer.is_good:
             return True
-        said = answer.said.splitlines()[-1:] or ["it said nothing"]
+        said = answer.said.splitlines()[-1:] or ["it printed nothing"]
         raise EnvironmentStartError(
             f"the image {image} is not here and could not be had: {said[0]}; check its name, "
             f"or bring it here yourself with `{self.settings.engine} pull`, `load` or `build`"
@@ -318,12 +296,6 @@ class DockerEnvironment(LiveEnvironment):
         answer = command_line_tools.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
         if not answer.is_good:
             log.warning("the container %s could not be removed: %s", name, answer.said)
-        self._remove_door()
-
-    def _remove_door(self) -> None:
-        if self._door is not None:
-            self._door.remove()
-            self._door = None
 
     def _leave(self, program: str, name: str) -> None:
         """Stop it, unless something was started to live on in it, or somebody else is there."""
@@ -346,10 +318,6 @@ def _launch(words: list[str]) -> command_line_tools.Answer:
 
 
 def _prune(program: str, backend: str, *, dry_run: bool = False) -> list[str]:
-    return _prune_containers(program, backend, dry_run=dry_run) + container_socket.prune(backend, dry_run=dry_run)
-
-
-def _prune_containers(program: str, backend: str, *, dry_run: bool) -> list[str]:
     listed = command_line_tools.ask(
         [program, "ps", "--all", "--quiet", "--filter=label=handrail=1"], seconds=_ASK_SECONDS
     )
@@ -379,7 +347,7 @@ def _labels(container: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _out_of_reach(engine: str, answer: command_line_tools.Answer) -> Unavailable:
-    said = (answer.said or "it said nothing").splitlines()[0]
+    said = (answer.said or "it printed nothing").splitlines()[0]
     if "permission denied" in said:
         return Unavailable(f"{engine} may not be used by this user: {said}", "add the user to the group docker")
     if os.path.basename(engine).startswith("docker") and "from daemon" not in said:

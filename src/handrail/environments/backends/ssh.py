@@ -186,7 +186,7 @@ class SshEnvironment(LiveEnvironment):
         self._explain(done.returncode, said, is_last=True)
         if done.returncode != 0:
             raise EnvironmentStartError(
-                f"the host {host} ended with code {done.returncode}: {said or 'it said nothing'}"
+                f"the host {host} ended with code {done.returncode}: {said or 'it printed nothing'}"
             )
 
     def _explain(self, code: int, said: str, *, is_last: bool = False) -> None:

@@ -21,8 +21,8 @@ from .wire import Packet
 START_SECONDS = 20.0
 END_SECONDS = 10.0
 ANSWER_SECONDS = 10.0
-UNKNOWN = b"?"  # children of a keeper
-MAX_CHILDREN_BYTES = 1 << 14
+_UNKNOWN = b"?"  # children of a keeper
+_MAX_CHILDREN_BYTES = 1 << 14
 _LARGE_TEXT = 1 << 16
 
 AskGuard = Callable[[Packet, List[int]], None]  # noqa: UP006  the same
@@ -156,7 +156,7 @@ class Connection:
         """Whether bash has started another background process since the last look, or the keeper other children."""
         family = (last_background, self._children())
         is_new, self._family = family != self._family, family
-        return is_new or UNKNOWN in family
+        return is_new or _UNKNOWN in family
 
     def give(self, words: bytes) -> None:
         """Say what bash is to do. Raises BrokenPipeError when it is gone."""
@@ -261,17 +261,14 @@ class Connection:
         self.stdin_path = f"/proc/{self.keeper}/fd/{packet['stdin']}"
         self.birth = packet
 
-    def open_children(self) -> int:
-        """The file that lists the keeper's children. Raises FileNotFoundError in a kernel that was built without it."""
-        return os.open(f"/proc/{self.keeper}/task/{self.keeper}/children", os.O_RDONLY | os.O_CLOEXEC)
-
     def _children(self) -> bytes:
+        """The ids of the keeper's children."""
         try:
-            fd = self.open_children()
-        except FileNotFoundError:  # or it has just ended
-            return UNKNOWN
+            fd = os.open(f"/proc/{self.keeper}/task/{self.keeper}/children", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # a kernel that was built without it, or the keeper has just ended
+            return _UNKNOWN
         try:
-            return os.read(fd, MAX_CHILDREN_BYTES)
+            return os.read(fd, _MAX_CHILDREN_BYTES)
         finally:
             os.close(fd)
 

@@ -9,7 +9,6 @@ A frame is kind, number, length, body. messages.py knows what bodies hold; some 
                       D it has ended                              A answer: object, data
                       S the state, for another shell to go on with
                       F there can be no shell, or none any more: object
-                      L it leaves the stream for the door that it was invited to
 
 stdin at its end means the same. Where a connection would not tell, `silence` seconds without a word mean it too;
 and where nothing holds up one who sends faster than the client reads, at most `window` bytes are sent that it has not received.
@@ -17,13 +16,11 @@ and where nothing holds up one who sends faster than the client reads, at most `
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
 import socket
 import struct
-import time
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import jobs, wire
@@ -35,7 +32,6 @@ from .state import of_another
 from .wire import FRAME, Packet
 
 CHUNK_BYTES = 1 << 16
-DOOR_SECONDS = 2.0
 
 
 class Gone(Exception):
@@ -52,7 +48,6 @@ class Pump:
         self._runs: list[tuple[int, bytes]] = []
         self._current = (0, 0)  # the client's number of the command that runs, and the shell's
         self._cancelled: set[int] = set()
-        self._is_handed_over = False
         os.set_blocking(1, False)
         # What poll() said of it may be old: a reader that was held up has read it meanwhile.
         os.set_blocking(0, False)
@@ -86,12 +81,10 @@ class Pump:
         line = self._shell.line.fileno()
         poll = select.poll()
         poll.register(0, select.POLLIN)
-        poll.register(line, 0 if self._is_handed_over else select.POLLIN)  # its end is told in any case
+        poll.register(line, select.POLLIN)
         ready = [fd for fd, _ in poll.poll()]
         if 0 in ready:
             self._on_input()
-        elif line in ready and self._is_handed_over:
-            self._shell.reconnect()
         elif line in ready:
             self._shell.hear_while_idle()
 
@@ -169,51 +162,14 @@ class Pump:
 
     def _answer(self, number: int, details: Packet, data: bytes) -> None:
         op = details.pop("op")
-        progress = details.pop("progress", None)
-        if progress is not None:
-            self._shell.is_at(*progress)
         content = b""
         try:
-            if op == "hand_over":
-                self._hand_over(number, details["lost"])
-                return
-            answer: Packet = {}
-            if op == "take_back":
-                self._is_handed_over = False
-            elif op == "kill_keeper":
-                if details["keeper"] == self._shell.line.keeper:
-                    self._shell.line.kill_keeper()
-            else:
-                answer, content = self._ops.call(op, details, data)
+            answer, content = self._ops.call(op, details, data)
         except OSError as error:
             answer = {"errno": error.errno or 5, "reason": error.strerror or str(error)}
         except Lost as error:
             answer = {"errno": 5, "reason": str(error)}
         self._send(b"A", number, pack(answer, content))
-
-    def _hand_over(self, number: int, lost: int) -> None:
-        """Let the client speak to the keeper and to bash itself (near.py). `lost` is a keeper that it found dead."""
-        if lost == self._shell.line.keeper:
-            self._shell.reconnect()
-        self._flush()
-        line = self._shell.line
-        facts = {**line.birth, "where": line.cwd_of_bash(), "now": time.monotonic()}
-        body = pack(facts)
-        with contextlib.ExitStack() as opened:
-
-            def there(fd: int) -> int:
-                opened.callback(os.close, fd)
-                return fd
-
-            way = opened.enter_context(socket.socket(fileno=os.dup(1)))
-            text = there(os.open(line.text_path, os.O_RDWR | os.O_CLOEXEC))
-            place = there(os.open(f"/proc/{line.bash}", os.O_PATH | os.O_CLOEXEC))
-            fds = [line.fileno(), line.out, text, line.go, line.done, place]
-            with contextlib.suppress(FileNotFoundError):
-                fds.append(there(line.open_children()))
-            # There is room: nothing else was asked that is not answered, and nothing runs.
-            wire.send_with(way, FRAME.pack(b"A", number, len(body)) + body, fds)
-        self._is_handed_over = True
 
     def _on_saved(self, state: bytes) -> None:
         packed = pack_state(state)
@@ -259,28 +215,11 @@ class Pump:
                 self._on_frame(kind, number, bytes(self._input[at - length : at]))
 
 
-def go_to_door(door: Packet) -> None:
-    """Have a socket instead of stdin and stdout, if it can be reached and takes our word: doors.py says why."""
-    with socket.socket(socket.AF_UNIX) as way:
-        way.settimeout(DOOR_SECONDS)
-        try:
-            way.connect(door["path"])
-            way.sendall(bytes.fromhex(door["word"]))
-        except OSError:
-            return
-        wire.write_all(1, FRAME.pack(b"L", 0, 0))
-        way.setblocking(False)
-        os.dup2(way.fileno(), 0)
-        os.dup2(way.fileno(), 1)
-
-
 def run_pump(guard: socket.socket, arguments: Packet) -> None:
     """The pump is the guard's only client."""
-    if arguments["door"] is not None:
-        go_to_door(arguments["door"])
     # Without a directory given it is the one that this was started in.
     cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
-    spec = {"env": arguments["env"], "cwd": cwd, "is_far": True}
+    spec = {"env": arguments["env"], "cwd": cwd, "is_remote": True}
     state = of_another(unpack_state(arguments["state"])) if arguments["state"] else None
 
     def ask_guard(packet: Packet, fds: list[int]) -> None:

@@ -113,10 +113,6 @@ class LiveShell:
         """Of the command that runs, or ran last."""
         return self._number
 
-    def is_at(self, number: int, is_running: bool) -> None:
-        """Commands are given from elsewhere: this is how far they are."""
-        self._number, self._running = number, number if is_running else 0
-
     def close(self) -> None:
         self.line.close()
 

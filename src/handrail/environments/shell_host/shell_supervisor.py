@@ -10,10 +10,8 @@ Packets from the client, each with an `op`:
     over    it has ended                              end     kill a process that was left behind
     kill    abandon it, for this reason               job     start a background process, in a minder
     stdin   what the next command reads               save    save the state now
-    cwd     where is bash?
 
-Packets to the client: `born` with its ends of GO and DONE (and where the client is far, the folder of bash in /proc) and how
-the bash before ended, `saved` when the state was saved,
+Packets to the client: `born` with its ends of GO and DONE and how the bash before ended, `saved` when the state was saved,
 `fatal` when there can be no shell. A packet that asks for an answer brings the socket for it.
 """
 
@@ -119,7 +117,6 @@ class Keeper:
         self._is_restored, self._has_exit_state = is_restored, False
         self._ready_by, self._running = time.monotonic() + READY_SECONDS, None
         self._events.watch(shell.state, self._on_reports)
-        place = [os.open(f"/proc/{shell.pid}", os.O_PATH | os.O_CLOEXEC)] if self._spec["is_far"] else []
         self._tell(
             {
                 "op": "born",
@@ -133,10 +130,8 @@ class Keeper:
                 "saved": self._snapshot.command,
                 "ended": ended,
             },
-            [shell.go, shell.done_read, *place],
+            [shell.go, shell.done_read],
         )
-        for fd in place:
-            os.close(fd)
         if old is not None:  # only now: who finds the old channels closed can read why
             self._events.unwatch(old.state)
             old.close()
@@ -154,7 +149,7 @@ class Keeper:
                 self._has_exit_state = True
             if report.kind == bash_template.SNAPSHOT:
                 shell.asked -= 1
-                if self._spec["is_far"]:
+                if self._spec["is_remote"]:
                     self._tell({"op": "saved"}, [self._snapshot.fd])
 
     def _ready(self, report: Report) -> None:
@@ -239,8 +234,6 @@ class Keeper:
         if op == "stdin":
             os.dup2(fds[0], self._stdin, inheritable=False)
             return {}
-        if op == "cwd":
-            return {"cwd": os.readlink(f"/proc/{self._shell.pid}/cwd") if self._shell is not None else ""}
         if op == "save":
             self._save_now()
             return {}

@@ -26,37 +26,27 @@ def packet_pair() -> tuple[socket.socket, socket.socket]:
 
 
 def send(sock: socket.socket, message: Packet, fds: Iterable[int] = (), flags: int = 0) -> None:
-    send_with(sock, json.dumps(message).encode(), fds, flags)
+    passed = array.array("i", fds)
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)] if passed else []
+    sock.sendmsg([json.dumps(message).encode()], ancillary, flags)
 
 
 def receive(sock: socket.socket, flags: int = 0) -> Received:
     """The next message and the descriptors with it; None at the end. Raises BlockingIOError when there is none yet."""
-    data, fds = receive_with(sock, PACKET_BYTES, flags)
-    try:
-        return (json.loads(data) if data else None), fds
-    except ValueError:
-        for fd in fds:
-            os.close(fd)
-        raise
-
-
-def send_with(sock: socket.socket, data: bytes, fds: Iterable[int], flags: int = 0) -> int:
-    """Bytes, and descriptors beside them: how many bytes went."""
-    passed = array.array("i", fds)
-    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)] if passed else []
-    return sock.sendmsg([data], ancillary, flags)
-
-
-def receive_with(sock: socket.socket, size: int, flags: int = 0) -> tuple[bytes, list[int]]:
     room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
-    data, ancillary, _, _ = sock.recvmsg(size, room, flags | socket.MSG_CMSG_CLOEXEC)
+    data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, room, flags | socket.MSG_CMSG_CLOEXEC)
     fds: list[int] = []
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             passed = array.array("i")
             passed.frombytes(content[: len(content) - len(content) % passed.itemsize])
             fds += passed
-    return data, fds
+    try:
+        return (json.loads(data) if data else None), fds
+    except ValueError:
+        for fd in fds:
+            os.close(fd)
+        raise
 
 
 def memory_file(name: str, content: bytes = b"") -> int:

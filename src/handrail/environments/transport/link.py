@@ -46,30 +46,13 @@ class Link(Protocol):
         """In a forked child: close what was inherited, without ending what is the parent's."""
 
 
-def run_directly(shell: LiveShell, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
-    """In a shell whose pipes this process has."""
-    may_block = sink.listener is not None
-    if cancel is None:
-        return shell.run(command, sink.read_from, may_block=may_block)
-    forget: list[Callable[[], object]] = []
-
-    def begin(number: int) -> None:
-        forget.append(cancel.on_cancel(lambda: shell.kill(number, "cancelled")))
-
-    try:
-        return shell.run(command, sink.read_from, may_block=may_block, on_begin=begin)
-    finally:
-        for function in forget:
-            function()
-
-
 class DirectLink:
     """A shell of this machine, forked from this process's fork_server."""
 
     state = None  # the guard has it
 
     def __init__(self, *, env: dict[str, str], cwd: str, jobs_root: str) -> None:
-        spec: Packet = {"env": env, "cwd": cwd, "is_far": False}
+        spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
         try:
             self._fork_server, self._shell = self._open(spec)
         except Lost:  # the guard was killed; another takes its place
@@ -96,7 +79,19 @@ class DirectLink:
         return self._shell.line.cwd
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
-        return run_directly(self._shell, command, sink, cancel)
+        may_block = sink.listener is not None
+        if cancel is None:
+            return self._shell.run(command, sink.read_from, may_block=may_block)
+        forget: list[Callable[[], object]] = []
+
+        def begin(number: int) -> None:
+            forget.append(cancel.on_cancel(lambda: self._shell.kill(number, "cancelled")))
+
+        try:
+            return self._shell.run(command, sink.read_from, may_block=may_block, on_begin=begin)
+        finally:
+            for function in forget:
+                function()
 
     def interrupt(self) -> None:
         self._shell.interrupt()

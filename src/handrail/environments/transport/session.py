@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING
 
 from ..shell_host.command_run import Command
 from ..shell_host.connection import Fatal, Lost
-from ..shell_host.live_shell import Ended, LiveShell
-from ..shell_host.messages import pack, pack_command, pack_state, unpack, unpack_ended
+from ..shell_host.live_shell import Ended
+from ..shell_host.messages import pack, pack_command, unpack, unpack_ended
 from ..shell_host.wire import FRAME, Packet
 from . import bundle
-from .channel import SocketChannel, Transport, Way
-from .container_socket import Door
-from .direct_container_shell import NearConnection, has_room
+from .channel import Transport, Way
 from .keep_alive import heart
-from .link import run_directly
 
 if TYPE_CHECKING:
     from ...types import CancelToken
@@ -58,12 +55,8 @@ class Session:
         jobs_root: str = "",
         state: bytes | None = None,
         must_have_cwd: bool = False,
-        door: Door | None = None,
     ) -> None:
-        """`cwd` is where the shell begins if there is no `state`: the nearest folder above it, unless it must be there.
-
-        By `door` the far side may come to this process, instead of staying with what `way` opens.
-        """
+        """`cwd` is where the shell begins if there is no `state`: the nearest folder above it, unless it must be there."""
         self.state = state
         self._number = self._running = 0
         self._waiting: dict[int, _Waiting] = {}
@@ -72,8 +65,6 @@ class Session:
         self._lost: Exception | None = None
         self._buffer = bytearray()
         self._received = self._confirmed = 0
-        self._door = door
-        self._near: LiveShell | None = None
         self._channel = way.open()
         self._where = self._channel.where
         try:
@@ -81,7 +72,6 @@ class Session:
                 env=env, cwd=cwd, jobs_root=jobs_root, state=state.hex() if state else "", must_have_cwd=must_have_cwd
             )
             self.cwd: str = hello["cwd"]
-            self._near = self._come_near()
         except BaseException:
             self.close()
             raise
@@ -89,9 +79,6 @@ class Session:
             heart.add(self._confirm, every=self._channel.silence / _BEATS_A_SILENCE)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
-        if self._near is not None:
-            self._near.hear_while_idle()  # what has come since
-            return run_directly(self._near, command, sink, cancel)
         waiting = _Waiting(sink)
         number = self._running = self._ask(b"R", pack_command(command), waiting)
         forget = cancel.on_cancel(lambda: self._cancel(number)) if cancel is not None else None
@@ -108,80 +95,37 @@ class Session:
         return unpack_ended(answer)
 
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
-        if self._near is not None:
-            details["progress"] = (self._near.last_number, self._near.is_running)
-        return self._answer({"op": op, **details}, data, ANSWER_SECONDS)
-
-    def _answer(self, question: Packet, data: bytes, seconds: float) -> tuple[Packet, bytes]:
         waiting = _Waiting()
-        number = self._ask(b"Q", pack(question, data), waiting)
-        answer, content = unpack(self._await(number, waiting, seconds))
+        number = self._ask(b"Q", pack({"op": op, **details}, data), waiting)
+        answer, content = unpack(self._await(number, waiting, ANSWER_SECONDS))
         if "errno" in answer:
             raise OSError(answer["errno"], answer["reason"])
         return answer, content
 
     def interrupt(self) -> None:
-        if self._near is not None:
-            self._near.interrupt()
-        elif self._running:
+        if self._running:
             self._cancel(self._running)
 
     def let_go(self) -> None:
-        if self._near is not None:
-            self._near.line.let_go()
         self._channel.let_go()
 
     def close(self) -> None:
         heart.remove(self._confirm)
         with contextlib.suppress(Lost):  # a stream may have no end that the far side would see
             self._channel.send(FRAME.pack(b"E", 0, 0), time.monotonic())
-        if self._near is not None:
-            self._near.close()
         self._channel.close()
-
-    # A shell in a container of this machine
-
-    def _come_near(self) -> LiveShell | None:
-        """The shell with its pipes in this process, where they can be had."""
-        if not (isinstance(self._channel, SocketChannel) and has_room()):
-            return None
-        try:
-            shell = LiveShell(lambda _: self._near_line())
-        except Lost:  # what was handed over is of no use here
-            self.call("take_back")
-            return None
-        shell.on_saved = self._keep_state
-        return shell
-
-    def _near_line(self) -> NearConnection:
-        lost = 0 if self._near is None else self._near.line.keeper
-        try:
-            facts, _ = self.call("hand_over", lost=lost)
-            assert isinstance(self._channel, SocketChannel)
-            return NearConnection(facts, self._channel.take_descriptors(), self._kill_keeper)
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise Lost(f"{self._where} hands over no shell: {error}") from None
-
-    def _kill_keeper(self, keeper: int) -> None:
-        self._answer({"op": "kill_keeper", "keeper": keeper}, b"", OVERDUE_SECONDS)
-
-    def _keep_state(self, state: bytes) -> None:
-        self.state = pack_state(state) or self.state
 
     # Frames
 
     def _greet(self, **arguments: object) -> Packet:
         waiting = self._waiting[0] = _Waiting()
         limits = {"silence": self._channel.silence, "window": self._channel.window}
-        invitation = self._door.invitation if self._door is not None else None
         try:
             self._skip_noise()
-            self._write(bundle.bundle(role="remote", door=invitation, **limits, **arguments))
+            self._write(bundle.bundle(role="remote", **limits, **arguments))
             answer, _ = unpack(self._await(0, waiting, START_SECONDS))
         except Lost:
             raise self._channel.failure(bytes(self._buffer)) from None
-        finally:
-            self._door = None
         if "reason" in answer:
             raise Fatal(f"in {self._where}: {answer['reason']}")
         return answer
@@ -275,9 +219,6 @@ class Session:
             return
         if kind == b"F" and 0 not in self._waiting:
             raise Lost(f"in {self._where}: {unpack(body)[0]['reason']}")
-        if kind == b"L" and self._door is not None:
-            self._channel, self._door = self._door.let_in(self._channel), None
-            return
         waiting = self._waiting.get(number)
         if waiting is None:
             return  # nobody waits for it any more
