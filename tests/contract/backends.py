@@ -33,7 +33,7 @@ def local(folder: Path, service: None) -> Conformance:
     def make() -> LocalEnvironment:
         return LocalEnvironment(str(folder), processes_dir=str(folder / "processes"))
 
-    return Conformance(make, break_connection=kill_keeper_and_guard)
+    return Conformance(make, break_connection=kill_supervisor_and_fork_server)
 
 
 def bubblewrap(folder: Path, service: None) -> Conformance:
@@ -119,9 +119,9 @@ def client(environment: Any) -> int:
     return int(getattr(link, "_channel", link)._process.pid)
 
 
-def kill_keeper_and_guard(environment: Any) -> None:
-    keeper = environment._link._shell.line.keeper
-    stat = proc.stat_of(keeper)
+def kill_supervisor_and_fork_server(environment: Any) -> None:
+    supervisor = environment._link._shell.connection.supervisor
+    stat = proc.stat_of(supervisor)
     assert stat is not None
     os.kill(stat.parent, signal.SIGKILL)
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)

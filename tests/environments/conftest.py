@@ -40,7 +40,7 @@ class FramedEnvironment(LiveEnvironment):
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_zygote() -> Iterator[None]:
-    """One guard for all tests: each starts its own shell in some milliseconds."""
+    """One fork server for all tests: each starts its own shell in some milliseconds."""
     with LocalEnvironment("/"):
         yield
 

@@ -59,7 +59,7 @@ def test_nothing_of_this_machine_is_seen_inside(kind: Kind, work: Path, monkeypa
 
 def test_only_waiting_and_the_shell_run_inside(kind: Kind) -> None:
     with kind.make() as shell:
-        ours = ["handrail-guard", "handrail-keeper", "handrail-pump", "handrail-wait"]
+        ours = ["handrail-fork", "handrail-shell", "handrail-relay", "handrail-wait"]
         found = {words.split()[0] for words in kind.programs(name_of(shell))}
         assert found - {"appinit"} == {*ours, "bash"}
 

@@ -108,7 +108,7 @@ def test_a_keeper_killed_between_two_commands_takes_all_with_it_and_is_replaced(
     result = run("echo works")
     assert text(result) == "works\n"
     assert result.restarted is not None
-    assert result.restarted.reason is RestartReason.KEEPER
+    assert result.restarted.reason is RestartReason.SUPERVISOR
     assert not is_running(process.pid)
     assert [one.id for one in shell.processes()] == [lasting.id]
     lasting.forget()

@@ -150,7 +150,7 @@ def test_a_runtime_that_is_stopped_does_not_stretch_the_limit(tmp_path: Path) ->
     try:
         wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
         pid = int((tmp_path / "pid").read_text())
-        time.sleep(0.05)  # the keeper is told of the limit after 20 ms, and this is about what happens then
+        time.sleep(0.05)  # the supervisor is told of the limit after 20 ms, and this is about what happens then
         os.kill(client.pid, 19)
         wait_until(lambda: not is_running(pid), timeout=0.6 + LENIENT_SECONDS)
     finally:

@@ -73,7 +73,7 @@ def test_a_broken_record_is_passed_over(table: ProcessTable, start: Start, home:
 
 
 def lose(start: Start) -> TrackedProcess:
-    """One whose minder was killed, and that runs on."""
+    """One whose job supervisor was killed, and that still runs."""
     one = start("echo up; sleep 1000")
     wait_until(lambda: output(one) == "up\n")
     found = proc.stat_of(one.record.pid)

@@ -47,11 +47,11 @@ def _no_strays() -> Iterator[None]:
 def lose(environment: Environment) -> None:
     """Kill what looks after a local shell, and what looks after that."""
     assert isinstance(environment, LocalEnvironment)
-    keeper = environment._link._shell.line.keeper  # type: ignore[union-attr]
-    stat = proc.stat_of(keeper)
+    supervisor = environment._link._shell.connection.supervisor  # type: ignore[union-attr]
+    stat = proc.stat_of(supervisor)
     assert stat is not None
     os.kill(stat.parent, signal.SIGKILL)
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ class RestartReason(Enum):
     ENDED = "ended"  # the command ended it: `exit`, `exec`, `set -e`, a signal
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
-    KEEPER = "keeper"  # the process that looks after the shell was killed
+    SUPERVISOR = "supervisor"  # the process that looks after the shell was killed
     LOST = "lost"  # the connection, the container or the host went away
 
 
@@ -242,7 +242,7 @@ _REASONS = {
     RestartReason.ENDED: "the command ended the shell, and a new one was started",
     RestartReason.TIMEOUT: "the time limit ended the command, and a new shell was started",
     RestartReason.CANCELLED: "the command was cancelled, and a new shell was started",
-    RestartReason.KEEPER: "the process that looks after the shell was killed, and a new shell was started",
+    RestartReason.SUPERVISOR: "the process that looks after the shell was killed, and a new shell was started",
     RestartReason.LOST: "the environment was lost, and a new shell was started",
 }
 _STATES = {

@@ -202,13 +202,13 @@ class CloudEnvironment(LiveEnvironment):
         assert self._loop is not None
         assert self._sandbox is not None
         stream = self._sandbox.stream([self._settings.python, *bundle.PYTHON_ARGUMENTS])
-        silence = float(self._settings.keepalive * _SILENT_KEEPALIVES)
-        return StreamChannel(stream, self._loop, where=f"the sandbox {self._sandbox.id}", silence=silence)
+        timeout = float(self._settings.keepalive * _SILENT_KEEPALIVES)
+        return StreamChannel(stream, self._loop, where=f"the sandbox {self._sandbox.id}", client_timeout=timeout)
 
     def _open(self) -> None:
         if self._cloud is None:
             self._import()
-            self._loop = self._loop or sdk_loops.take()
+            self._loop = self._loop or sdk_loops.acquire()
             self._cloud = self._loop.run(self._make_cloud(), ASK_SECONDS)
 
     async def _make_cloud(self) -> Cloud:
@@ -264,7 +264,7 @@ class CloudEnvironment(LiveEnvironment):
             if cloud is not None:
                 with contextlib.suppress(Exception):  # the same; nothing of it is needed any more
                     loop.run(cloud.close(), ASK_SECONDS)
-            sdk_loops.give_back(loop)
+            sdk_loops.release(loop)
 
     @contextlib.contextmanager
     def _borrowed(self, seconds: float) -> Iterator[Callable[[Callable[[Cloud], Any]], Any]]:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .base import Environment
     from .shell_host.wire import Packet
 
-_LOCK_LOOK_SECONDS = 0.05
+_LOCK_POLL_SECONDS = 0.05
 _CLOSE_SECONDS = 15.0
 _COPY_BYTES = 1 << 20
 _MAX_COMMAND_BYTES = 32 << 20
@@ -211,7 +211,7 @@ class LiveEnvironment:
         if self._running.acquire(blocking=False):
             return
         end = None if timeout is None else time.monotonic() + timeout
-        while not self._running.acquire(timeout=_LOCK_LOOK_SECONDS):
+        while not self._running.acquire(timeout=_LOCK_POLL_SECONDS):
             if cancel is not None:
                 cancel.raise_if_cancelled()
             if end is not None and time.monotonic() >= end:
@@ -247,7 +247,7 @@ class LiveEnvironment:
         self._running, self._connecting, self._process = threading.Lock(), threading.Lock(), os.getpid()
         link, self._link = self._link, None
         if link is not None:
-            link.let_go()
+            link.close_inherited()
 
     def _run(self, link: Link, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         try:

@@ -11,7 +11,7 @@ from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
 from .remote_files import RemoteFiles
-from .shell_host.operations import JobOps
+from .shell_host.operations import JobOperations
 from .transport.link import DirectLink, Link
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class LocalEnvironment(LiveEnvironment):
         return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=self._jobs_root())
 
     def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
-        if self._sandbox is None and hasattr(JobOps, f"op_{op}"):
+        if self._sandbox is None and hasattr(JobOperations, f"op_{op}"):
             # All that is known of a background process is in its folder: that takes no shell, and outlasts this one.
-            return JobOps(self._jobs_root()).call(op, details, data)
+            return JobOperations(self._jobs_root()).call(op, details, data)
         return super()._call(op, data, **details)
 
     def _variables(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Call = Callable[..., tuple[Packet, bytes]]
 
-_FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.0003, 0.02
+_FIRST_POLL_SECONDS, _MAX_POLL_SECONDS = 0.0003, 0.02
 _KILL_SECONDS = 5.0
 _GONE = "nothing is known of this background process any more; list those that are known"
 
@@ -41,7 +41,7 @@ class JobProcess:
             status, _ = self._call("job_poll", id=self.id)
         except FileNotFoundError:
             raise NoSuchProcess(_GONE) from None
-        return ProcessStatus(ProcessState(status["state"]), status["code"], status["ended_at"]), status["is_minded"]
+        return ProcessStatus(ProcessState(status["state"]), status["code"], status["ended_at"]), status["is_supervised"]
 
     def read(self, offset: int = 0, *, max_bytes: int = 1 << 16, timeout: float = 0.0) -> LogPiece:
         for _ in _looks(timeout, None):
@@ -69,8 +69,8 @@ class JobProcess:
     def kill(self, *, grace: float = 2.0) -> ProcessStatus:
         self._call("job_ask", id=self.id, what="kill", grace=grace)
         for _ in _looks(grace + _KILL_SECONDS, None):
-            status, is_minded = self._look()
-            if not is_minded:
+            status, is_supervised = self._look()
+            if not is_supervised:
                 break
         return status
 
@@ -152,9 +152,9 @@ class LeftProcess:
 def _looks(timeout: float | None, cancel: CancelToken | None) -> Iterator[None]:
     """Times to look at something: at once, then ever more rarely, and once more when the time is up."""
     end = float("inf") if timeout is None else time.monotonic() + timeout
-    pause = _FIRST_LOOK_SECONDS
+    pause = _FIRST_POLL_SECONDS
     yield
     while (left := end - time.monotonic()) > 0 and not (cancel is not None and cancel.cancelled):
         time.sleep(min(pause, left))
-        pause = min(pause * 1.1, _LAST_LOOK_SECONDS)
+        pause = min(pause * 1.1, _MAX_POLL_SECONDS)
         yield

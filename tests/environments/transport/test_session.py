@@ -96,7 +96,7 @@ def test_a_bash_that_ends_at_once_is_an_error_and_no_loop(tmp_path: Path) -> Non
     fake = tmp_path / "bash"
     fake.write_text("#!/bin/sh\nexit 42\n")
     fake.chmod(0o755)
-    with pytest.raises(EnvironmentStartError, match="bash ended at once, with code 42"):
+    with pytest.raises(EnvironmentStartError, match="bash ended immediately, with code 42"):
         There("env", f"PATH={tmp_path}:/usr/bin:/bin").start()
 
 

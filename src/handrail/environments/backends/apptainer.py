@@ -274,7 +274,7 @@ class ApptainerEnvironment(LiveEnvironment):
             leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
             if (
                 command_line_tools.ask([*_inside(program, name), *leave], seconds=_ASK_SECONDS).code
-                == idle_watcher.SOMEBODY
+                == idle_watcher.IN_USE
             ):
                 return
         try:

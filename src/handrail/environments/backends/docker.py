@@ -301,7 +301,7 @@ class DockerEnvironment(LiveEnvironment):
         """Stop it, unless something was started to live on in it, or somebody else is there."""
         leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
         words = [program, "exec", name, *leave]
-        if command_line_tools.ask(words, seconds=_ASK_SECONDS).code != idle_watcher.SOMEBODY:
+        if command_line_tools.ask(words, seconds=_ASK_SECONDS).code != idle_watcher.IN_USE:
             command_line_tools.ask([program, "wait", name], seconds=_LEAVE_SECONDS)
 
 

@@ -100,14 +100,14 @@ class SshEnvironment(LiveEnvironment):
     def _connect(self, state: bytes | None) -> Link:
         _find_ssh()
         if not self._folder or self._folder_process != os.getpid():  # after a fork it is the parent's
-            self._folder, self._folder_process = connections.take(), os.getpid()
+            self._folder, self._folder_process = connections.acquire(), os.getpid()
         settings = self._settings
         transport = Transport(
             argv=self._command,
             where=f"the host {settings.host}",
             python=settings.python,
             env=_quiet_environment(),
-            silence=float(_SILENT_KEEPALIVES * settings.keepalive),
+            client_timeout=float(_SILENT_KEEPALIVES * settings.keepalive),
             explain=self._explain,
         )
         try:
@@ -118,7 +118,7 @@ class SshEnvironment(LiveEnvironment):
 
     def _disconnected(self) -> None:
         if self._folder:
-            connections.give_back(self._folder)
+            connections.release(self._folder)
             self._folder = ""
 
     def _command(self, words: Sequence[str]) -> list[str]:

@@ -14,14 +14,14 @@ Packet = Dict[str, Any]  # noqa: UP006  the same
 Received = Tuple[Optional[Packet], List[int]]  # noqa: UP006, UP045  the same
 
 PACKET_BYTES = 1 << 17
-# Who gets at a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
+# Whoever has a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
 PIPE_MODE = 0o666
 _MAX_DESCRIPTORS = 8
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
 
 
 def packet_pair() -> tuple[socket.socket, socket.socket]:
-    """Two ends that keep message boundaries, carry descriptors, and tell when the other is gone."""
+    """Two ends that keep message boundaries, carry descriptors, and notice when the other is gone."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
@@ -32,7 +32,7 @@ def send(sock: socket.socket, message: Packet, fds: Iterable[int] = (), flags: i
 
 
 def receive(sock: socket.socket, flags: int = 0) -> Received:
-    """The next message and the descriptors with it; None at the end. Raises BlockingIOError when there is none yet."""
+    """The next message and its descriptors; None at the end. Raises BlockingIOError if there is none yet."""
     room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
     data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, room, flags | socket.MSG_CMSG_CLOEXEC)
     fds: list[int] = []
@@ -50,14 +50,14 @@ def receive(sock: socket.socket, flags: int = 0) -> Received:
 
 
 def memory_file(name: str, content: bytes = b"") -> int:
-    """A file without a name on any disk."""
+    """An anonymous file in memory."""
     fd = os.memfd_create(name)
     write_all(fd, content)
     return fd
 
 
 def read_whole(fd: int) -> bytes:
-    """The content of a regular file from its beginning, wherever its offset is."""
+    """The whole content of a regular file, wherever its offset is."""
     size = os.fstat(fd).st_size
     pieces = []
     offset = 0
@@ -77,9 +77,9 @@ def write_all(fd: int, content: bytes) -> None:
 
 
 def keep_only(fds: Iterable[int]) -> None:
-    """Close every descriptor but these: a forked child must not hold what belongs to its parent."""
+    """Close every descriptor except these: a forked child must not hold its parent's."""
     kept = set(fds)
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in kept:
-            with contextlib.suppress(OSError):  # it was the one that listed
+            with contextlib.suppress(OSError):  # it was the one of the listing itself
                 os.close(int(name))

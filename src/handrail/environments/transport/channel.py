@@ -1,7 +1,7 @@
-"""What frames go over: a stream of bytes to a Python that was started somewhere, and back.
+"""Carries frames: a two-way byte stream to a Python that was started somewhere.
 
-`Transport` starts it with a program of this machine (`docker exec -i C python3 ...`, `ssh host python3 ...`) and speaks through
-its pipes. What comes by the stream of an SDK is in stream.py.
+`Transport` starts it with a program on this machine (`docker exec -i C python3 ...`, `ssh host python3 ...`) and talks through
+its pipes. stream.py does the same with the stream of an SDK.
 """
 
 from __future__ import annotations
@@ -25,51 +25,51 @@ _ERROR_BYTES = 2000
 
 
 class Channel(Protocol):
-    """Any thread may send, close or let go; one at a time receives. Times are those of `time.monotonic`."""
+    """Any thread may send or close; one at a time receives. `end` is a deadline by `time.monotonic`."""
 
     @property
     def where(self) -> str:
         """For messages: "the container c1", "the host build.example"."""
 
     @property
-    def silence(self) -> float:
-        """The far side ends after so many seconds without a word from here; 0 where it learns by itself that we are gone."""
+    def client_timeout(self) -> float:
+        """The shell host ends after this many seconds without a frame from here; 0 if it notices by itself that we are gone."""
 
     @property
     def window(self) -> int:
-        """The most bytes that may be on their way to here; 0 where a sender is held up by one who does not read."""
+        """The most bytes that may be in transit to here; 0 if a slow reader slows down the sender."""
 
     def send(self, data: bytes, end: float) -> None:
-        """All of it, in one piece. Raises Lost, also when there is no room by `end`."""
+        """Send all of it, in one piece. Raises Lost, also if there is no room by `end`."""
 
     def receive(self, end: float | None) -> bytes:
-        """What has come, once something has. Raises Lost at the stream's end, and when nothing comes by `end`."""
+        """Wait for data, and return it. Raises Lost at the stream's end, and if nothing comes by `end`."""
 
     def failure(self, noise: bytes) -> Exception:
-        """Why the far side never said a word of ours, to be raised. `noise` is what came instead."""
+        """The error to raise if the shell host never started. `noise` is what came instead."""
 
     def close(self) -> None:
-        """End the far side, and wait until it has ended. Twice is the same as once."""
+        """End the shell host, and wait until it has ended. Closing twice is allowed."""
 
-    def let_go(self) -> None:
+    def close_inherited(self) -> None:
         """In a forked child: close what was inherited, without ending what is the parent's."""
 
 
-class Way(Protocol):
-    """How to start a Python somewhere."""
+class Launcher(Protocol):
+    """Starts a Python somewhere."""
 
     def open(self) -> Channel: ...
 
 
 class Transport(NamedTuple):
-    """The way by a program of this machine. `argv` gets what is to run there, and gives what to run here."""
+    """Launch through a program on this machine. `argv` gets the command to run there, and returns the one to run here."""
 
     argv: Callable[[Sequence[str]], Sequence[str]]
     where: str
     python: str = "python3"
-    env: dict[str, str] | None = None  # of the program that is run here; None is this process's own
-    silence: float = 0.0
-    explain: Callable[[int, str], None] | None = None  # raises when it knows what an exit code and a complaint mean
+    env: dict[str, str] | None = None  # of the program that runs here; None: this process's own
+    client_timeout: float = 0.0
+    explain: Callable[[int, str], None] | None = None  # raises if it knows what an exit code and an error message mean
 
     def open(self) -> Channel:
         return PipeChannel(self)
@@ -81,7 +81,7 @@ class PipeChannel:
     window = 0
 
     def __init__(self, transport: Transport) -> None:
-        self.where, self.silence = transport.where, transport.silence
+        self.where, self.client_timeout = transport.where, transport.client_timeout
         self._explain = transport.explain
         self._errors = os.memfd_create("errors")
         try:
@@ -164,13 +164,13 @@ class PipeChannel:
             self._process.kill()
             self._process.wait()
         if self._receiving.acquire(timeout=_LOCK_SECONDS):  # the end of the process is the end of its output
-            self.let_go()
+            self.close_inherited()
             self._receiving.release()
         if self._errors >= 0:
             os.close(self._errors)
             self._errors = -1
 
-    def let_go(self) -> None:
+    def close_inherited(self) -> None:
         self._stdin.close()
         self._stdout.close()
 

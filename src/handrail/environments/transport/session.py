@@ -1,7 +1,6 @@
-"""The way to a shell that is elsewhere: frames over a channel to a Python that was started there (channel.py).
+"""A link to a shell elsewhere: frames over a channel to a Python that was started there (channel.py).
 
-The far side is sent through that channel, so that nothing has to be installed there but bash 4.4 and Python 3.8, with /proc.
-Where there is no python3 the start fails and says so; a helper that needs none is not built yet.
+The shell host is sent through that channel, so that only bash 4.4, Python 3.8 and /proc are needed there.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from ..shell_host.live_shell import Ended
 from ..shell_host.messages import pack, pack_command, unpack, unpack_ended
 from ..shell_host.wire import FRAME, Packet
 from . import bundle
-from .channel import Transport, Way
-from .keep_alive import heart
+from .channel import Launcher, Transport
+from .keep_alive import keep_alive
 
 if TYPE_CHECKING:
     from ...types import CancelToken
@@ -31,11 +30,11 @@ START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 OVERDUE_SECONDS = 15.0
 _MAX_NOISE_BYTES = 1 << 20
-_BEATS_A_SILENCE = 8
+_KEEP_ALIVES_PER_TIMEOUT = 8
 
 
 class _Waiting:
-    """A request on its way, and what has come for it."""
+    """A request that is under way, and what has arrived for it."""
 
     def __init__(self, sink: OutputSink | None = None) -> None:
         self.sink = sink
@@ -44,11 +43,11 @@ class _Waiting:
 
 
 class Session:
-    """A `Link`. Whoever waits for an answer reads what comes, and passes on what is for others: no thread of its own."""
+    """A `Link` without a thread of its own: whoever waits for an answer reads, and passes on what is for others."""
 
     def __init__(
         self,
-        way: Way,
+        launcher: Launcher,
         *,
         env: dict[str, str],
         cwd: str,
@@ -56,16 +55,16 @@ class Session:
         state: bytes | None = None,
         must_have_cwd: bool = False,
     ) -> None:
-        """`cwd` is where the shell begins if there is no `state`: the nearest folder above it, unless it must be there."""
+        """Without a `state` the shell starts in `cwd`, or in the nearest folder above that exists unless `must_have_cwd`."""
         self.state = state
         self._number = self._running = 0
         self._waiting: dict[int, _Waiting] = {}
-        self._news = threading.Condition()
-        self._is_read = False
+        self._changed = threading.Condition()
+        self._is_read = False  # whether some thread reads
         self._lost: Exception | None = None
         self._buffer = bytearray()
         self._received = self._confirmed = 0
-        self._channel = way.open()
+        self._channel = launcher.open()
         self._where = self._channel.where
         try:
             hello = self._greet(
@@ -75,8 +74,8 @@ class Session:
         except BaseException:
             self.close()
             raise
-        if self._channel.silence > 0:
-            heart.add(self._confirm, every=self._channel.silence / _BEATS_A_SILENCE)
+        if self._channel.client_timeout > 0:
+            keep_alive.add(self._confirm, every=self._channel.client_timeout / _KEEP_ALIVES_PER_TIMEOUT)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         waiting = _Waiting(sink)
@@ -106,20 +105,18 @@ class Session:
         if self._running:
             self._cancel(self._running)
 
-    def let_go(self) -> None:
-        self._channel.let_go()
+    def close_inherited(self) -> None:
+        self._channel.close_inherited()
 
     def close(self) -> None:
-        heart.remove(self._confirm)
-        with contextlib.suppress(Lost):  # a stream may have no end that the far side would see
+        keep_alive.remove(self._confirm)
+        with contextlib.suppress(Lost):  # a stream may have no end that the shell host would see
             self._channel.send(FRAME.pack(b"E", 0, 0), time.monotonic())
         self._channel.close()
 
-    # Frames
-
     def _greet(self, **arguments: object) -> Packet:
         waiting = self._waiting[0] = _Waiting()
-        limits = {"silence": self._channel.silence, "window": self._channel.window}
+        limits = {"client_timeout": self._channel.client_timeout, "window": self._channel.window}
         try:
             self._skip_noise()
             self._write(bundle.bundle(role="remote", **limits, **arguments))
@@ -131,16 +128,16 @@ class Session:
         return answer
 
     def _skip_noise(self) -> None:
-        """What start-up files print comes before the first word of ours."""
+        """Skip what start-up files print before the shell host starts."""
         end = time.monotonic() + START_SECONDS
         while (found := self._buffer.find(bundle.READY)) < 0:
             if len(self._buffer) > _MAX_NOISE_BYTES:
-                raise Fatal(f"{self._where} prints much before a command can run: look at the start-up files there")
+                raise Fatal(f"{self._where} prints too much before a command can run: check the start-up files there")
             self._buffer += self._channel.receive(end)
         del self._buffer[: found + len(bundle.READY)]
 
     def _ask(self, kind: bytes, body: bytes, waiting: _Waiting) -> int:
-        with self._news:
+        with self._changed:
             if self._lost is not None:
                 raise self._lost
             self._number += 1
@@ -150,16 +147,16 @@ class Session:
         return number
 
     def _cancel(self, number: int) -> None:
-        with contextlib.suppress(Lost):  # whoever waits finds out
+        with contextlib.suppress(Lost):  # whoever waits for the answer finds out
             self._write(FRAME.pack(b"K", number, 0))
 
     def _write(self, data: bytes) -> None:
         self._channel.send(data, time.monotonic() + START_SECONDS)
 
     def _confirm(self) -> None:
-        """Say that we are here, and how much has come."""
+        """Send a keep-alive with the number of bytes received."""
         received = self._received
-        with contextlib.suppress(Lost):  # a stream that is full says as much, and whoever waits finds out the rest
+        with contextlib.suppress(Lost):  # a full stream shows as much, and whoever waits finds out the rest
             self._channel.send(FRAME.pack(b"B", 0, 8) + struct.pack(">Q", received), time.monotonic())
             self._confirmed = received
 
@@ -167,9 +164,9 @@ class Session:
         end = None if seconds is None else time.monotonic() + seconds
         try:
             while True:
-                with self._news:
+                with self._changed:
                     while waiting.answer is None and not waiting.pieces and self._is_read:
-                        self._news.wait()
+                        self._changed.wait()
                     pieces, waiting.pieces = waiting.pieces, []
                     answer = waiting.answer
                     must_read = not pieces and answer is None
@@ -184,11 +181,11 @@ class Session:
                 if must_read:
                     self._read(end)
         finally:
-            with self._news:
+            with self._changed:
                 self._waiting.pop(number, None)
 
     def _read(self, end: float | None) -> None:
-        """Be the one who reads, for one piece of what comes."""
+        """Read once, as the only reader."""
         try:
             data = self._channel.receive(end)
             self._received += len(data)
@@ -199,9 +196,9 @@ class Session:
         except Lost as lost:
             self._lost = lost
         finally:
-            with self._news:
+            with self._changed:
                 self._is_read = False
-                self._news.notify_all()
+                self._changed.notify_all()
 
     def _take_frames(self) -> None:
         at = 0
@@ -221,8 +218,8 @@ class Session:
             raise Lost(f"in {self._where}: {unpack(body)[0]['reason']}")
         waiting = self._waiting.get(number)
         if waiting is None:
-            return  # nobody waits for it any more
-        with self._news:
+            return  # nobody waits for it any longer
+        with self._changed:
             if kind == b"O":
                 waiting.pieces.append(body)
             else:
