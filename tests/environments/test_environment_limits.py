@@ -283,7 +283,7 @@ class _OtherUser(FramedEnvironment):
     def __init__(self, cwd: str, processes_dir: str) -> None:
         super().__init__(cwd, processes_dir, python="/usr/bin/python3")
 
-    def _connect(self, state: bytes | None):  # type: ignore[no-untyped-def]
+    def connect(self, state: bytes | None):  # type: ignore[no-untyped-def]
         from handrail.environments.transport.session import Session, Transport
 
         prefix = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]

@@ -183,7 +183,7 @@ class CloudEnvironment(LiveEnvironment):
 
     # The life of a sandbox
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         if self._sandbox_process != os.getpid():  # after a fork it is the parent's, who ends it
             self._loop = self._cloud = self._sandbox = None
             self._sandbox_process = os.getpid()
@@ -240,7 +240,7 @@ class CloudEnvironment(LiveEnvironment):
                 )
         super().close()
 
-    def _disconnected(self) -> None:
+    def disconnected(self) -> None:
         loop, cloud, sandbox = self._loop, self._cloud, self._sandbox
         if loop is None or self._sandbox_process != os.getpid():
             return

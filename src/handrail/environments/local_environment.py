@@ -16,6 +16,7 @@ from .transport.link import DirectLink, Link
 
 if TYPE_CHECKING:
     from ..protocols import Files
+    from .base import Environment
     from .sandbox import SandboxPolicy
     from .shell_host.wire import Packet
 
@@ -69,7 +70,7 @@ class LocalEnvironment(LiveEnvironment):
             self._files_cwd = cwd
         return self._files
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         if not os.path.isdir(self._first_cwd):
             raise EnvironmentStartError(
                 f"the working directory {self._first_cwd} does not exist; make it, or give another"
@@ -96,3 +97,7 @@ class LocalEnvironment(LiveEnvironment):
         from ..config.paths import state_dir
 
         return str(state_dir() / "processes")
+
+
+if TYPE_CHECKING:
+    _fits: type[Environment] = LocalEnvironment

@@ -41,12 +41,10 @@ class EnvironmentSettings(NamedTuple):
         )
 
 
-def missing_by_default() -> Unavailable | None:
-    """Why the environment that the configuration names cannot be had, if it cannot."""
-    from ..config import load_config
-
+def missing_by_default(config: Config) -> Unavailable | None:
+    """Why the environment that the configuration names is unavailable; None if it is available."""
     try:
-        settings = resolve(DEFAULT_TASK, load_config(), {}, backends)
+        settings = resolve(DEFAULT_TASK, config, {}, backends)
     except UnknownEnvironment as error:
         return Unavailable(str(error), "correct HANDRAIL_TERMINAL, or terminal.backend in the configuration")
     return backends.get(settings.backend).check(settings.options)

@@ -57,7 +57,7 @@ class There(LiveEnvironment):
         super().__init__()
         self._prefix, self._kind, self._client_timeout = prefix, kind, client_timeout
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         transport = self._kind(
             argv=lambda words: [*self._prefix, *words],
             where="the box",

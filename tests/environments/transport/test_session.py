@@ -32,7 +32,7 @@ class There(LiveEnvironment):
         super().__init__()
         self._prefix, self._python = prefix, python
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         transport = Transport(argv=lambda words: [*self._prefix, *words], where="the box", python=self._python)
         return Session(transport, env={"GIVEN": "there"}, cwd="/usr", state=state)
 

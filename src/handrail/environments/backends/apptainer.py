@@ -175,7 +175,7 @@ class ApptainerEnvironment(LiveEnvironment):
 
     # The way there
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         program = _find(self.settings.program)
         if program is None:
             raise EnvironmentStartError("apptainer is not installed; install it, or choose another environment")
@@ -185,7 +185,8 @@ class ApptainerEnvironment(LiveEnvironment):
         before = self._instance
         is_new = self._have_instance(program)
         if is_new and before and self._folder is None:
-            self._has_lost_files, self._state, state = True, None, None
+            self.files_lost()
+            state = None
         settings = self.settings
         transport = Transport(
             argv=lambda words: [*_inside(program, self._instance), "sh", "-c", _ENTER, settings.cwd or "", *words],
@@ -198,7 +199,7 @@ class ApptainerEnvironment(LiveEnvironment):
             return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
         except (Fatal, EnvironmentStartError) as error:
             if is_new:
-                self._disconnected()
+                self.disconnected()
             raise containers.start_error(settings.image, error) from None
 
     @property
@@ -265,7 +266,7 @@ class ApptainerEnvironment(LiveEnvironment):
         if not answer.is_good:
             raise Fatal(_reason(answer))
 
-    def _disconnected(self) -> None:
+    def disconnected(self) -> None:
         program = _find(self.settings.program)
         if program is None or not self._instance or self._maker != os.getpid():
             return

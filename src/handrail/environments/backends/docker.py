@@ -157,7 +157,7 @@ class DockerEnvironment(LiveEnvironment):
 
     # The way there
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         program = shutil.which(self.settings.engine)
         if program is None:
             raise EnvironmentStartError(
@@ -169,7 +169,8 @@ class DockerEnvironment(LiveEnvironment):
         before = self._container
         is_new = self._have_container(program)
         if is_new and before:
-            self._has_lost_files, self._state, state = True, None, None
+            self.files_lost()
+            state = None
         settings = self.settings
         begin = [f"--workdir={settings.cwd}"] if settings.cwd else []
         transport = Transport(
@@ -183,7 +184,7 @@ class DockerEnvironment(LiveEnvironment):
             return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
         except (Fatal, EnvironmentStartError) as error:
             if is_new:
-                self._disconnected()
+                self.disconnected()
             raise containers.start_error(settings.image, error) from None
 
     def _make_folder(self, program: str) -> None:
@@ -285,7 +286,7 @@ class DockerEnvironment(LiveEnvironment):
             raise EnvironmentStartError(str(_out_of_reach(self.settings.engine, answer)))
         return answer.out
 
-    def _disconnected(self) -> None:
+    def disconnected(self) -> None:
         program = shutil.which(self.settings.engine)
         if program is None or not self._container or self._maker != os.getpid():
             return

@@ -97,7 +97,7 @@ class SshEnvironment(LiveEnvironment):
     def prune(dry_run: bool) -> list[str]:
         return ssh_connections.prune(dry_run=dry_run)
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         _find_ssh()
         if not self._folder or self._folder_process != os.getpid():  # after a fork it is the parent's
             self._folder, self._folder_process = connections.acquire(), os.getpid()
@@ -113,10 +113,10 @@ class SshEnvironment(LiveEnvironment):
         try:
             return Session(transport, env=dict(settings.env), cwd=settings.cwd, state=state, must_have_cwd=True)
         except BaseException:
-            self._disconnected()
+            self.disconnected()
             raise
 
-    def _disconnected(self) -> None:
+    def disconnected(self) -> None:
         if self._folder:
             connections.release(self._folder)
             self._folder = ""

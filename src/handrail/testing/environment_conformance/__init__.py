@@ -1,8 +1,8 @@
 """One suite for every environment: what a backend promises, as checks that it passes or fails.
 
-    from handrail.testing.environment_conformance import run
+    from handrail.testing.environment_conformance import check_environment
 
-    report = run(lambda: MyEnvironment("box"))
+    report = check_environment(lambda: MyEnvironment("box"))
     print(report)
     assert report.passed
 
@@ -13,7 +13,7 @@ With pytest each check is a test, and one environment is shared by those that le
         with Conformance(lambda: MyEnvironment("box")) as subject:
             yield subject
 
-    @pytest.mark.parametrize("check", checks(), ids=str)
+    @pytest.mark.parametrize("check", environment_checks(), ids=str)
     def test_my_environment(check, subject):
         subject.check(check)
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from .check import Check, ConformanceFailure, NotApplicable
 from .place import Place
-from .suite import Conformance, Outcome, Report, Verdict, checks, run
+from .suite import Conformance, Outcome, Report, Verdict, check_environment, environment_checks
 
 __all__ = [
     "Check",
@@ -36,6 +36,6 @@ __all__ = [
     "Place",
     "Report",
     "Verdict",
-    "checks",
-    "run",
+    "check_environment",
+    "environment_checks",
 ]

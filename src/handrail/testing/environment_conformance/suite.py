@@ -124,7 +124,7 @@ class Conformance:
     ) -> Report:
         """Try all checks, or `only` some. `on_outcome` hears of each when it is over."""
         outcomes = []
-        for check in checks() if only is None else only:
+        for check in environment_checks() if only is None else only:
             outcomes.append(self._outcome(check))
             if on_outcome is not None:
                 on_outcome(outcomes[-1])
@@ -174,7 +174,7 @@ class Conformance:
 
 
 @cache
-def checks() -> Sequence[Check]:
+def environment_checks() -> Sequence[Check]:
     """All of them, in the order in which they are best read."""
     from . import (
         background,
@@ -202,7 +202,7 @@ def checks() -> Sequence[Check]:
     return tuple(one for theme in themes for one in vars(theme).values() if isinstance(one, Check))
 
 
-def run(
+def check_environment(
     make_environment: MakeEnvironment,
     only: Iterable[Check] | None = None,
     *,
@@ -210,6 +210,6 @@ def run(
     patience: float = PATIENCE_SECONDS,
     on_outcome: Callable[[Outcome], object] | None = None,
 ) -> Report:
-    """Check a backend, with all checks or `only` some: `[one for one in checks() if one.quick]`."""
+    """Check a backend, with all checks or `only` some: `[one for one in environment_checks() if one.quick]`."""
     with Conformance(make_environment, break_connection=break_connection, patience=patience) as subject:
         return subject.run(only, on_outcome=on_outcome)
