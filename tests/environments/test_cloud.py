@@ -284,12 +284,12 @@ def test_a_cloud_that_does_not_answer_is_said_in_time(place: Place, monkeypatch:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"imgae": "x"}, "imgae is not a setting; did you mean 'image'"),
-        ({"memory_mb": "1g"}, "memory_mb: it must be a whole number at least"),
-        ({"lifetime": 0}, "lifetime: it must be a whole number at least"),
-        ({"persistent": 1}, "persistent: it must be true or false"),
-        ({"keepalive": 0.5}, "keepalive: it must be a whole number"),
-        ({"env": ["A=1"]}, "env: it must be names with texts as values"),
+        ({"imgae": "x"}, "imgae: unknown key; did you mean 'image'"),
+        ({"memory_mb": "1g"}, "memory_mb: must be a whole number"),
+        ({"lifetime": 0}, "lifetime: must be at least"),
+        ({"persistent": 1}, "persistent: must be true or false"),
+        ({"keepalive": 0.5}, "keepalive: must be a whole number"),
+        ({"env": ["A=1"]}, "env: must be a mapping"),
     ],
 )
 def test_a_wrong_setting_is_named(name: str, settings: dict[str, Any], said: str) -> None:

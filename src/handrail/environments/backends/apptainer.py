@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 from ...base.runtime_id import has_exited, runtime_id
+from ...settings.reader import fail, read_settings
 from ...types import Unavailable
 from .. import command_line_tools, container_settings, containers
 from ..container_settings import Mount
@@ -83,10 +84,10 @@ class ApptainerSettings:
     def __post_init__(self) -> None:
         container_settings.check_common(self)
         if self.network not in ("host", "none"):
-            container_settings.fail("network", f"must be host or none, not {self.network!r}")
+            fail("network", f"must be host or none, not {self.network!r}")
         for mount in self.mounts:
             if mount.is_volume:
-                container_settings.fail("mounts", f"{mount.source!r} is not a path; there are no named volumes here")
+                fail("mounts", f"{mount.source!r} is not a path; there are no named volumes here")
 
     @property
     def unsafe(self) -> tuple[str, ...]:
@@ -141,7 +142,7 @@ class ApptainerEnvironment(LiveEnvironment):
     ) -> None:
         super().__init__()
         if settings.persistent and not task_id:
-            container_settings.fail("persistent", "an instance can only be found again by its task; give it a task_id")
+            fail("persistent", "an instance can only be found again by its task; give it a task_id")
         self.settings, self._task = settings, task_id
         self.on_progress = on_progress
         self.isolated, self.reaches_host = settings.isolated, settings.reaches_host
@@ -154,7 +155,7 @@ class ApptainerEnvironment(LiveEnvironment):
     def from_settings(
         cls, settings: Mapping[str, Any], *, task_id: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> Self:
-        made = container_settings.read(ApptainerSettings, settings, key=cls.name)
+        made = read_settings(ApptainerSettings, settings, key=cls.name)
         return cls(replace(made, cwd=cwd or made.cwd, env={**made.env, **(env or {})}), task_id=task_id)
 
     @classmethod

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from ...base.runtime_id import has_exited, runtime_id
+from ...settings.reader import fail, read_settings
 from ...types import Unavailable
 from .. import command_line_tools, container_settings, containers
 from ..container_settings import Mount
@@ -124,7 +125,7 @@ class DockerEnvironment(LiveEnvironment):
     ) -> None:
         super().__init__()
         if settings.persistent and not task_id:
-            container_settings.fail("persistent", "a container can only be found again by its task; give it a task_id")
+            fail("persistent", "a container can only be found again by its task; give it a task_id")
         self.settings, self._task = settings, task_id
         self.on_progress = on_progress
         self.isolated, self.reaches_host = settings.isolated, settings.reaches_host
@@ -137,7 +138,7 @@ class DockerEnvironment(LiveEnvironment):
     def from_settings(
         cls, settings: Mapping[str, Any], *, task_id: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> Self:
-        made = container_settings.read(DockerSettings, {"engine": cls.engine, **settings}, key=cls.name)
+        made = read_settings(DockerSettings, {"engine": cls.engine, **settings}, key=cls.name)
         return cls(replace(made, cwd=cwd or made.cwd, env={**made.env, **(env or {})}), task_id=task_id)
 
     @classmethod
