@@ -103,7 +103,7 @@ def test_an_entrypoint_of_the_image_is_not_run(kind: Kind) -> None:
 
 def test_an_image_that_is_nowhere_is_said_with_what_to_do(kind: Kind) -> None:
     shell = kind.make(image="localhost:1/nobody/nothing:1")
-    with pytest.raises(EnvironmentStartError, match=r"is not here and could not be had: .*; check its name"):
+    with pytest.raises(EnvironmentStartError, match=r"is not here and could not be pulled: .*; check its name"):
         shell.start()
     shell.close()
     with pytest.raises(EnvironmentStartError, match="could not start a container"):
