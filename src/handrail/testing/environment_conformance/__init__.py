@@ -1,12 +1,12 @@
-"""One suite for every environment: what a backend promises, as checks that it passes or fails.
+"""The conformance kit: what every environment promises, as checks that a backend passes or fails.
 
-    from handrail.testing.environment_conformance import check_environment
+    from handrail.testing import check_environment
 
     report = check_environment(lambda: MyEnvironment("box"))
     print(report)
     assert report.passed
 
-With pytest each check is a test, and one environment is shared by those that leave it as it was:
+With pytest each check is a test, and those that leave the environment as it was share one:
 
     @pytest.fixture(scope="module")
     def subject():
@@ -17,8 +17,8 @@ With pytest each check is a test, and one environment is shared by those that le
     def test_my_environment(check, subject):
         subject.check(check)
 
-What the checks run needs bash, coreutils, grep and /proc in the environment. A check that asks for more than a backend says it
-can do is skipped: for pytest and unittest it raises `unittest.SkipTest`.
+The checks need bash, coreutils, grep and /proc in the environment. A check that needs more than a backend claims is skipped: for
+pytest and unittest it raises `unittest.SkipTest`.
 """
 
 from __future__ import annotations
