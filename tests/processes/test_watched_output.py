@@ -1,4 +1,4 @@
-"""News of processes: each once, at a bearable rate, and of nothing that somebody has seen already."""
+"""Notices about processes: each once, at a limited rate, and none about what was already seen."""
 
 from __future__ import annotations
 

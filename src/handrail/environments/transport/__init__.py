@@ -6,5 +6,5 @@ channel.py   a byte stream to a Python started by a local program (docker exec, 
 bundle.py    the shell host as text, which is sent over the channel
 
 fork_server_client.py, ssh_connections.py, sdk_loop.py, keep_alive.py   what all environments of this process share
-idle_watcher.py                                                         ends a container that nobody uses any more
+idle_watcher.py                                                         ends a container that nothing uses any longer
 """
