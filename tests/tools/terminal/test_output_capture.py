@@ -20,8 +20,8 @@ from handrail.store.results import FileResultStore
 from handrail.testing import MemoryResultStore
 from handrail.types import Progress, ToolContext
 
-from ..support import costs_less_than
-from ..tools.terminal.conftest import Terminal
+from ...support import costs_less_than
+from .conftest import Terminal
 
 SECRET = "s3cret-of-the-test"
 
@@ -151,7 +151,7 @@ class TestSecrets:
         context = ToolContext(tool="terminal", on_progress=lambda progress: news.append(progress.message))
         capture = Capture(context, Masker({SECRET}), TerminalConfig())
         for piece in (SECRET[:9], SECRET[9:] + "\n", "one\ntwo\nthr", "ee\n" + "x" * 1000 + SECRET + "\nfour\n"):
-            capture._told_at = 0.0
+            capture._reported_at = 0.0
             capture.sink.feed(piece.encode())
         assert news == ["two", "four"]
 
