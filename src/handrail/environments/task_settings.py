@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import InvalidArguments, ToolFailed
 from ..types import Unavailable
 from .backend_table import Backends, backends, is_host
-from .clean_env import check_variables
 from .errors import UnknownEnvironment
 
 if TYPE_CHECKING:
@@ -74,6 +73,8 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
 
 def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Check that overrides can be stored and passed to another process, and copy them."""
+    from .clean_env import check_variables  # imports subprocess, which a start does not need
+
     try:
         kept: dict[str, Any] = json.loads(json.dumps(dict(overrides)))
     except (TypeError, ValueError) as error:
