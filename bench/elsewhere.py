@@ -84,7 +84,7 @@ def _echo(name: str, there: Environment, local: Environment) -> Figure:
 
     mine, base, ratio = paired(lambda count: repeated(there, count), lambda count: repeated(local, count))
     peers = {"ssh": "one exec each 16", "apptainer": "one exec each 40"}.get(name, "one exec each 45")
-    return Figure(f"`echo hi` in {name}, to the local one", milliseconds(mine), milliseconds(base), ratio, 3, peers)
+    return Figure(f"`echo hi` in {name}, to the local one", milliseconds(mine), milliseconds(base), ratio, 4, peers)
 
 
 def _bare_ssh(ssh: Ssh, local: Environment) -> Figure:

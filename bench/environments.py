@@ -81,7 +81,7 @@ def echo_elsewhere(name: str, there: Environment, local: Environment) -> Figure:
 
     mine, base, ratio = paired(ours, floor)
     peers = "one docker exec 45, ssh 16, apptainer exec 40"
-    return Figure(f"  the same in {name}, to the local one", milliseconds(mine), milliseconds(base), ratio, 3, peers)
+    return Figure(f"  the same in {name}, to the local one", milliseconds(mine), milliseconds(base), ratio, 4, peers)
 
 
 def _echo(environment: Environment) -> bytes:

@@ -1,4 +1,4 @@
-"""A backend of one's own: a shell that gives way to everything else on the machine. The conformance kit says whether it works."""
+"""Your own backend: a shell with a low CPU priority. The conformance kit checks that it works."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from handrail.environments.live_environment import LiveEnvironment
-from handrail.environments.transport.link import Link
-from handrail.environments.transport.session import Session, Transport
-from handrail.testing.environment_conformance import checks, run
-from handrail.types import Unavailable
+from handrail import Unavailable
+from handrail.environments import Link, LiveEnvironment, Session, Transport
+from handrail.testing import check_environment, environment_checks
 
 
 class NiceEnvironment(LiveEnvironment):
@@ -22,15 +20,15 @@ class NiceEnvironment(LiveEnvironment):
         super().__init__()
         self._start, self._env, self._level = cwd, dict(env), level
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         transport = Transport(
             argv=lambda words: ["nice", "-n", str(self._level), *words],
             where="a nice shell",
-            env={"PATH": os.environ["PATH"]},  # and none of this process's secrets
+            env={"PATH": os.environ["PATH"]},  # without this process's secrets
         )
         return Session(transport, env=self._env, cwd=self._start, state=state)
 
-    # How Handrail makes one of its own accord: by its name in the configuration.
+    # How Handrail makes one by its name in the configuration:
 
     @classmethod
     def from_settings(
@@ -52,6 +50,7 @@ if __name__ == "__main__":
         print(environment.execute("nice").output.head.decode(), end="")
 
     themes = ("state.", "codes.", "files.")
-    report = run(lambda: NiceEnvironment(os.getcwd(), {}, 5), [one for one in checks() if one.name.startswith(themes)])
+    chosen = [check for check in environment_checks() if check.name.startswith(themes)]
+    report = check_environment(lambda: NiceEnvironment(os.getcwd(), {}, 5), chosen)
     print(report)
     print("it conforms" if report.passed else "it does not conform")

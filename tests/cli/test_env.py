@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.testing.environment_conformance import checks
+from handrail.testing.environment_conformance import environment_checks
 
 from ..environments.conftest import is_running
 from .conftest import Cli
@@ -109,8 +109,8 @@ def test_a_full_check_tries_all_that_a_backend_promises(cli: Cli) -> None:
     cli.configure("terminal:\n  cwd: /nowhere\n")
     ran = cli("env", "check", "local", "--full", "--json")
     assert ran.code == 1
-    assert {row["name"] for row in ran.json} <= {check.sentence for check in checks()}
-    assert len(ran.json) > len(checks()) / 2
+    assert {row["name"] for row in ran.json} <= {check.sentence for check in environment_checks()}
+    assert len(ran.json) > len(environment_checks()) / 2
     assert all("/nowhere does not exist" in row["problem"] for row in ran.json)
 
 

@@ -1,39 +1,36 @@
-"""How the contract tests make an environment of each backend: one function a backend, and the service that it needs.
+"""How the contract tests make an environment of each backend: one function per backend, and the service that it needs.
 
-`folder` is empty, and the subject's alone. `service` is what the fixture gave: see tests/services/fixtures.py. Its `env` is in
+`folder` is empty, and the subject's alone. `service` is the value of the fixture: see tests/services/fixtures.py. Its `env` is in
 this process's environment for as long as the subject is used.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import uuid
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from handrail.environments.local_environment import LocalEnvironment
-from handrail.environments.sandbox import Mechanism, SandboxPolicy
+from handrail.environments import LocalEnvironment, SandboxPolicy, default_backends
+from handrail.environments.sandbox import Mechanism
 from handrail.environments.shell_host import proc
-from handrail.testing.environment_conformance import Conformance
+from handrail.testing import Conformance
 
 
 class Backend(NamedTuple):
-    """`fixture` is the service's. `module` is the file that it is in."""
+    """`fixture` is the name of the service's fixture."""
 
     subject: Callable[[Path, Any], Conformance]
     fixture: str | None = None
-    module: str = "local"
 
 
 def local(folder: Path, service: None) -> Conformance:
     def make() -> LocalEnvironment:
         return LocalEnvironment(str(folder), processes_dir=str(folder / "processes"))
 
-    return Conformance(make, break_connection=kill_keeper_and_guard)
+    return Conformance(make, break_connection=kill_supervisor_and_fork_server)
 
 
 def bubblewrap(folder: Path, service: None) -> Conformance:
@@ -52,20 +49,20 @@ def sandboxed(folder: Path, mechanism: Mechanism) -> Conformance:
 
 
 def docker(folder: Path, service: Any) -> Conformance:
-    return contained("docker", "DockerEnvironment", service)
+    return contained("docker", service)
 
 
 def podman(folder: Path, service: Any) -> Conformance:
-    return contained("docker", "PodmanEnvironment", service)
+    return contained("podman", service)
 
 
-def contained(module: str, kind: str, service: Any) -> Conformance:
-    make = maker(module, kind, {"image": service.image})
+def contained(backend: str, service: Any) -> Conformance:
+    make = maker(backend, {"image": service.image})
     return Conformance(make, break_connection=lambda env: service.run("rm", "--force", env._container))
 
 
 def apptainer(folder: Path, service: Any) -> Conformance:
-    make = maker("apptainer", "ApptainerEnvironment", {"image": service.image})
+    make = maker("apptainer", {"image": service.image})
 
     def stop(env: Any) -> None:
         service.run("instance", "stop", "--signal", "KILL", env._instance)
@@ -74,43 +71,42 @@ def apptainer(folder: Path, service: Any) -> Conformance:
 
 
 def ssh(folder: Path, service: Any) -> Conformance:
-    make = maker("ssh", "SshEnvironment", {"host": service.alias, "config_file": str(service.config)})
+    make = maker("ssh", {"host": service.alias, "config_file": str(service.config)})
     return Conformance(make, break_connection=lambda env: os.kill(client(env), signal.SIGKILL))
 
 
 def modal(folder: Path, service: Any) -> Conformance:
-    return clouded("modal", "ModalEnvironment", service)
+    return clouded("modal", service)
 
 
 def daytona(folder: Path, service: Any) -> Conformance:
-    return clouded("daytona", "DaytonaEnvironment", service)
+    return clouded("daytona", service)
 
 
-def clouded(module: str, kind: str, service: Any) -> Conformance:
-    make = maker(module, kind, {})
+def clouded(backend: str, service: Any) -> Conformance:
+    make = maker(backend, {})
     return Conformance(make, break_connection=lambda env: service.docker.run("rm", "--force", env._sandbox.id))
 
 
 # The name before the first dash is the backend's own.
-_ALL = {
+BACKENDS = {
     "local": Backend(local),
     "local-bubblewrap": Backend(bubblewrap),
     "local-landlock": Backend(landlock),
-    "docker": Backend(docker, "docker_service", "docker"),
-    "podman": Backend(podman, "podman_service", "docker"),
-    "apptainer": Backend(apptainer, "apptainer_service", "apptainer"),
-    "ssh": Backend(ssh, "ssh_service", "ssh"),
-    "modal": Backend(modal, "modal_service", "modal"),
-    "daytona": Backend(daytona, "daytona_service", "daytona"),
+    "docker": Backend(docker, "docker_service"),
+    "podman": Backend(podman, "podman_service"),
+    "apptainer": Backend(apptainer, "apptainer_service"),
+    "ssh": Backend(ssh, "ssh_service"),
+    "modal": Backend(modal, "modal_service"),
+    "daytona": Backend(daytona, "daytona_service"),
 }
-BACKENDS = {name: one for name, one in _ALL.items() if find_spec(f"handrail.environments.{one.module}")}
 
 
-def maker(module: str, kind: str, settings: dict[str, Any]) -> Callable[[], Any]:
+def maker(backend: str, settings: dict[str, Any]) -> Callable[[], Any]:
     """Environments of one task: what survives in one is found by the next."""
-    made = getattr(importlib.import_module(f"handrail.environments.{module}"), kind)
+    kind = default_backends.get(backend)
     task = f"contract-{uuid.uuid4().hex[:8]}"
-    return lambda: made.from_settings(settings, task_id=task)
+    return lambda: kind.from_settings(settings, task_id=task, cwd=None, env={})
 
 
 def client(environment: Any) -> int:
@@ -119,9 +115,9 @@ def client(environment: Any) -> int:
     return int(getattr(link, "_channel", link)._process.pid)
 
 
-def kill_keeper_and_guard(environment: Any) -> None:
-    keeper = environment._link._shell.line.keeper
-    stat = proc.stat_of(keeper)
+def kill_supervisor_and_fork_server(environment: Any) -> None:
+    supervisor = environment._link._shell.connection.supervisor
+    stat = proc.stat_of(supervisor)
     assert stat is not None
     os.kill(stat.parent, signal.SIGKILL)
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)

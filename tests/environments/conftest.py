@@ -33,14 +33,14 @@ class FramedEnvironment(LiveEnvironment):
         super().__init__()
         self._first_cwd, self._processes_dir, self._python = cwd, processes_dir, python
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         transport = Transport(argv=list, where="a process", python=self._python)
         return Session(transport, env={}, cwd=self._first_cwd, jobs_root=self._processes_dir, state=state)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_zygote() -> Iterator[None]:
-    """One guard for all tests: each starts its own shell in some milliseconds."""
+    """One fork server for all tests: each starts its own shell in some milliseconds."""
     with LocalEnvironment("/"):
         yield
 

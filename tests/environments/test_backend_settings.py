@@ -12,7 +12,7 @@ from handrail.environments.backends.modal import ModalSettings
 from handrail.environments.backends.ssh import SshSettings
 from handrail.environments.cloud import label_value
 
-HOW_TO = Path(__file__).parents[3] / "docs" / "how-to"
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
 PAGES = {SshSettings: "ssh.md", ModalSettings: "cloud-sandboxes.md", DaytonaSettings: "cloud-sandboxes.md"}
 
 

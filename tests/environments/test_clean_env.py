@@ -100,5 +100,5 @@ def test_a_large_environment_passes(work: Path) -> None:
 
 
 def test_a_working_directory_that_is_missing_is_an_error(work: Path) -> None:
-    with pytest.raises(EnvironmentStartError, match="does not exist; make it"):
+    with pytest.raises(EnvironmentStartError, match="does not exist; create it"):
         LocalEnvironment(str(work / "missing")).start()

@@ -19,7 +19,7 @@ from handrail.environments.base import ProcessState, RestartReason
 from handrail.environments.cloud import CHECK_SECONDS, OWNER, TASK
 from handrail.environments.errors import EnvironmentLost, EnvironmentStartError, LoginRefused
 from handrail.environments.shell_host import proc
-from handrail.environments.transport.keep_alive import heart
+from handrail.environments.transport.keep_alive import keep_alive
 from handrail.environments.transport.session import Session
 from handrail.errors import ConfigError
 
@@ -133,7 +133,7 @@ def test_a_lost_connection_is_made_again_to_the_same_sandbox(place: Place) -> No
     run(environment, "touch /tmp/file")
     sandbox = place.sandbox(environment)
     with pytest.raises(EnvironmentLost):
-        environment.execute("kill -9 $(pgrep handrail-pump)", timeout=PATIENCE_SECONDS)
+        environment.execute("kill -9 $(pgrep handrail-relay)", timeout=PATIENCE_SECONDS)
     assert run(environment, "ls /tmp/file") == "/tmp/file\n"
     assert place.sandbox(environment) == sandbox
 
@@ -143,7 +143,7 @@ def test_a_client_that_falls_silent_is_missed(place: Place) -> None:
     environment.execute("setsid -f sleep 1000 >/dev/null 2>&1", timeout=PATIENCE_SECONDS)
     wait_until(place.running)
     assert isinstance(environment._link, Session)
-    heart.remove(environment._link._confirm)
+    keep_alive.remove(environment._link._confirm)
     wait_until(lambda: not place.running())
     with pytest.raises(EnvironmentLost):
         run(environment, "true")
@@ -284,12 +284,12 @@ def test_a_cloud_that_does_not_answer_is_said_in_time(place: Place, monkeypatch:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"imgae": "x"}, "imgae is not a setting; did you mean 'image'"),
-        ({"memory_mb": "1g"}, "memory_mb: it must be a whole number at least"),
-        ({"lifetime": 0}, "lifetime: it must be a whole number at least"),
-        ({"persistent": 1}, "persistent: it must be true or false"),
-        ({"keepalive": 0.5}, "keepalive: it must be a whole number"),
-        ({"env": ["A=1"]}, "env: it must be names with texts as values"),
+        ({"imgae": "x"}, "imgae: unknown key; did you mean 'image'"),
+        ({"memory_mb": "1g"}, "memory_mb: must be a whole number"),
+        ({"lifetime": 0}, "lifetime: must be at least"),
+        ({"persistent": 1}, "persistent: must be true or false"),
+        ({"keepalive": 0.5}, "keepalive: must be a whole number"),
+        ({"env": ["A=1"]}, "env: must be a mapping"),
     ],
 )
 def test_a_wrong_setting_is_named(name: str, settings: dict[str, Any], said: str) -> None:

@@ -12,17 +12,19 @@ from ..support import takes_less_than
 def test_what_it_printed_and_what_it_complained_are_apart() -> None:
     answer = command_line_tools.ask(["bash", "-c", "echo out; echo why >&2; exit 3"], seconds=60)
     assert answer == (3, "out\n", "why")
-    assert not answer.is_good
+    assert not answer.ok
 
 
 def test_colours_are_left_out_of_what_it_complained() -> None:
-    assert command_line_tools.ask(["bash", "-c", r"printf '\e[31mFATAL:\e[0m no' >&2"], seconds=60).said == "FATAL: no"
+    assert (
+        command_line_tools.ask(["bash", "-c", r"printf '\e[31mFATAL:\e[0m no' >&2"], seconds=60).message == "FATAL: no"
+    )
 
 
 def test_one_that_is_not_there_is_an_answer() -> None:
     answer = command_line_tools.ask(["/nowhere/program"], seconds=60)
     assert answer.code == 127
-    assert "cannot be run" in answer.said
+    assert "cannot be run" in answer.message
 
 
 @pytest.mark.parametrize("listens", [True, False])
@@ -34,7 +36,7 @@ def test_one_that_hangs_is_ended_with_what_it_started(listens: bool) -> None:
             listener=(lambda _: None) if listens else None,
         )
     assert answer.code is None
-    assert answer.said == "it did not end within 0.3 s"
+    assert answer.message == "timed out after 0.3 s"
 
 
 def test_lines_are_told_as_they_come_and_progress_bars_are_lines() -> None:
@@ -44,7 +46,7 @@ def test_lines_are_told_as_they_come_and_progress_bars_are_lines() -> None:
     )
     assert told == ["1", "2", "three"]
     assert answer.code == 1
-    assert answer.said.endswith("three")
+    assert answer.message.endswith("three")
 
 
 def test_a_listener_that_fails_ends_the_program() -> None:

@@ -50,7 +50,7 @@ def test_settings_are_read_with_a_tasks_own_values_above_them() -> None:
         ({"mounts": "/a:/b"}, "must be a list"),
         ({"mounts": ["/a"]}, "write source:target, or source:target:ro"),
         ({"mounts": ["/a:/b:rx"]}, "write source:target, or source:target:ro"),
-        ({"mounts": ["/a:b"]}, "absolute path"),
+        ({"mounts": ["/a:b"]}, "absolute"),
         ({"mounts": [{"source": "/a"}]}, r"mounts\.target: is missing"),
         ({"run_arguments": ["--shm-size", "1g"]}, "write each argument as one word"),
         ({"run_arguments": ["-v=/:/host"]}, "write each argument as one word"),

@@ -59,7 +59,7 @@ def test_nothing_of_this_machine_is_seen_inside(kind: Kind, work: Path, monkeypa
 
 def test_only_waiting_and_the_shell_run_inside(kind: Kind) -> None:
     with kind.make() as shell:
-        ours = ["handrail-guard", "handrail-keeper", "handrail-pump", "handrail-wait"]
+        ours = ["handrail-fork", "handrail-shell", "handrail-relay", "handrail-wait"]
         found = {words.split()[0] for words in kind.programs(name_of(shell))}
         assert found - {"appinit"} == {*ours, "bash"}
 
@@ -151,7 +151,7 @@ def test_a_command_that_kills_all_it_can_costs_the_shell_but_not_the_files(kind:
     with kind.make() as shell:
         run(shell, "echo kept >/root/file")
         name = name_of(shell)
-        with pytest.raises(EnvironmentLost, match="nobody knows how far it came"):
+        with pytest.raises(EnvironmentLost, match="how far it got is unknown"):
             run(shell, "kill -9 -1; sleep 1000")
         result = shell.execute("cat /root/file", timeout=PATIENCE_SECONDS)
         assert text(result) == "kept\n"
@@ -168,7 +168,7 @@ def test_one_that_is_removed_in_the_middle_of_a_command_is_replaced_and_the_loss
         def remove(_: bytes) -> None:
             kind.remove(first)
 
-        with pytest.raises(EnvironmentLost, match="nobody knows how far it came") as caught:
+        with pytest.raises(EnvironmentLost, match="how far it got is unknown") as caught:
             shell.execute("echo begun; sleep 1000", timeout=PATIENCE_SECONDS, on_output=remove)
         assert caught.value.details["output"] == "begun\n"
         result = shell.execute('ls /root; echo "$X"', timeout=PATIENCE_SECONDS)

@@ -73,7 +73,7 @@ def test_a_broken_record_is_passed_over(table: ProcessTable, start: Start, home:
 
 
 def lose(start: Start) -> TrackedProcess:
-    """One whose minder was killed, and that runs on."""
+    """One whose job supervisor was killed, and that still runs."""
     one = start("echo up; sleep 1000")
     wait_until(lambda: output(one) == "up\n")
     found = proc.stat_of(one.record.pid)
@@ -84,9 +84,9 @@ def lose(start: Start) -> TrackedProcess:
     return one
 
 
-def test_one_whose_minder_was_killed_is_lost_and_can_still_be_ended(start: Start) -> None:
+def test_one_whose_supervisor_was_killed_is_lost_and_can_still_be_ended(start: Start) -> None:
     one = lose(start)
-    assert "looked after it was killed" in one.status().reason
+    assert "supervisor was killed" in one.status().reason
     one.kill()
     wait_until(lambda: not is_running(one.record.pid))
 

@@ -23,8 +23,8 @@ from handrail.testing.environment_conformance import (
     NotApplicable,
     Place,
     Verdict,
-    checks,
-    run,
+    check_environment,
+    environment_checks,
 )
 from handrail.testing.environment_conformance.check import check
 
@@ -32,7 +32,7 @@ from ..support import wait_until
 from .saboteurs import SABOTEURS, STRAYS
 
 PATIENCE_SECONDS = 3.0
-BY_NAME = {one.name: one for one in checks()}
+BY_NAME = {one.name: one for one in environment_checks()}
 
 
 @pytest.fixture(autouse=True)
@@ -47,11 +47,11 @@ def _no_strays() -> Iterator[None]:
 def lose(environment: Environment) -> None:
     """Kill what looks after a local shell, and what looks after that."""
     assert isinstance(environment, LocalEnvironment)
-    keeper = environment._link._shell.line.keeper  # type: ignore[union-attr]
-    stat = proc.stat_of(keeper)
+    supervisor = environment._link._shell.connection.supervisor  # type: ignore[union-attr]
+    stat = proc.stat_of(supervisor)
     assert stat is not None
     os.kill(stat.parent, signal.SIGKILL)
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_every_check_has_somebody_who_fails_it() -> None:
 
 
 def test_every_check_says_what_it_is_about() -> None:
-    for one in checks():
+    for one in environment_checks():
         assert len(one.sentence) > 20
         assert one.sentence.endswith(".")
-    assert any(one.quick for one in checks())
+    assert any(one.quick for one in environment_checks())
 
 
 @check()
@@ -104,7 +104,7 @@ def is_for_others(place: Place) -> None:
 
 def test_a_report_says_what_is_wrong_and_why(tmp_path: Path) -> None:
     heard: list[Verdict] = []
-    report = run(
+    report = check_environment(
         lambda: LocalEnvironment(str(tmp_path)),
         [passes, fails, breaks_down, is_for_others],
         on_outcome=lambda outcome: heard.append(outcome.verdict),
@@ -127,13 +127,13 @@ def test_nothing_checked_is_not_passed(tmp_path: Path) -> None:
     def make() -> LocalEnvironment:
         return LocalEnvironment(str(tmp_path))
 
-    assert run(make, [passes]).passed
-    assert not run(make, []).passed
-    assert not run(make, [is_for_others]).passed
+    assert check_environment(make, [passes]).passed
+    assert not check_environment(make, []).passed
+    assert not check_environment(make, [is_for_others]).passed
 
 
 def test_an_environment_that_cannot_be_made_fails_and_raises_nothing_else(tmp_path: Path) -> None:
-    report = run(lambda: LocalEnvironment(str(tmp_path / "nowhere")), [passes, passes])
+    report = check_environment(lambda: LocalEnvironment(str(tmp_path / "nowhere")), [passes, passes])
     assert [one.verdict for one in report.outcomes] == [Verdict.FAILED] * 2
     assert "does not exist" in report.outcomes[0].message
 
@@ -152,7 +152,7 @@ def test_an_environment_that_hangs_fails_and_is_closed_and_the_others_are_still_
         """It never ends."""
         held.wait()
 
-    report = run(make, [hangs, passes], patience=1.5)
+    report = check_environment(make, [hangs, passes], patience=1.5)
     assert [one.verdict for one in report.outcomes] == [Verdict.FAILED, Verdict.PASSED]
     assert "does not come to an end" in report.outcomes[0].message
     wait_until(lambda: made[0]._is_closed)
@@ -192,7 +192,7 @@ def test_a_folder_made_for_a_check_is_taken_away(tmp_path: Path) -> None:
         folders.append(place.folder)
         place.run(f"cd {place.folder}")
 
-    assert run(lambda: LocalEnvironment(str(tmp_path)), [closes, goes_there]).passed
+    assert check_environment(lambda: LocalEnvironment(str(tmp_path)), [closes, goes_there]).passed
     assert len(folders) == 2
     assert not any(map(os.path.exists, folders))
 
@@ -200,9 +200,10 @@ def test_a_folder_made_for_a_check_is_taken_away(tmp_path: Path) -> None:
 def test_the_kit_needs_no_pytest(tmp_path: Path) -> None:
     code = """
 import sys
-from handrail.testing.environment_conformance import checks, run
+from handrail.testing.environment_conformance import check_environment, environment_checks
 from handrail.environments.local_environment import LocalEnvironment
-report = run(lambda: LocalEnvironment(sys.argv[1]), [one for one in checks() if one.name.startswith("codes.")])
+chosen = [one for one in environment_checks() if one.name.startswith("codes.")]
+report = check_environment(lambda: LocalEnvironment(sys.argv[1]), chosen)
 print(report)
 assert report.passed and "pytest" not in sys.modules
 """

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 
 MARKER = "HANDRAIL_INSIDE"
-_KEEPERS = frozenset({"handrail-guard", "handrail-keeper", "handrail-minder", "handrail-pump"})
+_KEEPERS = frozenset({"handrail-fork", "handrail-shell", "handrail-job", "handrail-relay"})
 _MAX_ANCESTORS = 200
 
 

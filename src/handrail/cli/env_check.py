@@ -44,10 +44,10 @@ def check(make: Callable[[], Environment]) -> Iterator[Checked]:
 
 def check_all(make: Callable[[], Environment]) -> Iterator[Checked]:
     """Try all of the conformance kit. What the environment says that it cannot do is left out."""
-    from ..testing.environment_conformance import Conformance, Verdict, checks
+    from ..testing.environment_conformance import Conformance, Verdict, environment_checks
 
     with Conformance(make) as subject:
-        for one in checks():
+        for one in environment_checks():
             [outcome] = subject.run([one]).outcomes
             if outcome.verdict is not Verdict.DOES_NOT_APPLY:
                 yield Checked(one.sentence, outcome.message, outcome.seconds)

@@ -1,7 +1,7 @@
 """The backends by name: the built-in ones, those of installed packages, and those that a plugin adds.
 
-A backend is a class that fits `Backend`. A built-in one is a file in `backends/` and a line in `BUILT_IN`; elsewhere it is an
-entry point of the group `handrail.environments`. Nothing is imported before it is asked for by name.
+A backend is a class that fits `Backend`. A built-in one is a file in `backends/` and a line in `BUILT_IN`; a package declares an
+entry point of the group `handrail.environments`. Nothing is imported before it is requested by name.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ..base.suggest import did_you_mean
+from .errors import UnknownEnvironment
 
 if TYPE_CHECKING:
     from ..types import Unavailable
     from .base import Environment
 
 ENTRY_POINTS = "handrail.environments"
-# Names that mean another.
-_SAME = {"singularity": "apptainer"}
+# Other names.
+_ALIASES = {"singularity": "apptainer"}
 # Where each backend's class is. A table, so that a listing imports none of them.
 BUILT_IN = {
     "apptainer": "handrail.environments.backends.apptainer:ApptainerEnvironment",
@@ -33,12 +34,12 @@ BUILT_IN = {
 
 
 class Backend(Protocol):
-    """How environments of one sort are made. All of these belong to the class, not to its objects.
+    """Makes environments of one sort. All of these belong to the class, not to its objects.
 
-    Some attributes more say what is special, where something is:
-    `host_paths = True`: a path means the same there as on this machine (False where it is missing).
-    `shorthand = "host"`: the setting that stands after the colon in `ssh:build.example` ("image" where it is missing).
-    `files_before_start(settings, cwd)`: the files of an environment that has not begun, where they can be had without one.
+    Optional attributes:
+    `host_paths = True`: a path means the same there as on this machine (default: False).
+    `shorthand = "host"`: the setting after the colon in `ssh:build.example` (default: "image").
+    `files_before_start(settings, cwd)`: the files of an environment that has not started, if they can be read without one.
     """
 
     @property
@@ -50,14 +51,14 @@ class Backend(Protocol):
         """A new environment, not yet started. Raises a ToolError that names a setting which cannot be used."""
 
     def check(self, settings: Mapping[str, Any]) -> Unavailable | None:
-        """Why no environment could be started now, and what would change that; None when one can."""
+        """Why no environment can be started now, and how to fix that; None if one can."""
 
     def prune(self, dry_run: bool) -> list[str]:
-        """Take away what runtimes that are gone left behind: what it was, or would be, one line each."""
+        """Remove what exited runtimes left behind. Returns what was, or would be, removed: one line each."""
 
 
 class Backends:
-    """The table. What a plugin adds wins over an entry point; nothing wins over a built-in one."""
+    """The table. Built-in backends come first, then those of plugins, then entry points."""
 
     def __init__(self) -> None:
         self._added: dict[str, Backend] = {}
@@ -72,12 +73,10 @@ class Backends:
         return sorted({*BUILT_IN, *self._added, *_entry_points()})
 
     def get(self, name: str) -> Backend:
-        """Raises UnknownEnvironment, with the nearest name that is known."""
-        name = _SAME.get(name, name)
+        """Raises UnknownEnvironment, with the most similar known name."""
+        name = _ALIASES.get(name, name)
         found = BUILT_IN.get(name) or self._added.get(name) or _entry_points().get(name)
         if found is None:
-            from .errors import UnknownEnvironment
-
             raise UnknownEnvironment(f"unknown environment {name!r}; {did_you_mean(name, self.names())}")
         return _loaded(name, found) if isinstance(found, str) else found
 
@@ -102,6 +101,4 @@ def _loaded(name: str, reference: str) -> Backend:
     try:
         return cast("Backend", getattr(import_module(module), attribute))
     except (ImportError, AttributeError) as error:
-        from .errors import UnknownEnvironment
-
         raise UnknownEnvironment(f"environment {name!r} cannot be loaded from {reference}: {error}") from error

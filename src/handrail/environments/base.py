@@ -1,7 +1,7 @@
-"""What an environment is: a place where a task's commands run, with the state of a shell that a person would keep open.
+"""What an environment is: a place where a task's commands run in a shell that keeps its state.
 
-A backend is one file with one class that fits `Environment`. Most are a `LiveEnvironment` (live.py) that knows how to start a
-Python somewhere; see session.py. Nobody asks an environment for its name to decide something, but for what it can do.
+A backend is one file with one class that fits `Environment`. Most are a `LiveEnvironment` that knows how to start a Python
+somewhere; see transport/session.py. Decide by what an environment can do, not by its name.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class RestartReason(Enum):
     ENDED = "ended"  # the command ended it: `exit`, `exec`, `set -e`, a signal
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
-    KEEPER = "keeper"  # the process that looks after the shell was killed
+    SUPERVISOR = "supervisor"  # the process that looks after the shell was killed
     LOST = "lost"  # the connection, the container or the host went away
 
 
 class ShellState(Enum):
-    """What the new shell began with."""
+    """What the new shell started with."""
 
     KEPT = "kept"  # everything but job table, open descriptors and limits
     SNAPSHOT = "snapshot"  # the same as of before the command
@@ -44,12 +44,12 @@ class ShellRestart(NamedTuple):
     state: ShellState
 
     def __str__(self) -> str:
-        """For the model, that has to know what it can still rely on."""
+        """For the model, which has to know what it can still rely on."""
         return f"{_REASONS[self.reason]}; {_STATES[self.state]}"
 
 
 class LeftRunning(NamedTuple):
-    """A process that a command left behind on purpose (`server &`). `pid` and `start` name it for good."""
+    """A process that a command left running on purpose (`server &`). `pid` and `start` identify it uniquely."""
 
     pid: int
     start: int
@@ -59,7 +59,7 @@ class LeftRunning(NamedTuple):
 
 
 class CommandResult(NamedTuple):
-    """How a command ended. `command_id` counts the commands of a shell, and begins again when the environment was lost."""
+    """How a command ended. `command_id` counts the commands of a shell, and starts again if the environment was lost."""
 
     command_id: int
     exit_code: int
@@ -75,7 +75,7 @@ class CommandResult(NamedTuple):
 class ProcessState(Enum):
     RUNNING = "running"
     ENDED = "ended"
-    LOST = "lost"  # nobody knows how it ended: the machine restarted, or the process that minded it was killed
+    LOST = "lost"  # how it ended is unknown: the machine rebooted, or its supervisor was killed
 
 
 class ProcessStatus(NamedTuple):
@@ -85,7 +85,7 @@ class ProcessStatus(NamedTuple):
 
 
 class LogPiece(NamedTuple):
-    """Output from `offset` on. `offset` is later than was asked for when the log no longer has the rest; `end` is its end."""
+    """Output from `offset` on. `offset` is later than requested if the log no longer has the rest; `end` is its end."""
 
     offset: int
     data: bytes
@@ -112,31 +112,31 @@ class BackgroundProcess(Protocol):
 
     @property
     def survives(self) -> bool:
-        """Whether it goes on when the environment is closed, or the runtime ends."""
+        """Whether it keeps running when the environment is closed, or the runtime ends."""
 
     def poll(self) -> ProcessStatus: ...
 
     def read(self, offset: int = 0, *, max_bytes: int = 1 << 16, timeout: float = 0.0) -> LogPiece:
-        """What it printed, from `offset` on. Waits up to `timeout` seconds for the first byte, or for the process's end."""
+        """Its output from `offset` on. Waits up to `timeout` seconds for the first byte, or for the process's end."""
 
     def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> ProcessStatus:
-        """Until it has ended, `timeout` seconds have passed, or `cancel` says so: its status then."""
+        """Wait until it has ended, `timeout` seconds have passed, or `cancel` is set. Returns its status then."""
 
     def kill(self, *, grace: float = 2.0) -> ProcessStatus:
-        """End it with all that it started: SIGTERM, and after `grace` seconds SIGKILL."""
+        """End it with everything it started: SIGTERM, and after `grace` seconds SIGKILL."""
 
     def write(self, data: bytes) -> None:
-        """Give it input. Raises InputRefused when it takes none."""
+        """Write to its input. Raises InputRefused if it takes none."""
 
     def close_stdin(self) -> None:
-        """Let it read an end of input; on a terminal, the character for it."""
+        """Close its input; on a terminal, send the end-of-input character."""
 
     def forget(self) -> None:
-        """Remove its log and all that is known of it. Kills it first if it runs."""
+        """Remove its log and its status. Kills it first if it runs."""
 
 
 class PtyProcess(BackgroundProcess, Protocol):
-    """One that runs on a terminal of its own. What it prints has the terminal's control sequences in it."""
+    """One that runs on its own terminal. Its output contains the terminal's control sequences."""
 
     def resize(self, rows: int, columns: int) -> None: ...
 
@@ -144,18 +144,18 @@ class PtyProcess(BackgroundProcess, Protocol):
         """Whether the program in the foreground reads the terminal and has nothing to read."""
 
     def reader(self) -> tuple[str, bool]:
-        """The name of the program in the foreground, and whether it hides what is typed: it asks for a password."""
+        """The name of the program in the foreground, and whether it hides what is typed, as for a password."""
 
 
 class Environment(Protocol):
-    """Sync, and safe to use from several threads: commands of one environment run one after the other, all else beside them.
+    """Synchronous and thread-safe: commands of one environment run one after the other, everything else at the same time.
 
     Everything raised is a ToolError: see errors.py.
     """
 
     @property
     def name(self) -> str:
-        """Of the backend, for people."""
+        """The backend's name, for display."""
 
     @property
     def isolated(self) -> bool:
@@ -167,7 +167,7 @@ class Environment(Protocol):
 
     @property
     def persistent(self) -> bool:
-        """Files, and background processes that were started to live on, outlast `close`."""
+        """Files, and background processes that were started to survive, outlast `close`."""
 
     @property
     def has_pty(self) -> bool: ...
@@ -178,10 +178,10 @@ class Environment(Protocol):
 
     @property
     def files(self) -> Files:
-        """The environment's file system; relative paths begin where the shell is."""
+        """The environment's file system; relative paths start where the shell is."""
 
     def start(self) -> None:
-        """Have the shell ready. Starting what is started does nothing; `execute` starts what is not."""
+        """Start the shell, unless it is started. `execute` does so by itself."""
 
     def execute(
         self,
@@ -197,9 +197,9 @@ class Environment(Protocol):
     ) -> CommandResult:
         """Run a command in the shell and wait for it.
 
-        `cwd` and `env` are for this command alone; the shell goes back afterwards. `stdin` is what it reads: nothing if None.
-        Output is stdout and stderr as they come. `on_output` gets each piece of it as it comes, in this thread; when it
-        raises, the command is abandoned. `output` says how much of it is kept in memory.
+        `cwd` and `env` are for this command only. `stdin` is what it reads: nothing if None. Output is stdout and stderr as they
+        arrive. `on_output` gets each piece of it, in this thread; if it raises, the command is abandoned. `output` decides how
+        much of it is kept in memory.
         """
 
     def background(
@@ -220,13 +220,13 @@ class Environment(Protocol):
         """The same on a terminal."""
 
     def processes(self) -> Sequence[BackgroundProcess]:
-        """All background processes that are known here, those of an earlier runtime too."""
+        """All background processes that are known there, including those of earlier runtimes."""
 
     def left_running(self) -> Sequence[LeftRunning]:
-        """What earlier commands left running and still runs."""
+        """What earlier commands left running and is still running."""
 
     def adopt(self, left: LeftRunning) -> BackgroundProcess:
-        """The same as a background process: it can be polled, read and killed, but has no input."""
+        """As a background process: it can be polled, read and killed, but has no input."""
 
     def upload(self, host_path: str, path: str) -> None:
         """Copy a file of this machine into the environment, with its mode."""
@@ -235,21 +235,21 @@ class Environment(Protocol):
         """Copy a file of the environment to this machine."""
 
     def close(self) -> None:
-        """End the shell and all that runs in it, except what was started to live on. Closing twice is the same as once."""
+        """End the shell and everything in it, except what was started to survive. Closing twice is allowed."""
 
 
 _REASONS = {
     RestartReason.ENDED: "the command ended the shell, and a new one was started",
-    RestartReason.TIMEOUT: "the time limit ended the command, and a new shell was started",
+    RestartReason.TIMEOUT: "the command timed out, and a new shell was started",
     RestartReason.CANCELLED: "the command was cancelled, and a new shell was started",
-    RestartReason.KEEPER: "the process that looks after the shell was killed, and a new shell was started",
+    RestartReason.SUPERVISOR: "the process that looks after the shell was killed, and a new shell was started",
     RestartReason.LOST: "the environment was lost, and a new shell was started",
 }
 _STATES = {
     ShellState.KEPT: "variables, functions, aliases and the working directory were kept; the list of jobs was not",
     ShellState.SNAPSHOT: "variables, functions, aliases and the working directory are as before the command",
     ShellState.OLDER: "variables, functions, aliases and the working directory are as last saved; "
-    "what the commands just before changed in them may be lost, so look before you count on it",
-    ShellState.CLEAN: "variables, functions, aliases and the working directory are those of the beginning",
-    ShellState.EMPTY: "everything is as in the beginning, and files are gone unless they are on a mount",
+    "changes by the last commands may be lost, so check before you rely on them",
+    ShellState.CLEAN: "variables, functions, aliases and the working directory are those of the start",
+    ShellState.EMPTY: "everything is as at the start, and files are gone unless they are on a mount",
 }

@@ -12,7 +12,7 @@ from ..base.agent_ancestry import MARKER
 from ..base.safe_text import mask_secrets
 from .errors import CommandRefused
 
-# Wider than what is masked in messages: a command that needs one of these can be given it by name.
+# Wider than what is masked in messages: a command that needs one of these can get it by name.
 _SECRET_NAME = (
     r"(?i)(?:^|_)(?:api_?key|access_?key|private_?key|secret|token|auth|passw(?:or)?d|passphrase|credentials?|pat|"
     r"webhook)s?(?:_|$)"
@@ -25,9 +25,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def clean_environment(allowed: Collection[str] = ()) -> dict[str, str]:
-    """This process's variables but its secrets, by name or by value. `allowed` are names that pass all the same.
+    """This process's variables without its secrets, by name or by value. `allowed` are secrets to include by name.
 
-    A marker is added that says whose shell it is: what runs there cannot answer for the person.
+    A marker is added that says whose shell it is, so that what runs there cannot answer for the user.
     """
     return {**_clean(tuple(os.environ.items()), tuple(allowed)), MARKER: "1"}
 
@@ -43,14 +43,14 @@ def _clean(items: tuple[tuple[str, str], ...], allowed: tuple[str, ...]) -> Mapp
 
 
 def check_variables(env: Mapping[str, object]) -> None:
-    """Raises CommandRefused for what a program cannot be given."""
+    """Raises CommandRefused for names and values that a program cannot get."""
     for name, value in env.items():
         if not _NAME.fullmatch(name):
             raise CommandRefused(f"{name!r} cannot be the name of an environment variable: letters, digits and _ only")
         if not isinstance(value, str):
-            raise CommandRefused(f"the environment variable {name} must be a text, not {value!r}")
+            raise CommandRefused(f"the environment variable {name} must be text, not {value!r}")
         if "\0" in value:
-            raise CommandRefused(f"the value of {name} holds a NUL character, which no environment variable can")
+            raise CommandRefused(f"the value of {name} contains a NUL character, which no environment variable can")
 
 
 def is_secret_name(name: str) -> bool:

@@ -1,8 +1,8 @@
-"""Commands in a cloud's sandbox: what the backends that reach one by an SDK have in common.
+"""Commands in a cloud sandbox: what the backends that reach one through an SDK have in common.
 
-A sandbox is made by the first command and ended by `close`. It carries labels that say who made it, ends by itself when its
-time is up or nothing happens in it, and all that runs in it ends when nothing was heard from here for a while: a killed runtime
-leaves nothing for long. `prune` ends what one has left at once.
+The first command creates a sandbox, and `close` ends it. Its labels say who made it. It ends by itself when its lifetime is over
+or it is idle, and everything in it ends after a while without a keep-alive from here: a killed runtime leaves nothing for long.
+`prune` ends what one has left immediately.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import shlex
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
@@ -45,14 +46,14 @@ _MAX_LABEL = 63  # what clouds allow in a label's value
 
 
 class Found(NamedTuple):
-    """A sandbox of ours, whoever made it."""
+    """A sandbox made by Handrail, by this process or another."""
 
     id: str
     labels: Mapping[str, str]
 
 
 class Sandbox(Protocol):
-    """One sandbox, in the loop."""
+    """One sandbox. All coroutines run in the SDK's loop."""
 
     @property
     def id(self) -> str: ...
@@ -64,23 +65,23 @@ class Sandbox(Protocol):
 
 
 class Cloud(Protocol):
-    """An SDK, in the loop. It raises whatever the SDK raises."""
+    """An SDK. All coroutines run in its loop, and raise whatever the SDK raises."""
 
     async def hello(self) -> None:
-        """Have the cloud answer, to see whether it lets us in."""
+        """Make a request, to see whether the credentials are accepted."""
 
     async def create(self, labels: Mapping[str, str]) -> Sandbox: ...
 
     async def find_again(self, labels: Mapping[str, str]) -> Sandbox | None:
-        """One that was kept, in a state to be used."""
+        """A persistent one, started if necessary."""
 
     async def leave(self, sandbox: Sandbox, *, is_busy: bool) -> None:
-        """One that is kept, and not used for now. `is_busy`: something runs in it that was started to live on."""
+        """Leave a persistent one that is not used for now. `is_busy`: something that was started to survive runs in it."""
 
     async def end(self, identifier: str) -> None: ...
 
     def all(self) -> AsyncIterator[Found]:
-        """Those with our label."""
+        """Those with Handrail's label."""
 
     async def close(self) -> None: ...
 
@@ -102,8 +103,8 @@ class CloudEnvironment(LiveEnvironment):
     """A bash in a sandbox. It is `isolated`, and `persistent` when the settings say so."""
 
     isolated = True
-    package: ClassVar[str]  # both the SDK's module and our extra
-    credentials: ClassVar[str]  # what to do to have some
+    package: ClassVar[str]  # the name of the SDK's module and of our extra
+    credentials: ClassVar[str]  # how to get some
     settings_type: ClassVar[type[Any]]
 
     def __init__(self, settings: Any, *, task_id: str) -> None:
@@ -115,30 +116,30 @@ class CloudEnvironment(LiveEnvironment):
         self._cloud: Cloud | None = None
         self._sandbox: Sandbox | None = None
         self._sandbox_process = os.getpid()
-        self._is_busy = True  # for all that is known
+        self._is_busy = True  # as far as is known
 
-    # What a backend says
-
-    @classmethod
-    def _open_cloud(cls, settings: Any) -> Cloud:
-        """The SDK with these settings. Called in the loop; the package is there."""
-        raise NotImplementedError
+    # For backends
 
     @classmethod
-    def _is_refusal(cls, error: Exception) -> bool:
-        """Whether an SDK's error means that it does not let us in."""
-        raise NotImplementedError
+    @abstractmethod
+    def open_cloud(cls, settings: Any) -> Cloud:
+        """The SDK with these settings. Called in the loop; the package is installed."""
 
     @classmethod
-    def _may_have_credentials(cls) -> bool:
-        """Whether the SDK would find some, as far as can be told without loading it, which takes seconds."""
-        raise NotImplementedError
+    @abstractmethod
+    def is_refusal(cls, error: Exception) -> bool:
+        """Whether an SDK's error means that the login was refused."""
 
     @classmethod
-    def _check_settings(cls, settings: Any) -> None:
-        """Raise ConfigError for settings that do not go together."""
+    @abstractmethod
+    def may_have_credentials(cls) -> bool:
+        """Whether the SDK would find credentials, checked without loading it, which takes seconds."""
 
-    # What the manager of environments calls
+    @classmethod
+    def check_settings(cls, settings: Any) -> None:
+        """Raise ConfigError for settings that contradict each other."""
+
+    # For the table of backends
 
     @classmethod
     def from_settings(
@@ -150,15 +151,15 @@ class CloudEnvironment(LiveEnvironment):
         env: Mapping[str, str] | None = None,
     ) -> Self:
         read = read_settings(cls.settings_type, settings, backend=cls.name, cwd=cwd, env=env)
-        cls._check_settings(read)
+        cls.check_settings(read)
         return cls(read, task_id=task_id)
 
     @classmethod
     def check(cls, settings: Mapping[str, Any]) -> Unavailable | None:
-        """Ask the cloud whether it lets us in: None when it does."""
+        """Try to log in to the cloud: None if that works."""
         try:
             environment = cls.from_settings(settings, task_id="")
-            if find_spec(cls.package) is not None and not cls._may_have_credentials():
+            if find_spec(cls.package) is not None and not cls.may_have_credentials():
                 return Unavailable(f"{cls.name} does not let us in: there are no credentials", cls.credentials)
             with environment._borrowed(CHECK_SECONDS) as ask:
                 ask(lambda cloud: cloud.hello())
@@ -170,9 +171,9 @@ class CloudEnvironment(LiveEnvironment):
 
     @classmethod
     def prune(cls, dry_run: bool, settings: Mapping[str, Any] | None = None) -> list[str]:
-        """End the sandboxes of this machine's processes that have ended. None are ours where no one lets us in."""
+        """End the sandboxes of processes of this machine that have exited. Without a login there are none."""
         environment = cls.from_settings(settings or {}, task_id="")
-        if not cls._may_have_credentials():
+        if not cls.may_have_credentials():
             return []
         try:
             with environment._borrowed(ASK_SECONDS) as ask:
@@ -183,8 +184,8 @@ class CloudEnvironment(LiveEnvironment):
 
     # The life of a sandbox
 
-    def _connect(self, state: bytes | None) -> Link:
-        if self._sandbox_process != os.getpid():  # after a fork it is the parent's, who ends it
+    def connect(self, state: bytes | None) -> Link:
+        if self._sandbox_process != os.getpid():  # after a fork it is the parent's, which ends it
             self._loop = self._cloud = self._sandbox = None
             self._sandbox_process = os.getpid()
         settings = self._settings
@@ -198,21 +199,21 @@ class CloudEnvironment(LiveEnvironment):
                 self._release()
 
     def open(self) -> Channel:
-        """A `channel.Way`: start a Python in the sandbox."""
+        """As a `channel.Launcher`: start a Python in the sandbox."""
         assert self._loop is not None
         assert self._sandbox is not None
         stream = self._sandbox.stream([self._settings.python, *bundle.PYTHON_ARGUMENTS])
-        silence = float(self._settings.keepalive * _SILENT_KEEPALIVES)
-        return StreamChannel(stream, self._loop, where=f"the sandbox {self._sandbox.id}", silence=silence)
+        timeout = float(self._settings.keepalive * _SILENT_KEEPALIVES)
+        return StreamChannel(stream, self._loop, where=f"the sandbox {self._sandbox.id}", client_timeout=timeout)
 
     def _open(self) -> None:
         if self._cloud is None:
             self._import()
-            self._loop = self._loop or sdk_loops.take()
+            self._loop = self._loop or sdk_loops.acquire()
             self._cloud = self._loop.run(self._make_cloud(), ASK_SECONDS)
 
     async def _make_cloud(self) -> Cloud:
-        return self._open_cloud(self._settings)
+        return self.open_cloud(self._settings)
 
     def _ensure_sandbox(self) -> None:
         assert self._loop is not None
@@ -228,19 +229,19 @@ class CloudEnvironment(LiveEnvironment):
             self._sandbox = self._loop.run(self._cloud.create(labels), CREATE_SECONDS)
 
     def _labels(self) -> dict[str, str]:
-        """What finds a sandbox again; one that is kept belongs to its task, and not to a process."""
+        """How a sandbox is found again. A persistent one belongs to its task, and not to a process."""
         task = {LABEL: "1", TASK: label_value(self._task_id or "none")}
         return {**task, KEPT: "1"} if self.persistent else {**task, OWNER: runtime_id()}
 
     def close(self) -> None:
         if self.persistent and self._link is not None and self._sandbox_process == os.getpid():
-            with contextlib.suppress(ToolError):  # it cannot be asked: then nothing is stopped
+            with contextlib.suppress(ToolError):  # it does not answer: then nothing is stopped
                 self._is_busy = any(
                     one.survives and one.poll().state is ProcessState.RUNNING for one in self.processes()
                 )
         super().close()
 
-    def _disconnected(self) -> None:
+    def disconnected(self) -> None:
         loop, cloud, sandbox = self._loop, self._cloud, self._sandbox
         if loop is None or self._sandbox_process != os.getpid():
             return
@@ -257,18 +258,18 @@ class CloudEnvironment(LiveEnvironment):
             self._release()
 
     def _release(self) -> None:
-        """The SDK and its loop; they are there again when they are needed."""
+        """Close the SDK and its loop; they are opened again when they are needed."""
         loop, cloud = self._loop, self._cloud
         self._loop = self._cloud = None
         if loop is not None:
             if cloud is not None:
-                with contextlib.suppress(Exception):  # the same; nothing of it is needed any more
+                with contextlib.suppress(Exception):  # the same, and nothing of it is needed any longer
                     loop.run(cloud.close(), ASK_SECONDS)
-            sdk_loops.give_back(loop)
+            sdk_loops.release(loop)
 
     @contextlib.contextmanager
     def _borrowed(self, seconds: float) -> Iterator[Callable[[Callable[[Cloud], Any]], Any]]:
-        """The SDK for a question or two, without a sandbox."""
+        """The SDK for a few requests, without a sandbox."""
         with self._translated():
             try:
                 self._open()
@@ -288,7 +289,7 @@ class CloudEnvironment(LiveEnvironment):
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """An SDK's errors as ours."""
+        """Turn an SDK's errors into ours."""
         try:
             yield
         except (ToolError, ConfigError, Fatal, Lost):
@@ -296,7 +297,7 @@ class CloudEnvironment(LiveEnvironment):
         except TimeoutError:
             raise EnvironmentStartError(f"{self.name} did not answer in time") from None
         except Exception as error:  # noqa: BLE001  an SDK raises anything
-            if self._is_refusal(error):
+            if self.is_refusal(error):
                 raise LoginRefused(f"{self.name} does not let us in: {error}; {self.credentials}") from None
             raise EnvironmentStartError(f"{self.name}: {type(error).__name__}: {error}") from None
 
@@ -314,7 +315,7 @@ async def _prune(cloud: Cloud, *, dry_run: bool) -> list[str]:
 
 
 def label_value(text: str) -> str:
-    """The text as a label's value, still different from every other."""
+    """The text as a label's value; different texts have different values."""
     if re.fullmatch(r"[A-Za-z0-9._-]+", text) and len(text) <= _MAX_LABEL - 15:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]

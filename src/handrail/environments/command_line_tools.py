@@ -1,4 +1,4 @@
-"""Ask a program of this machine, such as `docker`, by its command line: bounded in time, with what it said."""
+"""Run a command-line tool of this machine, such as `docker`, with a timeout, and return what it printed."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import time
 from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
-_SAID_CHARS = 2000
+_MESSAGE_CHARS = 2000
 _READ_BYTES = 1 << 16
 _SETTLE_SECONDS = 5.0
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # some colour their complaints for anyone
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # some tools colour their errors even without a terminal
 
 
 class Answer(NamedTuple):
-    """`code` is None when the program did not end in time, and was killed. `said` is the end of what it complained."""
+    """`code` is None if the program timed out and was killed. `message` is the end of its error output."""
 
     code: int | None
     out: str
-    said: str
+    message: str
 
     @property
-    def is_good(self) -> bool:
+    def ok(self) -> bool:
         return self.code == 0
 
 
@@ -36,7 +36,7 @@ def ask(
     cwd: str | None = None,
     listener: Callable[[str], None] | None = None,
 ) -> Answer:
-    """Run it to its end. With a listener, for one that takes long, each line that it prints goes there as it comes."""
+    """Run it to its end. A `listener`, for a long one, gets each line as it is printed."""
     try:
         process = subprocess.Popen(
             list(words),
@@ -51,28 +51,28 @@ def ask(
     with process:
         try:
             if listener is None:
-                out, said = process.communicate(timeout=seconds)
+                out, message = process.communicate(timeout=seconds)
             else:
                 assert process.stdout is not None
-                out = said = _passed_on(process.stdout, listener, time.monotonic() + seconds)
+                out = message = _forward_lines(process.stdout, listener, time.monotonic() + seconds)
                 process.wait(_SETTLE_SECONDS)
         except subprocess.TimeoutExpired:
             _kill(process)
-            return Answer(None, "", f"it did not end within {seconds:g} s")
+            return Answer(None, "", f"timed out after {seconds:g} s")
         except BaseException:
             _kill(process)
             raise
-    return Answer(process.returncode, _text(out), _COLOUR.sub("", _text(said))[-_SAID_CHARS:].strip())
+    return Answer(process.returncode, _text(out), _COLOUR.sub("", _text(message))[-_MESSAGE_CHARS:].strip())
 
 
-def _passed_on(pipe: IO[bytes], listener: Callable[[str], None], end: float) -> bytes:
-    """Give on each line, until the pipe is closed. What is returned is the last part."""
+def _forward_lines(pipe: IO[bytes], listener: Callable[[str], None], end: float) -> bytes:
+    """Pass each line to the listener until the pipe is closed. Returns the last part."""
     kept = line = b""
     while select.select([pipe], [], [], max(0.0, end - time.monotonic()))[0]:
         data = os.read(pipe.fileno(), _READ_BYTES)
         if not data:
             return kept
-        kept = (kept + data)[-_SAID_CHARS:]
+        kept = (kept + data)[-_MESSAGE_CHARS:]
         *lines, line = (line + data).replace(b"\r", b"\n").split(b"\n")
         for whole in filter(None, map(bytes.strip, lines)):
             listener(_text(whole))

@@ -1,4 +1,4 @@
-"""What a call of `terminal` asks for, and what bounds it."""
+"""The arguments of a `terminal` call, checked and limited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Request(NamedTuple):
-    """Arguments that can be used as they are. `notes` are for the model: what was changed in what it asked for."""
+    """Arguments that can be used as they are. `notes` tell the model what was changed in its request."""
 
     command: str
     timeout: float

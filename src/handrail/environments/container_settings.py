@@ -1,35 +1,27 @@
-"""What the settings of containers have in common: reading them from a mapping, and what may be mounted.
-
-A backend's settings are a frozen dataclass. `read` makes one of what a configuration file holds.
-"""
+"""What the settings of containers have in common: mounts, limits, and which options are unsafe."""
 
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import os
 import re
-import types
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Protocol
 
-from ..base.suggest import did_you_mean
 from ..errors import ConfigError
-
-T = TypeVar("T")
+from ..settings.reader import fail, read_settings
 
 _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
 _NOT_SYSTEM = ("/var/tmp", "/run/user", "/dev/shm")
 _SOCKETS = ("docker.sock", "podman.sock", "containerd.sock", "crio.sock", "cri-dockerd.sock")
 _SOCKET_PLACES = ("/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock")
-_KINDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A folder or file of this machine, or a named volume, that is seen inside at `target`."""
+    """A folder or file of this machine, or a named volume, mounted at `target` in the container."""
 
     source: str
     target: str
@@ -41,7 +33,7 @@ class Mount:
         if isinstance(value, Mount):
             return value
         if isinstance(value, Mapping):
-            return read(cls, value, key="mounts")
+            return read_settings(cls, value, key="mounts")
         if isinstance(value, str):
             source, separator, rest = value.partition(":")
             target, _, mode = rest.partition(":")
@@ -51,15 +43,15 @@ class Mount:
 
     def __post_init__(self) -> None:
         if not self.source:
-            fail("mounts", f"{self} says nothing of what is mounted")
+            fail("mounts", f"{self} does not say what is mounted")
         if not os.path.isabs(self.target) or "/../" in f"{self.target}/":
-            fail("mounts", f"{self.target!r}: the place inside has to be an absolute path")
+            fail("mounts", f"{self.target!r}: the path in the container has to be absolute")
         if not self.is_volume:
             object.__setattr__(self, "source", os.path.abspath(os.path.expanduser(self.source)))
 
     @property
     def is_volume(self) -> bool:
-        """A name stands for a volume, as for the engines themselves."""
+        """A plain name means a volume, as for the engines themselves."""
         return self.source[0] not in "/.~"
 
     @property
@@ -68,7 +60,7 @@ class Mount:
 
     @property
     def changes_system(self) -> bool:
-        """Whether what runs inside could change the machine itself."""
+        """Whether what runs in the container could change the machine itself."""
         if not self.changes_host:
             return False
         path = os.path.realpath(self.source)
@@ -77,7 +69,7 @@ class Mount:
 
     @property
     def reaches_engine(self) -> bool:
-        """Whether an engine's socket can be seen through it. Who has that is root here, also by a read-only mount."""
+        """Whether it exposes an engine's socket. Whoever has that is root here, even through a read-only mount."""
         if self.is_volume:
             return False
         path = os.path.realpath(self.source)
@@ -93,22 +85,8 @@ class Mount:
         return line.getvalue()
 
 
-def read(kind: type[T], settings: Mapping[str, Any], *, key: str) -> T:
-    """The dataclass of these settings. Raises ConfigError for a key that is not known and a value of another type."""
-    hints = get_type_hints(kind)
-    fields: dict[str, dataclasses.Field[Any]] = {item.name: item for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for name in settings:
-        if name not in fields:
-            fail(f"{key}.{name}", f"unknown key; {did_you_mean(name, fields)}")
-    values = {name: _value(f"{key}.{name}", hints[name], value) for name, value in settings.items()}
-    missing = [item.name for item in fields.values() if item.name not in values and not _has_default(item)]
-    if missing:
-        fail(f"{key}.{missing[0]}", "is missing")
-    return kind(**values)
-
-
 class Common(Protocol):
-    """What the settings of every kind of container have."""
+    """The settings that every kind of container has."""
 
     @property
     def image(self) -> str: ...
@@ -136,11 +114,9 @@ def check_common(settings: Common) -> None:
         if number is not None and not number > 0:
             fail(name, f"must be more than 0, not {number}")
     if settings.cwd is not None and not os.path.isabs(settings.cwd):
-        fail("cwd", f"{settings.cwd!r}: where the shell begins has to be an absolute path, inside")
+        fail("cwd", f"{settings.cwd!r}: where the shell starts has to be an absolute path in the container")
     if settings.unsafe and not settings.allow_unsafe:
-        message = (
-            "may give commands power over this machine; leave it out, or set allow_unsafe if that is what you want"
-        )
+        message = "may give commands power over this machine; leave it out, or set allow_unsafe if you want that"
         fail("allow_unsafe", f"{', '.join(settings.unsafe)} {message}")
 
 
@@ -150,45 +126,15 @@ def check_size(key: str, size: str | None) -> None:
 
 
 def unsafe(key: str, arguments: Iterable[str], harmless: Collection[str], mounts: Iterable[Mount]) -> tuple[str, ...]:
-    """What may break the container's walls, or is not known not to. Each argument is one word: `--shm-size=1g`."""
+    """What may break the isolation, or is not known to be harmless. Each argument is one word: `--shm-size=1g`."""
     suspects = [f"a mount of {mount.source}" for mount in mounts if mount.reaches_engine]
     for argument in arguments:
         name, _, _ = argument.partition("=")
         if not name.startswith("--"):
-            fail(key, f"{argument!r}: write each argument as one word that begins with --, such as --shm-size=1g")
+            fail(key, f"{argument!r}: write each argument as one word that starts with --, such as --shm-size=1g")
         if name not in harmless and argument not in harmless:
             suspects.append(name)
     return tuple(suspects)
-
-
-def fail(key: str, message: str) -> NoReturn:
-    raise ConfigError(message, key=key)
-
-
-def _value(key: str, hint: Any, value: Any) -> Any:
-    if get_origin(hint) in (types.UnionType, Union):
-        if value is None:
-            return None
-        (hint,) = (kind for kind in get_args(hint) if kind is not type(None))
-    if hint is Mount:
-        return Mount.parse(value)
-    if get_origin(hint) is tuple:
-        if not isinstance(value, list | tuple):
-            fail(key, f"must be a list, not {value!r}")
-        return tuple(_value(key, get_args(hint)[0], item) for item in value)
-    if get_origin(hint) is Mapping:
-        if not isinstance(value, Mapping):
-            fail(key, f"must be a mapping, not {value!r}")
-        return {str(name): _value(f"{key}.{name}", get_args(hint)[1], item) for name, item in value.items()}
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        fail(key, f"must be {_KINDS[hint]}, not {value!r}")
-    return value
-
-
-def _has_default(item: dataclasses.Field[Any]) -> bool:
-    return item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
 
 
 def _is_below(path: str, places: Iterable[str]) -> bool:
@@ -196,7 +142,7 @@ def _is_below(path: str, places: Iterable[str]) -> bool:
 
 
 def _sockets() -> list[str]:
-    """Where engines listen: in their usual places, those of this user, and the one that this process would talk to."""
+    """Where engines listen: the usual places, those of this user, and the one that this process would use."""
     own = [f"/run/user/{os.getuid()}/{name}" for name in ("docker.sock", "podman/podman.sock")]
     _, scheme, path = os.environ.get("DOCKER_HOST", "").partition("unix://")
     return [os.path.realpath(place) for place in (*_SOCKET_PLACES, *own, *([path] if scheme else []))]

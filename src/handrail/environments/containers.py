@@ -1,4 +1,4 @@
-"""What containers of every engine have in common: what root may do in them, how they are named and cleared away."""
+"""What containers of every engine have in common: what root may do in them, their names, and cleaning up."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from .errors import EnvironmentStartError
 from .transport import idle_watcher
 
-# What installing packages needs, and the ending of processes that run as somebody else.
+# What installing packages needs, and ending processes of other users.
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
-JOBS_ROOT = "/var/tmp/handrail"  # of containers that are used again: /tmp may be empty then
+JOBS_ROOT = "/var/tmp/handrail"  # for persistent containers: /tmp may be emptied between uses
 NEEDS = (
     "A container needs bash 4.4 and Python 3.8: choose an image that has them, such as python:3.13, or add them to it"
 )
@@ -26,17 +26,17 @@ def start_error(image: str, error: Exception) -> EnvironmentStartError:
     return EnvironmentStartError(f"no shell could be started from the image {image}: {error}. {NEEDS}")
 
 
-def waiting(python: str, *words: str) -> list[str]:
-    """The words of standby.py, as a program inside."""
+def idle_watcher_command(python: str, *words: str) -> list[str]:
+    """The command that runs the idle watcher in a container."""
     return [python, "-I", "-S", "-c", idle_watcher.source(), *words]
 
 
-def passing_name(readable: str) -> str:
+def temporary_name(readable: str) -> str:
     return "-".join(filter(None, ("handrail", readable, os.urandom(3).hex())))
 
 
-def lasting_name(task: str) -> str:
-    """The same for the same task of the same user, so that two who start at once cannot make two."""
+def persistent_name(task: str) -> str:
+    """The same for the same task of the same user, so that two simultaneous starts cannot make two."""
     from ..config.paths import state_dir
 
     whose = (os.getuid(), str(state_dir()), task)
@@ -48,7 +48,7 @@ def fingerprint(*parts: str) -> str:
 
 
 def clear_once(place: object, prune: Callable[[], object]) -> None:
-    """The first container of this process clears away what earlier processes left in `place`, and does not wait for it."""
+    """With the first container of this process, remove in the background what earlier processes left in `place`."""
     if place not in _cleared:
         _cleared.add(place)
         threading.Thread(target=prune, name="handrail-prune", daemon=True).start()

@@ -1,20 +1,20 @@
 """What can go wrong with an environment.
 
 ToolError
-├── UnknownEnvironment        (InvalidArguments) no backend of that name, or one whose settings cannot be used
+├── UnknownEnvironment        (InvalidArguments) no backend of that name, or its settings cannot be used
 ├── EnvironmentStartError     there is no shell to run commands in, and why
-│   ├── SandboxUnavailable    a sandbox was asked for and cannot be had: nothing runs without it
-│   ├── HostKeyRefused        the host's key is unknown, or another one than before
-│   └── LoginRefused          the host or the cloud does not let us in
-├── EnvironmentLost           (also ConnectionError) it was there and is gone; the next command starts it anew
+│   ├── SandboxUnavailable    a sandbox was requested and is unavailable: nothing runs without it
+│   ├── HostKeyRefused        the host's key is unknown, or has changed
+│   └── LoginRefused          the host or the cloud refused the login
+├── EnvironmentLost           (also ConnectionError) it was lost; the next command starts it again
 ├── EnvironmentClosed         it was closed by its owner
-├── EnvironmentBusy           (also TimeoutError) another command of the same environment runs for too long
+├── EnvironmentBusy           (also TimeoutError) another command of the same environment runs too long
 ├── NoSuchDirectory           (also NotADirectoryError) the working directory asked for cannot be entered
-├── CommandRefused            (InvalidArguments) text that no shell could be given
-├── NoSuchProcess             (also LookupError) a background process that is not known there
+├── CommandRefused            (InvalidArguments) text that no shell accepts
+├── NoSuchProcess             (also LookupError) an unknown background process
 └── InputRefused              the process takes no input: it has ended, has none, or does not read
 
-A command that fails, takes too long or is cancelled is no error: it has a `CommandResult`.
+A command that fails, times out or is cancelled is not an error: it has a `CommandResult`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import signal
 import stat
 import struct
@@ -32,19 +33,19 @@ _TCP = 0b11
 _SIGNALS_AND_ABSTRACT_SOCKETS = 0b11
 _RIGHTS_BY_ABI = {3: (1 << 15) - 1, 5: (1 << 16) - 1}
 
-# What every program may expect to write to.
+# What every program expects to be writable.
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def abi() -> int:
-    """What this kernel can do; 0 for nothing."""
+    """The Landlock version of this kernel; 0 for none."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, 1)))
 
 
 def restrict(*, writable: list[str], hidden: list[str], network: bool) -> None:
-    """This process, and all that it will start, for good. A user who is root keeps no capability in what is executed next."""
+    """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next."""
     version = abi()
     rights = _RIGHTS_BY_ABI[5 if version >= 5 else 3]
     handled = struct.pack("QQQ", rights, 0 if network else _TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
@@ -59,7 +60,7 @@ def restrict(*, writable: list[str], hidden: list[str], network: bool) -> None:
         _allow(rules, place, _READ)
     for place in writable:
         _allow(rules, place, rights)
-    # Who is root would else still read the memory of other processes, and with it what they know.
+    # Root could otherwise still read the memory of other processes.
     for capability in range(_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -86,7 +87,7 @@ def _allow(rules: int, place: str, rights: int) -> None:
     try:
         fd = os.open(place, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # what is not there cannot be used either
+        return  # a missing path needs no rule
     try:
         rights &= -1 if stat.S_ISDIR(os.fstat(fd).st_mode) else _OF_FILES
         _call(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, fd), 0)
@@ -102,7 +103,7 @@ def _call(number: int, *arguments: object) -> int:
 
 
 def launch(policy: str, program: list[str]) -> None:
-    """Run the program restricted, wait for all that it starts, and take away its temporary folder."""
+    """Run the program restricted, wait for everything it starts, and remove its temporary folder."""
     details = json.loads(policy)
     temporary = details.pop("temporary")
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -116,7 +117,7 @@ def launch(policy: str, program: list[str]) -> None:
         finally:
             os._exit(126)
     for fd in (0, 1):
-        os.close(fd)  # an end is an end
+        os.close(fd)  # so that the other end sees the end of the program
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     code = 0
@@ -126,8 +127,6 @@ def launch(policy: str, program: list[str]) -> None:
         except ChildProcessError:
             break
         code = os.waitstatus_to_exitcode(status) if pid == first else code
-    import shutil
-
     shutil.rmtree(temporary, ignore_errors=True)
     os._exit(code & 255)
 

@@ -1,7 +1,7 @@
 """An environment whose commands run in a live bash: what all backends with a shell have in common.
 
-A backend gives a way to the shell (`_connect`): `DirectLink` on this machine, or a `Session` over whatever starts a Python
-there. What the shell had when it was lost is given to the next one.
+A backend implements `connect`: it returns a `DirectLink` on this machine, or a `Session` over whatever starts a Python
+elsewhere. The last state of a shell that was lost is passed to the next one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shlex
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
@@ -39,17 +40,16 @@ from .transport.link import Command, Ended, Fatal, Link, Lost
 if TYPE_CHECKING:
     from ..protocols import Files
     from ..types import CancelToken
-    from .base import Environment
     from .shell_host.wire import Packet
 
-_LOCK_LOOK_SECONDS = 0.05
+_LOCK_POLL_SECONDS = 0.05
 _CLOSE_SECONDS = 15.0
 _COPY_BYTES = 1 << 20
 _MAX_COMMAND_BYTES = 32 << 20
 
 
-class LiveEnvironment:
-    """See `base.Environment` for what the methods promise."""
+class LiveEnvironment(ABC):
+    """See `base.Environment` for what the methods promise. A backend implements `connect`, and may override `disconnected`."""
 
     name: str = "live"
     isolated = reaches_host = persistent = False
@@ -65,17 +65,21 @@ class LiveEnvironment:
         self._cwd = ""
         self._process = os.getpid()
 
-    # What a backend says
+    # For backends
 
-    def _connect(self, state: bytes | None) -> Link:
-        """A new shell, with the state of the one before if there was one. Raises Fatal, Lost or a ToolError.
+    @abstractmethod
+    def connect(self, state: bytes | None) -> Link:
+        """Open a link to a new shell, with the state of the previous one if there was one. Raises Fatal, Lost or a ToolError.
 
-        Where files are gone with what was lost, `_has_lost_files` is set, and the state is not used.
+        If the files are gone with the previous shell, call `files_lost` and ignore the state.
         """
-        raise NotImplementedError
 
-    def _disconnected(self) -> None:
-        """Called once, when it was closed: for what a backend has to take away."""
+    def files_lost(self) -> None:
+        """For `connect`: report that the files of the previous shell are gone, and drop its state."""
+        self._has_lost_files, self._state = True, None
+
+    def disconnected(self) -> None:  # noqa: B027  overriding it is optional
+        """Called once, after closing: remove what the backend has made."""
 
     # The interface
 
@@ -152,7 +156,7 @@ class LiveEnvironment:
             try:
                 found.append(JobProcess(self._call, self._call("job_poll", id=identity)[0]))
             except FileNotFoundError:
-                continue  # it was forgotten just now
+                continue  # it has just been removed
         return found
 
     def left_running(self) -> tuple[LeftRunning, ...]:
@@ -194,7 +198,7 @@ class LiveEnvironment:
         if link is not None:
             self._end(link)
         if not was_closed:
-            self._disconnected()
+            self.disconnected()
 
     def _end(self, link: Link) -> None:
         link.interrupt()
@@ -205,13 +209,11 @@ class LiveEnvironment:
             if is_ours:
                 self._running.release()
 
-    # The way there
-
     def _wait_for_turn(self, timeout: float | None, cancel: CancelToken | None) -> None:
         if self._running.acquire(blocking=False):
             return
         end = None if timeout is None else time.monotonic() + timeout
-        while not self._running.acquire(timeout=_LOCK_LOOK_SECONDS):
+        while not self._running.acquire(timeout=_LOCK_POLL_SECONDS):
             if cancel is not None:
                 cancel.raise_if_cancelled()
             if end is not None and time.monotonic() >= end:
@@ -228,7 +230,7 @@ class LiveEnvironment:
             self._check_open()
             if self._link is None:
                 try:
-                    self._link = self._connect(self._state)
+                    self._link = self.connect(self._state)
                 except (Fatal, Lost) as error:
                     raise EnvironmentStartError(
                         f"no shell could be started in the {self.name} environment: {error}"
@@ -238,16 +240,16 @@ class LiveEnvironment:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise EnvironmentClosed(f"this {self.name} environment was closed; make a new one")
+            raise EnvironmentClosed(f"this {self.name} environment was closed; open a new one")
 
     def _check_process(self) -> None:
-        """After a fork the shell is the parent's: this process gets one of its own."""
+        """After a fork the shell is the parent's: this process gets its own."""
         if self._process == os.getpid():
             return
         self._running, self._connecting, self._process = threading.Lock(), threading.Lock(), os.getpid()
         link, self._link = self._link, None
         if link is not None:
-            link.let_go()
+            link.close_inherited()
 
     def _run(self, link: Link, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
         try:
@@ -255,7 +257,7 @@ class LiveEnvironment:
         except (Fatal, Lost) as error:
             self._lose(link)
             raise EnvironmentLost(
-                f"the {self.name} environment was lost while the command ran: {error}; nobody knows how far it came. "
+                f"the {self.name} environment was lost while the command ran: {error}; how far it got is unknown. "
                 "The next command starts it again",
                 output=sink.output().head.decode("utf-8", "replace"),
             ) from None
@@ -266,9 +268,7 @@ class LiveEnvironment:
             return link.call(op, data, **details)
         except (Fatal, Lost) as error:
             self._lose(link)
-            raise EnvironmentLost(
-                f"the {self.name} environment was lost: {error}; try again to start it anew"
-            ) from None
+            raise EnvironmentLost(f"the {self.name} environment was lost: {error}; try again to restart it") from None
 
     def _lose(self, link: Link) -> None:
         with self._connecting:
@@ -330,22 +330,22 @@ class LiveEnvironment:
 def _encoded(text: str) -> bytes:
     if "\0" in text:
         raise CommandRefused(
-            "the command holds a NUL character, which no shell can be given; write it as $'\\\\0' in printf"
+            "the command contains a NUL character, which no shell accepts; write it as $'\\\\0' in printf"
         )
     try:
         encoded = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         place = f"U+{ord(text[error.start]):04X} at position {error.start}"
-        raise CommandRefused(f"the command holds {place}, which is no character of its own; leave it out") from None
+        raise CommandRefused(f"the command contains {place}, which is not a character; leave it out") from None
     if len(encoded) > _MAX_COMMAND_BYTES:
         raise CommandRefused(
-            f"the command has {len(encoded):,} bytes; write the data to a file, and name it in the command"
+            f"the command has {len(encoded):,} bytes; write the data to a file, and name that in the command"
         )
     return encoded
 
 
 def _with_variables(text: bytes, env: Mapping[str, str] | None) -> bytes:
-    """The command with variables of its own, which are gone when it has ended."""
+    """The command with its own variables, which are gone when it has ended."""
     if not env:
         return text
     check_variables(env)
@@ -361,7 +361,3 @@ def _left(found: Packet) -> LeftRunning:
 def _reason(sink: OutputSink) -> str:
     """The last part of `bash: line 1: cd: /x: No such file or directory`."""
     return sink.output().head.decode("utf-8", "replace").strip().rpartition(": ")[2] or "it is not a directory"
-
-
-if TYPE_CHECKING:
-    _fits: type[Environment] = LiveEnvironment

@@ -11,11 +11,12 @@ from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
 from .remote_files import RemoteFiles
-from .shell_host.operations import JobOps
+from .shell_host.operations import JobOperations
 from .transport.link import DirectLink, Link
 
 if TYPE_CHECKING:
     from ..protocols import Files
+    from .base import Environment
     from .sandbox import SandboxPolicy
     from .shell_host.wire import Packet
 
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 class LocalEnvironment(LiveEnvironment):
     """A bash on this machine, in a directory, without this process's secrets.
 
-    `env` is added to this process's variables (a value of None takes one away); `allowed_secrets` are names of secret
-    variables that commands may see; `login` begins with what a login shell would have. `roots` are the folders that the file
-    tools may not leave: commands are held by a sandbox only; `file_limits` are the sizes of what they read whole and what they
-    write. `processes_dir` is where background processes keep their logs.
+    `env` is added to this process's variables (None removes one); `allowed_secrets` are names of secret variables that commands
+    may see; `login` starts with the variables of a login shell. `roots` are the folders that the file tools may not leave (only a
+    sandbox restricts commands); `file_limits` are the largest files that they read whole and write. `processes_dir` is where
+    background processes keep their logs.
     """
 
     name: str = "local"
@@ -69,10 +70,10 @@ class LocalEnvironment(LiveEnvironment):
             self._files_cwd = cwd
         return self._files
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         if not os.path.isdir(self._first_cwd):
             raise EnvironmentStartError(
-                f"the working directory {self._first_cwd} does not exist; make it, or give another"
+                f"the working directory {self._first_cwd} does not exist; create it, or set another"
             )
         variables = self._variables()
         if self._sandbox is not None:
@@ -80,9 +81,9 @@ class LocalEnvironment(LiveEnvironment):
         return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=self._jobs_root())
 
     def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
-        if self._sandbox is None and hasattr(JobOps, f"op_{op}"):
-            # All that is known of a background process is in its folder: that takes no shell, and outlasts this one.
-            return JobOps(self._jobs_root()).call(op, details, data)
+        if self._sandbox is None and hasattr(JobOperations, f"op_{op}"):
+            # A background process is known by its folder: reading it needs no shell, and works after this one.
+            return JobOperations(self._jobs_root()).call(op, details, data)
         return super()._call(op, data, **details)
 
     def _variables(self) -> dict[str, str]:
@@ -96,3 +97,7 @@ class LocalEnvironment(LiveEnvironment):
         from ..config.paths import state_dir
 
         return str(state_dir() / "processes")
+
+
+if TYPE_CHECKING:
+    _fits: type[Environment] = LocalEnvironment

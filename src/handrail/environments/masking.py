@@ -9,13 +9,13 @@ from .clean_env import is_secret_name
 
 MASK = "[secret]"
 _SHORTEST = 8
-# A shorter one, without a digit, or with a space may be a word that stands in many texts: `SECRET_BACKEND=production`.
+# A shorter one, without a digit, or with a space may be an ordinary word: `SECRET_BACKEND=production`.
 _RANDOM = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])\S{12,}")
 _CERTAIN_NAME = re.compile(r"(?i)(?:(?:^|_|api)key|token|secret|passw(?:or)?d|passphrase|credential)s?$")
 
 
 def secret_values(variables: Mapping[str, str]) -> set[str]:
-    """The values among these variables that nobody else should read. A value of several lines is each of its lines."""
+    """The secret values among these variables. A value of several lines counts as each of its lines."""
     found = set()
     for name, value in variables.items():
         if len(value) < _SHORTEST or not is_secret_name(name):
@@ -27,7 +27,7 @@ def secret_values(variables: Mapping[str, str]) -> set[str]:
 
 
 class Masker:
-    """Puts `[secret]` for each of the values. Costs one search a value."""
+    """Replaces each of the values by `[secret]`. Costs one search per value."""
 
     def __init__(self, values: Iterable[str]) -> None:
         # The longest first: one may be a part of another.
@@ -42,7 +42,7 @@ class Masker:
 
 
 class MaskedStream:
-    """The same for a text that comes in pieces: as much is held back as could be the beginning of a value."""
+    """The same for a text in pieces: as much is held back as could be the start of a value."""
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker

@@ -1,8 +1,9 @@
-"""Keep the beginning and the end of an output of any size, in bounded memory."""
+"""Keep the start and the end of an output of any size in bounded memory, and describe binary output instead of showing it."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,12 +11,19 @@ DEFAULT_HEAD_BYTES = 64 << 10
 DEFAULT_TAIL_BYTES = 64 << 10
 _CHUNK_BYTES = 64 << 10
 _RING_BYTES = 256 << 10
+_SAMPLE_BYTES = 8192
+_FEWEST_BYTES = 256  # less is shown as it is
+_MAX_STRAY = 0.15  # a NUL-separated list has some, and a text in an old encoding
+_SHOWN_BYTES = 32
+_STRINGS_CHARS = 2000
+_STRAY = bytes([*range(7), *range(14, 27), *range(28, 32), 127])
+_STRINGS = re.compile(rb"[\x20-\x7e]{6,}")
 
 Listener = Callable[[bytes], None]
 
 
 class Output(NamedTuple):
-    """What was kept. All of it is in `head` when it was short enough."""
+    """What was kept. All of it is in `head` if it was short enough."""
 
     head: bytes
     tail: bytes
@@ -27,10 +35,10 @@ class Output(NamedTuple):
 
 
 class OutputSink:
-    """Takes one command's output. `listener` gets every piece as it comes: to show it, or to keep the whole elsewhere.
+    """Takes one command's output. `listener` gets every piece as it arrives.
 
-    `on_long` is called once, when the output gets too long to be kept whole: with all of it but the latest piece. It gives
-    who listens from then on. Most outputs are short, and cost nobody anything.
+    `on_long` is called once, when the output gets too long to be kept whole, with everything but the latest piece. It returns
+    the listener from then on. Most outputs are short, and cost nothing extra.
     """
 
     def __init__(
@@ -50,7 +58,7 @@ class OutputSink:
         self._at = 0
 
     def read_from(self, fd: int) -> int:
-        """Read what is there: how much, 0 at the end. Raises BlockingIOError when there is nothing."""
+        """Read what is there: returns the number of bytes, 0 at the end. Raises BlockingIOError if there is nothing."""
         if self._ring is not None:
             return self._read_into_ring(fd)
         data = os.read(fd, _CHUNK_BYTES)
@@ -97,7 +105,7 @@ class OutputSink:
         self._at = (self._at + len(data)) % size
 
     def _read_into_ring(self, fd: int) -> int:
-        """The bytes go where they stay: an output of many megabytes costs no copy of its own."""
+        """Read directly into the ring, so that a long output is not copied."""
         ring, at = self._ring, self._at
         assert ring is not None
         room = ring[at:]
@@ -109,3 +117,23 @@ class OutputSink:
             piece = ring[at:end] if end <= len(ring) else bytes(ring[at:]) + ring[: end - len(ring)]
             self.listener(bytes(piece))
         return count
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether an output that starts like this is not text."""
+    if len(data) < _FEWEST_BYTES:
+        return False
+    sample = data[:_SAMPLE_BYTES]
+    strays = len(sample) - len(sample.translate(None, _STRAY))
+    undecodable = sample.decode("utf-8", "replace").count("\ufffd")
+    return strays + undecodable > _MAX_STRAY * len(sample)
+
+
+def describe(data: bytes, *, total_bytes: int) -> str:
+    """Its size, its first bytes, and the text in it."""
+    note = (
+        f"[binary output of {total_bytes:,} bytes, starting with {data[:_SHOWN_BYTES].hex(' ')}; "
+        "write it to a file, or look at it with file, xxd or strings]"
+    )
+    words = "\n".join(found.group().decode() for found in _STRINGS.finditer(data))
+    return f"{note}\nText in it:\n{words[:_STRINGS_CHARS]}" if words else note

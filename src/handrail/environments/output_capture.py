@@ -1,4 +1,4 @@
-"""One command's output on its way: news for whoever watches, all of it to the result store, head and tail to the model."""
+"""One command's output: progress lines for listeners, all of it to the result store, head and tail to the model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ..base.terminal_text import TextCleaner, clean
-from .binary_output import describe, is_binary
 from .masking import MaskedStream, Masker
-from .output import Output, OutputSink
+from .output import Output, OutputSink, describe, is_binary
 
 if TYPE_CHECKING:
     from ..protocols import ResultWriter, StoredResult
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_NEWS_SECONDS = 0.1
-_NEWS_CHARS = 200
-_NEWS_BYTES = 4 * _NEWS_CHARS
+_PROGRESS_SECONDS = 0.1
+_PROGRESS_CHARS = 200
+_PROGRESS_BYTES = 4 * _PROGRESS_CHARS
 _HEAD_CHARS, _TAIL_CHARS = 8_000, 12_000
 _PART_BYTES = 32 << 10
 _LINES = re.compile(rb"[\r\n]+")
 
 
-# A text that a command printed, and its exit code, to what is shown in its place.
+# Takes a command's output and exit code, and returns what is shown instead.
 Change = Callable[[str, int | None], str]
 
 
@@ -42,7 +41,7 @@ class Shown(NamedTuple):
 
 
 class Capture:
-    """Give its `sink` to a command, then ask it what to show. Leaving it takes away what was stored by half."""
+    """Pass its `sink` to a command, then ask it what to show. Leaving it discards what was stored only in part."""
 
     def __init__(
         self, context: ToolContext, masker: Masker, limits: TerminalConfig, *, change: Change | None = None
@@ -51,11 +50,11 @@ class Capture:
         self._max_chars, self._max_stored_bytes = limits.max_output_chars, limits.max_stored_bytes
         watches = context.on_progress is not None
         self.sink = OutputSink(
-            listener=self._tell if watches else None,
-            # What is stored while it comes would be stored as it was before the change.
+            listener=self._report if watches else None,
+            # Output that is stored while it arrives would be stored without the change.
             on_long=self._begin if context.results is not None and change is None else None,
         )
-        self._told_at, self._at_line_end = 0.0, True
+        self._reported_at, self._at_line_end = 0.0, True
         self._writer: ResultWriter | None = None
         self._problem = "this runtime has no result store" if context.results is None else ""
         if change is not None:
@@ -93,22 +92,22 @@ class Capture:
 
     # While it runs
 
-    def _tell(self, piece: bytes) -> None:
-        """The last line that is complete, now and then. Half of a line could be half of a secret."""
+    def _report(self, piece: bytes) -> None:
+        """Report the last complete line, now and then. Half of a line could be half of a secret."""
         begins_a_line, self._at_line_end = self._at_line_end, piece.endswith((b"\n", b"\r"))
         now = time.monotonic()
-        if now - self._told_at < _NEWS_SECONDS:
+        if now - self._reported_at < _PROGRESS_SECONDS:
             return
-        begins_a_line = begins_a_line and len(piece) <= _NEWS_BYTES
-        whole = _LINES.split(piece[-_NEWS_BYTES:])[0 if begins_a_line else 1 : -1]
+        begins_a_line = begins_a_line and len(piece) <= _PROGRESS_BYTES
+        whole = _LINES.split(piece[-_PROGRESS_BYTES:])[0 if begins_a_line else 1 : -1]
         lines = [line for line in whole if line.strip()]
         if lines:
-            self._told_at = now
-            self._context.progress(self._masker(clean(lines[-1])).strip()[:_NEWS_CHARS])
+            self._reported_at = now
+            self._context.progress(self._masker(clean(lines[-1])).strip()[:_PROGRESS_CHARS])
 
     def _begin(self, before: bytes) -> Callable[[bytes], None]:
         assert self._context.results is not None
-        if is_binary(before):  # it will be described: nobody reads pages of escapes
+        if is_binary(before):  # it will be described instead
             return self._take
         self._cleaner, self._stream = TextCleaner(), MaskedStream(self._masker)
         try:
@@ -121,16 +120,16 @@ class Capture:
     def _take(self, piece: bytes) -> None:
         watches = self._context.on_progress is not None
         if watches:
-            self._tell(piece)
+            self._report(piece)
         if self._writer is not None and self._taken_bytes < self._max_stored_bytes:
             self._keep(piece)
         elif not watches:
-            self.sink.listener = None  # nobody wants the rest
+            self.sink.listener = None  # the rest is not needed
 
     def _keep(self, piece: bytes) -> None:
         piece = piece[: self._max_stored_bytes - self._taken_bytes]
         self._taken_bytes += len(piece)
-        # In parts for which the allocator has room at hand: new pages would cost more than all the rest.
+        # In parts that the allocator can serve from memory at hand: new pages would cost more than everything else.
         for at in range(0, len(piece), _PART_BYTES):
             self._store(self._stream.feed(self._cleaner.feed(piece[at : at + _PART_BYTES])))
 
@@ -144,7 +143,7 @@ class Capture:
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        """A full disk is no reason to lose the command."""
+        """A full disk must not cost the command."""
         self._problem = error.strerror or str(error)
         log.warning("a long output of %s could not be kept: %s", self._context.tool, self._problem)
         self._discard()
@@ -155,7 +154,7 @@ class Capture:
         return text if self._change is None else self._change(text, exit_code)
 
     def _shown_long(self, output: Output, exit_code: int | None) -> Shown:
-        edge = max(0, self._masker.longest - 1)  # what a cut may have left of a value
+        edge = max(0, self._masker.longest - 1)  # what a cut may have left of a secret
         tail = self._masker(clean(output.tail))[edge:]
         if self._writer is None:
             head = self._masker(clean(output.head))
@@ -163,7 +162,7 @@ class Capture:
             return self._in_parts(head, tail, None, f"{output.total_bytes:,} bytes")
         left_out = output.total_bytes - self._taken_bytes
         self._store(self._stream.feed(self._cleaner.finish()))
-        if left_out <= 0:  # else what the stream still holds may be cut in a secret
+        if left_out <= 0:  # otherwise what the stream still holds may end within a secret
             self._store(self._stream.finish())
         if left_out <= 0 and len(self._first) <= self._max_chars:  # a progress bar was most of it
             return Shown(self._first)
@@ -190,7 +189,7 @@ class Capture:
 
 
 def capture_of(request: Request, context: ToolContext, environments: TaskEnvironments) -> Capture:
-    """For one command of a task, as the environments' settings have it."""
+    """For one command of a task, by the environments' settings."""
     plugins = environments.change_output
     change = None
     if plugins is not None and plugins.is_wanted():

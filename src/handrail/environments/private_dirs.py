@@ -1,4 +1,4 @@
-"""Short-lived folders of this process, for sockets: their paths are short, and what a killed process has left is found."""
+"""Temporary folders of this process, for sockets: with short paths, and found again after a kill."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_PLACE = 40
 
 
 def make(prefix: str) -> str:
-    """A new one, that only this user can enter."""
+    """Make one that only this user can enter."""
     stat = proc.stat_of(os.getpid())
     place = next((place for place in _places() if os.access(place, os.W_OK | os.X_OK)), None)
     if place is None:
@@ -23,12 +23,12 @@ def make(prefix: str) -> str:
 
 
 def left_behind(prefix: str) -> list[str]:
-    """This user's, whose process has ended."""
+    """Those of this user whose process has ended."""
     return [folder for folder in every(prefix) if not _has_owner(folder)]
 
 
 def prune(prefix: str, whose: str, *, dry_run: bool) -> list[str]:
-    """What processes that were killed have left, and is removed unless `dry_run`."""
+    """Remove what killed processes left, unless `dry_run`. Returns one line each."""
     found = left_behind(prefix)
     if not dry_run:
         for folder in found:
@@ -37,7 +37,7 @@ def prune(prefix: str, whose: str, *, dry_run: bool) -> list[str]:
 
 
 def every(prefix: str) -> Iterator[str]:
-    """This user's, of all processes."""
+    """Those of this user, of all processes."""
     for place in dict.fromkeys(map(os.path.realpath, _places())):
         with os.scandir(place) as entries:
             yield from (entry.path for entry in entries if entry.name.startswith(f"{prefix}.") and _is_ours(entry))

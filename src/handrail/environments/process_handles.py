@@ -1,4 +1,4 @@
-"""Background processes of an environment, as handles that work the same on this machine and on another."""
+"""Handles of an environment's background processes, the same for this machine and others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     Call = Callable[..., tuple[Packet, bytes]]
 
-_FIRST_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.0003, 0.02
+_FIRST_POLL_SECONDS, _MAX_POLL_SECONDS = 0.0003, 0.02
 _KILL_SECONDS = 5.0
-_GONE = "nothing is known of this background process any more; list those that are known"
+_GONE = "this background process is no longer known; list those that are"
 
 
 class JobProcess:
-    """One with a minder: see far/minder.py. `call` is the environment's way to the operations of far/ops.py."""
+    """One with a job supervisor (shell_host/job_supervisor.py). `call` performs an operation of shell_host/operations.py."""
 
     def __init__(self, call: Call, known: Packet) -> None:
         self._call = call
@@ -33,24 +33,24 @@ class JobProcess:
         self.survives: bool = known["survives"]
 
     def poll(self) -> ProcessStatus:
-        return self._look()[0]
+        return self._status()[0]
 
-    def _look(self) -> tuple[ProcessStatus, bool]:
-        """How it is, and whether anything that it started still runs."""
+    def _status(self) -> tuple[ProcessStatus, bool]:
+        """Its status, and whether anything that it started still runs."""
         try:
             status, _ = self._call("job_poll", id=self.id)
         except FileNotFoundError:
             raise NoSuchProcess(_GONE) from None
-        return ProcessStatus(ProcessState(status["state"]), status["code"], status["ended_at"]), status["is_minded"]
+        return ProcessStatus(ProcessState(status["state"]), status["code"], status["ended_at"]), status["is_supervised"]
 
     def read(self, offset: int = 0, *, max_bytes: int = 1 << 16, timeout: float = 0.0) -> LogPiece:
-        for _ in _looks(timeout, None):
+        for _ in _poll_times(timeout, None):
             piece = self._log(offset, max_bytes)
             if piece.data or timeout <= 0:
                 return piece
             if self.poll().state is not ProcessState.RUNNING:
                 break
-        return self._log(offset, max_bytes)  # with what came just before the end
+        return self._log(offset, max_bytes)  # including what came just before the end
 
     def _log(self, offset: int, max_bytes: int) -> LogPiece:
         try:
@@ -60,7 +60,7 @@ class JobProcess:
         return LogPiece(answer["offset"], data, answer["end"])
 
     def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> ProcessStatus:
-        for _ in _looks(timeout, cancel):
+        for _ in _poll_times(timeout, cancel):
             status = self.poll()
             if status.state is not ProcessState.RUNNING:
                 break
@@ -68,18 +68,16 @@ class JobProcess:
 
     def kill(self, *, grace: float = 2.0) -> ProcessStatus:
         self._call("job_ask", id=self.id, what="kill", grace=grace)
-        for _ in _looks(grace + _KILL_SECONDS, None):
-            status, is_minded = self._look()
-            if not is_minded:
+        for _ in _poll_times(grace + _KILL_SECONDS, None):
+            status, is_supervised = self._status()
+            if not is_supervised:
                 break
         return status
 
     def write(self, data: bytes) -> None:
         answer, _ = self._call("job_write", data, id=self.id)
         if not answer.get("room"):
-            raise InputRefused(
-                "the process takes no input: it has ended, its input was closed, or it has not read what it was given"
-            )
+            raise InputRefused("the process takes no input: it has ended, its input was closed, or it does not read")
 
     def close_stdin(self) -> None:
         self._call("job_ask", id=self.id, what="close")
@@ -102,7 +100,7 @@ class JobProcess:
 
 
 class LeftProcess:
-    """One that a command left running. Its log is what came through the command's pipe after the command's end."""
+    """One that a command left running. Its log is the late output: what came through the command's pipe after its end."""
 
     has_pty = survives = False
 
@@ -119,7 +117,7 @@ class LeftProcess:
         return ProcessStatus(ProcessState.RUNNING if runs else ProcessState.ENDED)
 
     def read(self, offset: int = 0, *, max_bytes: int = 1 << 16, timeout: float = 0.0) -> LogPiece:
-        for _ in _looks(timeout, None):
+        for _ in _poll_times(timeout, None):
             has_ended = timeout > 0 and self.poll().state is not ProcessState.RUNNING
             answer, data = self._call("late", number=self._left.command_id, offset=offset)
             if data or has_ended:
@@ -127,13 +125,13 @@ class LeftProcess:
         return LogPiece(answer["end"] - len(data), data[:max_bytes], answer["end"])
 
     def wait(self, timeout: float | None = None, *, cancel: CancelToken | None = None) -> ProcessStatus:
-        for _ in _looks(timeout, cancel):
+        for _ in _poll_times(timeout, cancel):
             status = self.poll()
             if status.state is not ProcessState.RUNNING:
                 break
         return status
 
-    def kill(self, *, grace: float = 2.0) -> ProcessStatus:  # noqa: ARG002  the shell's keeper gives them all the same
+    def kill(self, *, grace: float = 2.0) -> ProcessStatus:  # noqa: ARG002  the shell supervisor has a fixed one
         self._call("left_end", pid=self.pid, start=self._left.start)
         return self.wait(_KILL_SECONDS)
 
@@ -149,12 +147,12 @@ class LeftProcess:
         self.kill()
 
 
-def _looks(timeout: float | None, cancel: CancelToken | None) -> Iterator[None]:
-    """Times to look at something: at once, then ever more rarely, and once more when the time is up."""
+def _poll_times(timeout: float | None, cancel: CancelToken | None) -> Iterator[None]:
+    """Yields when it is time to poll: immediately, then less and less often, and once more at the end."""
     end = float("inf") if timeout is None else time.monotonic() + timeout
-    pause = _FIRST_LOOK_SECONDS
+    pause = _FIRST_POLL_SECONDS
     yield
     while (left := end - time.monotonic()) > 0 and not (cancel is not None and cancel.cancelled):
         time.sleep(min(pause, left))
-        pause = min(pause * 1.1, _LAST_LOOK_SECONDS)
+        pause = min(pause * 1.1, _MAX_POLL_SECONDS)
         yield

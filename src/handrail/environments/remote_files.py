@@ -1,4 +1,4 @@
-"""The files of an environment that is elsewhere, as the file tools see them."""
+"""The files of an environment elsewhere, for the file tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class RemoteFiles:
-    """`protocols.Files` by the operations of far/ops.py."""
+    """`protocols.Files` through the operations of shell_host/operations.py."""
 
     def __init__(
         self, call: Call, cwd: Callable[[], str], max_bytes: int = DEFAULT_MAX_BYTES, roots: Sequence[str] = ()
@@ -36,7 +36,7 @@ class RemoteFiles:
         self._roots.check_inside(path, resolved)
         return resolved
 
-    def host_path(self, path: str) -> str | None:  # noqa: ARG002  none of its paths is one of ours
+    def host_path(self, path: str) -> str | None:  # noqa: ARG002  none of its paths is on this machine
         return None
 
     def stat(self, path: str) -> FileStat | None:
@@ -85,7 +85,7 @@ class RemoteFiles:
     def remove(self, path: str) -> None:
         check_path(path)
         folder, _, name = path.rstrip("/").rpartition("/")
-        # The last step is not followed, so that a link is seen as a link.
+        # The last component is not followed, so that a link is seen as a link.
         parent = self.resolve(folder or ("/" if path.startswith("/") else "."))
         self._ask("remove", path, "remove", path=f"{parent}/{name}")
 
@@ -99,7 +99,7 @@ class RemoteFiles:
         try:
             return self._call(op, data, **details)
         except ToolError:
-            raise  # the environment is gone; that one is an OSError too
+            raise  # the environment is lost; that error is an OSError too
         except OSError as error:
             if error.errno == errno.EINVAL:
                 raise ToolFailed(f"{shown(path)} is not a regular file", path=shown(path)) from None

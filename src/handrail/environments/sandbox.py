@@ -1,7 +1,7 @@
 """Run local commands in a sandbox: a read-only system, a writable work tree, a temporary folder of its own, and no network.
 
-Bubblewrap does it where it is installed. Landlock, a part of the kernel, stands in where it is not: it holds files and TCP (see
-`landlock.py` for what it leaves open), so that an environment under it does not count as isolated. Without either nothing runs.
+Bubblewrap does it where it is installed. Otherwise Landlock, a part of the kernel, restricts files and TCP (see `landlock.py` for
+what it leaves open), so an environment under it does not count as isolated. Without either, nothing runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .errors import SandboxUnavailable
 from .transport.link import Link
 from .transport.session import Session, Transport
 
-# What a command has no business to read, in the user's home: keys, and passwords of other programs.
+# What a command must not read in the user's home: keys, and passwords of other programs.
 DEFAULT_HIDDEN = (
     "~/.ssh",
     "~/.gnupg",
@@ -67,7 +67,7 @@ class SandboxPolicy:
         return self._chosen() is Mechanism.BUBBLEWRAP
 
     def check(self) -> Unavailable | None:
-        """Why there can be no such sandbox, and what would change that."""
+        """Why there can be no such sandbox, and how to fix that."""
         chosen, version = self._chosen(), landlock.abi()
         needed = landlock.OLDEST_ABI if self.network else landlock.OLDEST_NETWORK_ABI
         fix = "install the package bubblewrap, or turn the sandbox off"
@@ -81,7 +81,7 @@ class SandboxPolicy:
     def connect(self, *, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         problem = self.check()
         if problem is not None:
-            raise SandboxUnavailable(f"a sandbox was asked for, and {problem}. Nothing was run without it")
+            raise SandboxUnavailable(f"a sandbox was requested, and {problem}. Nothing was run without it")
         if self._chosen() is Mechanism.LANDLOCK:
             return self._by_landlock(cwd, env, state)
         return self._by_bubblewrap(cwd, env, state)
@@ -96,7 +96,7 @@ class SandboxPolicy:
         return [os.path.realpath(place) for place in ((cwd,) if self.writable is None else self.writable)]
 
     def _hidden(self) -> list[str]:
-        """Also what this runtime knows and decides by: that is nothing for the commands that it runs."""
+        """Including this runtime's own configuration and state, which its commands must not see."""
         own = (str(config_path().parent), str(state_dir()))
         return [os.path.realpath(os.path.expanduser(place)) for place in (*self.hidden, *own)]
 
@@ -109,13 +109,12 @@ class SandboxPolicy:
             where="the sandbox",
             python=sys.executable,
             env=env,
-            is_near=True,
         )
         return Session(transport, env={}, cwd=cwd, jobs_root="/tmp/handrail", state=state)
 
     def arguments(self, cwd: str) -> Sequence[str]:
         """For bwrap. Later ones win, so that a work tree inside of a hidden folder is there."""
-        # Not --die-with-parent, which would mean the thread that started it. It ends with its stdin, and all in it.
+        # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
         words = ["--unshare-all", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
         words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/dev/shm"]
         for path in self._hidden():
@@ -124,7 +123,7 @@ class SandboxPolicy:
             elif os.path.exists(path):
                 words += ["--ro-bind", "/dev/null", path]
         if self.network:
-            # Names are looked up by files that are often links into /run.
+            # Name resolution uses files that are often links into /run.
             words += ["--share-net", "--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]
         for path in self._writable(cwd):
             words += ["--bind", path, path]
@@ -145,7 +144,6 @@ class SandboxPolicy:
             where="the sandbox",
             python=sys.executable,
             env={**env, "TMPDIR": temporary, "TMP": temporary, "TEMP": temporary},
-            is_near=True,
         )
         try:
             return Session(transport, env={}, cwd=cwd, jobs_root=f"{temporary}/processes", state=state)

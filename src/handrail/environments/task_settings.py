@@ -1,7 +1,8 @@
-"""How a task's environment is made: from the configuration, and from what was said for the task alone."""
+"""How a task's environment is made: from the configuration and the task's own overrides."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
     from .base import Environment
 
 DEFAULT_TASK = "default"
-# What a caller may say for a task; all else is a setting of the backend.
+# The general overrides of a task; everything else is a setting of the backend.
 _GENERAL = ("backend", "env_type", "cwd", "env", "allowed_secrets")
 
 
 class EnvironmentSettings(NamedTuple):
-    """All that it takes to make the environment again, also in another process: `EnvironmentSettings(**json.loads(text))`.
+    """Everything needed to make the environment again, also in another process: `EnvironmentSettings(**json.loads(text))`.
 
     Only the names of secrets are in it; their values are read when it is opened.
     """
@@ -41,19 +42,17 @@ class EnvironmentSettings(NamedTuple):
         )
 
 
-def missing_by_default() -> Unavailable | None:
-    """Why the environment that the configuration names cannot be had, if it cannot."""
-    from ..config import load_config
-
+def missing_by_default(config: Config) -> Unavailable | None:
+    """Why the environment that the configuration names is unavailable; None if it is available."""
     try:
-        settings = resolve(DEFAULT_TASK, load_config(), {}, backends)
+        settings = resolve(DEFAULT_TASK, config, {}, backends)
     except UnknownEnvironment as error:
         return Unavailable(str(error), "correct HANDRAIL_TERMINAL, or terminal.backend in the configuration")
     return backends.get(settings.backend).check(settings.options)
 
 
 def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends: Backends) -> EnvironmentSettings:
-    """What holds for a task. Raises UnknownEnvironment for a backend that is not known."""
+    """The settings of a task. Raises UnknownEnvironment for an unknown backend."""
     terminal = config.terminal
     chosen = str(overrides.get("backend") or overrides.get("env_type") or terminal.backend)
     name, _, short = chosen.partition(":")
@@ -61,7 +60,7 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
     options = {**terminal.backends.get(name, {}), **_for_backend(overrides, name, backends)}
     if short:
         options[getattr(backend, "shorthand", "image")] = short
-    # The configured directory is one of the configured backend: a container has others.
+    # The configured directory belongs to the configured backend: a container has others.
     usual = terminal.cwd if name == terminal.backend.partition(":")[0] else None
     cwd = overrides.get("cwd") or options.pop("cwd", None) or usual
     if is_host(backend):
@@ -73,10 +72,8 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """What a caller said for a task, if it can be kept and given to another process."""
-    import json
-
-    from .clean_env import check_variables
+    """Check that overrides can be stored and passed to another process, and copy them."""
+    from .clean_env import check_variables  # imports subprocess, which a start does not need
 
     try:
         kept: dict[str, Any] = json.loads(json.dumps(dict(overrides)))
@@ -90,7 +87,7 @@ def check_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _for_backend(overrides: Mapping[str, Any], name: str, backends: Backends) -> dict[str, Any]:
-    """The settings for the backend itself. `docker_image` is one for docker alone, as the original has it."""
+    """The settings for the backend itself. `docker_image` applies to docker only, as in the original."""
     chosen: dict[str, Any] = {}
     for key, value in overrides.items():
         owner, _, option = key.partition("_")

@@ -1,4 +1,4 @@
-"""The environment of each task: opened at its first use, the same until it is closed or has been idle for long."""
+"""The environment of each task: opened at its first use, and kept until it is closed or idle for too long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -16,7 +16,7 @@ from .backend_table import Backends, backends, is_host
 from .task_settings import DEFAULT_TASK, EnvironmentSettings, check_overrides, resolve
 
 if TYPE_CHECKING:
-    from ..protocols import Files
+    from ..protocols import FileEntry, Files, FileStat
     from .base import Environment
     from .masking import Masker
 
@@ -29,7 +29,7 @@ _MASKER_SECONDS = 5.0
 
 
 class _Slot:
-    """One task's place. Its lock is held while its environment is opened, so that other tasks are not held up."""
+    """One task's entry. Its lock is held while its environment is opened, so that other tasks do not wait."""
 
     __slots__ = ("environment", "has_run", "idled", "is_over", "lock", "settings", "used_at", "users")
 
@@ -45,7 +45,7 @@ class _Slot:
 
 
 class Companion(Protocol):
-    """What else tasks have: a tool's own, closed with the task that uses it."""
+    """What a tool keeps per task, closed with the task."""
 
     def close_task(self, task_id: str) -> None: ...
     def close(self) -> None: ...
@@ -55,7 +55,7 @@ C = TypeVar("C", bound=Companion)
 
 
 class ChangeOutput(Protocol):
-    """Changes what commands have printed before a model sees it. `is_wanted` says whether it would change anything."""
+    """Changes the output of commands before a model sees it. `is_wanted`: whether it would change anything."""
 
     def is_wanted(self) -> bool: ...
 
@@ -65,7 +65,7 @@ class ChangeOutput(Protocol):
 
 
 class TaskEnvironments:
-    """Environments by task. Safe under threads; `close_all` ends all of them, and may be followed by new ones.
+    """Environments by task. Thread-safe; after `close_all` new ones may be opened.
 
     A task id of None is the task `default`. Nothing is started here: an environment starts with its first command.
     """
@@ -89,10 +89,8 @@ class TaskEnvironments:
         self._masker: Masker | None = None
         self._masked_at = 0.0
 
-    # What a task has
-
     def of(self, task_id: str | None) -> Environment:
-        """The task's environment. Whoever runs something in it holds it with `use`, so that it is not taken for idle."""
+        """The task's environment. To run something in it, hold it with `use`, so that it does not count as idle."""
         slot = self._slot(task_id)
         environment = slot.environment
         if environment is None:
@@ -102,7 +100,7 @@ class TaskEnvironments:
 
     @contextmanager
     def use(self, task_id: str | None) -> Iterator[Environment]:
-        """The task's environment, not to be closed for being idle meanwhile."""
+        """The task's environment, which does not count as idle meanwhile."""
         slot = self._slot(task_id)
         with self._lock:
             slot.users += 1
@@ -122,20 +120,18 @@ class TaskEnvironments:
         return slot.environment if slot is not None else None
 
     def cwd(self, task_id: str | None) -> str:
-        """Where the task's shell is, or will begin; empty when only starting it would tell."""
+        """Where the task's shell is, or will start; empty if that is not known before the start."""
         slot = self._slots.get(task_id or DEFAULT_TASK)
         if slot is not None and slot.environment is not None and slot.has_run:
             return slot.environment.cwd
         return self.settings(task_id).cwd or ""
 
     def files(self, task_id: str | None) -> Files:
-        """The task's files, at no cost before they are used."""
-        from .task_files import TaskFiles  # a start needs none
-
+        """The task's files; nothing is opened before they are used."""
         return TaskFiles(self, task_id)
 
     def files_before(self, task_id: str | None) -> Files | None:
-        """The files of a task that has no environment yet, where it takes none to see them."""
+        """The files of a task without an environment, if they can be read without one."""
         settings = self.settings(task_id)
         files = getattr(self.backends.get(settings.backend), "files_before_start", None)
         if files is None or settings.cwd is None:
@@ -148,32 +144,30 @@ class TaskEnvironments:
 
     @property
     def masker(self) -> Masker:
-        """Hides the secrets of this runtime, and those that commands were given. Looked up anew every few seconds."""
+        """Hides the secrets of this runtime, and those that commands were given. Refreshed every few seconds."""
         now = self._clock()
         if self._masker is None or now - self._masked_at > _MASKER_SECONDS:
             from .masking import Masker, secret_values
 
             terminal = self.config.terminal
-            said = [one.get("env") for one in (*terminal.backends.values(), *self._overrides.values())]
-            given = [os.environ, terminal.env, *(env for env in said if isinstance(env, Mapping))]
+            configured = [one.get("env") for one in (*terminal.backends.values(), *self._overrides.values())]
+            given = [os.environ, terminal.env, *(env for env in configured if isinstance(env, Mapping))]
             self._masker, self._masked_at = Masker(set().union(*map(secret_values, given))), now
         return self._masker
 
     def idled(self, task_id: str | None) -> bool:
-        """Whether the task had another environment before, that was closed for being idle. Said once."""
+        """Whether the task's previous environment was closed because it was idle. True only once."""
         slot = self._slot(task_id)
         idled, slot.idled = slot.idled, False
         return idled
 
     def companion(self, kind: type[C], make: Callable[[], C]) -> C:
-        """What a tool keeps for the tasks: made at its first use, told when a task is closed."""
+        """What a tool keeps per task: made at its first use, notified when a task is closed."""
         with self._lock:
             kept = self._companions.get(kind)
             if kept is None:
                 kept = self._companions[kind] = make()
         return cast("C", kept)
-
-    # How it is made
 
     def settings(self, task_id: str | None) -> EnvironmentSettings:
         """How the task's environment was made, or would be made now."""
@@ -184,14 +178,13 @@ class TaskEnvironments:
         return resolve(name, self.config, self._overrides.get(name, {}), self.backends)
 
     def open(self, settings: EnvironmentSettings) -> Environment:
-        """An environment that is the caller's own, to be closed by the caller."""
+        """Open a separate environment, which the caller closes."""
         return settings.open(self.backends)
 
     def override(self, task_id: str, overrides: Mapping[str, Any]) -> None:
-        """Say how the task's environment is made: `backend`, `cwd`, `env`, `allowed_secrets`, and settings of the backend.
+        """Set how the task's environment is made: `backend`, `cwd`, `env`, `allowed_secrets`, and settings of the backend.
 
-        All of it is said at once: what an earlier call said and this one does not holds no longer. An open environment
-        that was made otherwise is closed.
+        This replaces all overrides of an earlier call. An open environment that was made with other settings is closed.
         """
         before = self._overrides.get(task_id)
         self._overrides[task_id] = check_overrides(overrides)
@@ -206,7 +199,7 @@ class TaskEnvironments:
             self._close_environment(task_id)
 
     def clear_overrides(self, task_id: str) -> None:
-        """Make the task's next environment as the configuration says. An open one stays."""
+        """Make the task's next environment by the configuration alone. An open one stays."""
         self._set_overrides(task_id, None)
 
     def _set_overrides(self, task_id: str, overrides: dict[str, Any] | None) -> None:
@@ -215,10 +208,8 @@ class TaskEnvironments:
         else:
             self._overrides[task_id] = overrides
 
-    # How it ends
-
     def close(self, task_id: str | None) -> None:
-        """End the task's environment, if it has one, and what tools keep for it. A command that runs in it is ended too."""
+        """Close the task's environment, if it has one, and what tools keep for it. A running command is ended too."""
         self._close_environment(task_id or DEFAULT_TASK)
         for companion in list(self._companions.values()):
             companion.close_task(task_id or DEFAULT_TASK)
@@ -252,7 +243,7 @@ class TaskEnvironments:
         self.close_all()
 
     def close_idle(self) -> None:
-        """Close what nobody has used for long, and nothing runs in. A timer does it, whenever the next one may be due."""
+        """Close environments that have not been used for long and in which nothing runs. A timer calls this."""
         limit, now = self.config.terminal.idle_seconds, self._clock()
         with self._lock:
             due = [(task, slot) for task, slot in self._slots.items() if _is_idle(slot) and now - slot.used_at >= limit]
@@ -277,26 +268,26 @@ class TaskEnvironments:
 
     def _open(self, slot: _Slot, task_id: str) -> Environment:
         with slot.lock:
-            if slot.is_over:  # it was closed between two looks
+            if slot.is_over:  # it was closed meanwhile
                 return self.of(task_id)
             if slot.environment is None:
                 settings = resolve(task_id, self.config, self._overrides.get(task_id, {}), self.backends)
                 slot.environment, slot.settings = settings.open(self.backends), settings
-                if not is_host(self.backends.get(settings.backend)):  # there even a look at a file starts something
+                if not is_host(self.backends.get(settings.backend)):  # there even reading a file starts something
                     self._watch()
             return slot.environment
 
     def _watch(self) -> None:
-        """Have a timer while there is something that it could close."""
+        """Keep a timer while there is something that it could close."""
         limit = self.config.terminal.idle_seconds
         with self._lock:
             if not limit or self._timer is not None:
                 return
-            self._timer = threading.Timer(max(1.0, limit / 4), self._look)
+            self._timer = threading.Timer(max(1.0, limit / 4), self._on_timer)
             self._timer.name, self._timer.daemon = "handrail-idle", True
             self._timer.start()
 
-    def _look(self) -> None:
+    def _on_timer(self) -> None:
         self.close_idle()
         with self._lock:
             self._timer = None
@@ -305,12 +296,56 @@ class TaskEnvironments:
             self._watch()
 
 
+class TaskFiles:
+    """`protocols.Files` of the environment that the task has when they are used."""
+
+    __slots__ = ("_before", "_environments", "_task_id")
+
+    def __init__(self, environments: TaskEnvironments, task_id: str | None) -> None:
+        self._environments, self._task_id = environments, task_id
+        self._before: Files | None = None
+
+    @property
+    def _files(self) -> Files:
+        if self._environments.peek(self._task_id) is None:
+            if self._before is None:
+                self._before = self._environments.files_before(self._task_id)
+            if self._before is not None:
+                return self._before
+        return self._environments.of(self._task_id).files
+
+    @property
+    def max_read_bytes(self) -> int:
+        return self._files.max_read_bytes
+
+    def resolve(self, path: str) -> str:
+        return self._files.resolve(path)
+
+    def stat(self, path: str) -> FileStat | None:
+        return self._files.stat(path)
+
+    def entries(self, path: str) -> Sequence[FileEntry]:
+        return self._files.entries(path)
+
+    def read(self, path: str, *, max_bytes: int, offset: int = 0) -> bytes:
+        return self._files.read(path, max_bytes=max_bytes, offset=offset)
+
+    def write(self, path: str, data: bytes, *, mode: int | None = None) -> FileStat:
+        return self._files.write(path, data, mode=mode)
+
+    def remove(self, path: str) -> None:
+        self._files.remove(path)
+
+    def host_path(self, path: str) -> str | None:
+        return self._files.host_path(path)
+
+
 def _is_idle(slot: _Slot) -> bool:
     return slot.environment is not None and slot.users == 0
 
 
 def _runs_something(slot: _Slot) -> bool:
-    """Whether closing it would end something that was left to run."""
+    """Whether closing it would end something that was left running."""
     environment = slot.environment
     if environment is None or not slot.has_run:
         return False
@@ -332,5 +367,5 @@ def _close(slot: _Slot) -> None:
         return
     try:
         environment.close()
-    except Exception as error:  # noqa: BLE001  a backend that cannot end its environment must not keep the others from ending
+    except Exception as error:  # noqa: BLE001  one that cannot be closed must not keep the others open
         log.warning("an environment could not be closed: %s: %s", type(error).__name__, error)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.suggest import did_you_mean
-from ..environments.container_settings import read
 from ..errors import ConfigError
+from ..settings.reader import read_settings
 
 if TYPE_CHECKING:
     from .adapter import Adapter
@@ -42,4 +42,4 @@ def _account(name: str, settings: dict[str, Any]) -> Account:
     if kind not in kinds():
         raise ConfigError(f"{kind!r} is no kind of account; {did_you_mean(kind, kinds())}", key=f"{key}.kind")
     module = import_module(f"{__package__}.adapters.{kind}")
-    return Account(name, kind, home, module.Adapter(read(module.Settings, settings, key=key)))
+    return Account(name, kind, home, module.Adapter(read_settings(module.Settings, settings, key=key)))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..base.suggest import did_you_mean, nearest
-from ..environments.container_settings import read
 from ..errors import ConfigError, InvalidArguments
+from ..settings.reader import read_settings
 from ..types import Unavailable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def target_of(name: str, targets: Mapping[str, Mapping[str, Any]]) -> Target:
         raise ConfigError(f"{kind!r} is no kind of target; {did_you_mean(kind, kinds())}", key=f"{key}.kind")
     module = import_module(f"{__package__}.targets.{kind}")
     try:
-        return cast("Target", read(module.Target, settings, key=key))
+        return cast("Target", read_settings(module.Target, settings, key=key))
     except ConfigError as error:
         raise error if error.key else ConfigError(str(error), key=key) from None
 

@@ -1,12 +1,17 @@
-"""Background processes of all tasks: started, named, watched, found again after a restart.
+"""Background processes of all tasks: started, named, watched, and found again after a restart.
 
     table = ProcessTable(ProcessRecords(folder), environments)
     one = table.start("npm run dev", task_id=…, session_id=…, wanted=Wanted(notify_on_complete=True))
-    table.add(process, task_id=…, session_id=…, settings=…)    for what runs already, as what a command left behind
+    table.add(process, task_id=…, session_id=…, settings=…)    for one that runs already, such as one that a command left behind
     table.get(one.id)  table.list(task_id)                     also those of earlier runtimes
-    table.drain_notices(task_id)                               what ended, or printed what was watched for: each once
-    table.close()                                              before the environments; what survives goes on
+    table.drain_notices(task_id)                               what ended, or printed a watched line: each once
+    table.close()                                              before the environments; surviving processes keep running
 
-A process that is started in an environment whose processes can outlast it (`environment.persistent`) lives on when the runtime
-ends; one in a sandbox ends with it.
+A process in an environment whose processes can outlast it (`environment.persistent`) survives the runtime; one in a sandbox ends
+with it.
+
+    table.py     the table; lazy_table.py makes it at its first use
+    tracked.py   one process: status, log (log_pages.py), terminal (screen.py), input (interact.py, keys.py)
+    watcher.py   polls watched processes: watched_output.py finds matching lines, notices.py is what is reported
+    pruning.py   removes what nothing needs any longer
 """

@@ -1,4 +1,4 @@
-"""Typing into a background process, and waiting for what it makes of it."""
+"""Type into a background process, and wait for its reaction."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.02
 _SLICE_SECONDS = 0.25
-# An editor looks at its terminal for a moment before it goes on or ends, and one that reads a pipe may do other work at the same
-# time: only when it lasts is input what a program waits for.
+# An editor reads its terminal for a moment before it continues or ends, and a program that reads a pipe may do other work at the
+# same time: only if the reading lasts does a program wait for input.
 _STEADY_SECONDS = 0.2
 _STEADY_ON_A_PIPE_SECONDS = 2.0
 _TYPED_KEPT = 10_000
@@ -25,20 +25,20 @@ _KEYS_ON_A_PIPE = {"ENTER": "\n", "TAB": "\t", "SPACE": " "}
 
 
 class Typed(NamedTuple):
-    """What is sent, and the same as a reader of the current line sees it."""
+    """The bytes to send, and the current line with them."""
 
     data: bytes
     line: str
 
     def line_after(self) -> str:
-        """What stands in the line when this was typed: nothing after an end of line."""
+        """The current line after this was typed: empty after an end of line."""
         return self.line.replace("\r", "\n").rpartition("\n")[2][-_TYPED_KEPT:]
 
 
 def typed(tracked: TrackedProcess, text: str, keys: list[str], *, enter: bool) -> Typed:
     """The bytes for a text, the keys after it, and Enter if asked for. Raises InvalidArguments for a key that is not known."""
     if tracked.record.has_pty:
-        # Programs ask for other cursor keys when they begin, and only the screen knows.
+        # Programs select other cursor keys at their start, and only the screen knows.
         application = bool(keys) and tracked.screen().wants_application_keys
         data = text.encode("utf-8", "replace") + encode(keys, application=application) + (b"\r" if enter else b"")
     else:
@@ -62,13 +62,13 @@ def send(tracked: TrackedProcess, what: Typed) -> None:
 
 
 def settle(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None = None) -> None:
-    """Until it has taken what it was given: it waits for more, has ended, or the time is over."""
+    """Wait until it has read its input: it waits for more, has ended, or the timeout is over."""
     end = time.monotonic() + timeout
     before, waits_since = -1, None
     while (now := time.monotonic()) < end and not (cancel is not None and cancel.cancelled):
         status = tracked.use(lambda process: process.wait(min(_POLL_SECONDS, end - now), cancel=cancel))
         at = tracked.end_of_log()
-        # Right after a write it may still look as if it waited: nothing must have come in between.
+        # Right after a write it may still seem to wait: there must be no output in between.
         is_waiting = at == before and tracked.waits_for_input()
         waits_since = (waits_since or now) if is_waiting else None
         before = at
@@ -83,7 +83,7 @@ class Waited(NamedTuple):
 
 
 def wait(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None = None) -> Waited:
-    """Until it has ended, it waits for input, the time is over, or `cancel` says so."""
+    """Wait until it has ended, it waits for input, the timeout is over, or `cancel` is set."""
     began = time.monotonic()
     waits_since: float | None = None
     steady = _STEADY_SECONDS if tracked.record.has_pty else _STEADY_ON_A_PIPE_SECONDS
@@ -97,4 +97,4 @@ def wait(tracked: TrackedProcess, timeout: float, cancel: CancelToken | None = N
         if waits_since is not None and now - waits_since >= steady:
             return Waited(status, True, now - began)
         pause = min(left, _SLICE_SECONDS if waits_since is None else steady / 2)
-        tracked.use(lambda process: process.wait(pause, cancel=cancel))  # noqa: B023  called at once
+        tracked.use(lambda process: process.wait(pause, cancel=cancel))  # noqa: B023  called immediately

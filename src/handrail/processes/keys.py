@@ -43,7 +43,7 @@ class _Modified(NamedTuple):
 
 
 def encode(names: list[str], *, application: bool = False) -> bytes:
-    """What a terminal sends for these keys. `application`: the program has asked for the other kind of cursor keys."""
+    """What a terminal sends for these keys. `application`: the program has selected application cursor keys."""
     return b"".join(_encode(name, application=application).encode() for name in names)
 
 
@@ -92,7 +92,7 @@ def _with_control(text: str, name: str) -> str:
         return {"?": "\x7f", "\x7f": "\x08"}[text]
     code = ord(text.upper())
     if text in ("\r", "\t", "\x1b"):
-        return text  # a terminal sends the same with Control
+        return text  # the same with Control
     if not 64 <= code < 96:
         raise InvalidArguments(f"no terminal has a key {name!r}; Control goes with letters and @ [ \\ ] ^ _ ?")
     return chr(code & 31)

@@ -1,4 +1,4 @@
-"""The table of a runtime that may never need it: made at its first use, from the configuration."""
+"""A process table that is made at its first use, because most runtimes never need it."""
 
 from __future__ import annotations
 

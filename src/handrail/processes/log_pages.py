@@ -1,4 +1,4 @@
-"""A process's log for a reader: lines by number or by pattern, with nothing in it that only a terminal understands."""
+"""A process's log for a reader: lines by number or by pattern, without terminal control sequences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def last_lines(tracked: TrackedProcess, max_bytes: int) -> JsonDict:
     """The end of its output in whole lines, and how much came before."""
     piece = tracked.tail(max_bytes)
     data = piece.data
-    if piece.offset and b"\n" in data[:-1]:  # the first line is the rest of one
+    if piece.offset and b"\n" in data[:-1]:  # the first line is incomplete
         data = data[data.index(b"\n") + 1 :]
     earlier = piece.offset + len(piece.data) - len(data)
     return {"output": tracked.presented(clean(data)), **({"earlier_bytes": earlier} if earlier else {})}
@@ -53,7 +53,7 @@ def page(tracked: TrackedProcess, *, offset: int | None, limit: int, pattern: st
 
 
 def _fitting(lines: list[tuple[int, str]], *, from_end: bool) -> list[tuple[int, str]]:
-    """As many as a model can be shown at once, the last or the first of them."""
+    """As many as fit into one result, the last or the first of them."""
     fitting: list[tuple[int, str]] = []
     room = _PAGE_CHARS
     for number, line in reversed(lines) if from_end else lines:
@@ -66,7 +66,7 @@ def _fitting(lines: list[tuple[int, str]], *, from_end: bool) -> list[tuple[int,
 
 
 def _compiled(pattern: str) -> Any:
-    # The standard engine cannot be stopped once it backtracks without end; this one takes a limit.
+    # The standard engine cannot be stopped once it backtracks endlessly; this one takes a timeout.
     import regex
 
     try:

@@ -1,4 +1,4 @@
-"""News of background processes, as a model or a person is told them."""
+"""Notices about background processes, for a model or a user."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _COMMAND_SHOWN = 120
 
 class NoticeKind(Enum):
     ENDED = "ended"
-    MATCHED = "matched"  # it printed what was watched for
-    PAUSED = "paused"  # it printed that too often: the watch goes on when somebody has looked
+    MATCHED = "matched"  # it printed a line that matches
+    PAUSED = "paused"  # too many lines matched: the watch resumes when the process is looked at
 
 
 class Notice(NamedTuple):
-    """One piece of news. `text` are the last lines of its output, or those that matched."""
+    """`text` is the last lines of its output, or those that matched."""
 
     kind: NoticeKind
     id: str

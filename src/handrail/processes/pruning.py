@@ -1,4 +1,4 @@
-"""What is left of background processes that nobody will ask for any more."""
+"""Remove what is left of background processes that are no longer needed."""
 
 from __future__ import annotations
 
@@ -23,32 +23,34 @@ _SURELY_STARTED_SECONDS = 60.0
 
 
 def prune_expired(table: ProcessTable, *, dry_run: bool) -> list[str]:
-    """Forget ended processes whose time is over. What was, or would be, done: one line each."""
-    told = []
+    """Forget ended processes that have expired. Returns what was, or would be, done: one line each."""
+    lines = []
     for tracked in table.expired():
-        told.append(f"{tracked.id} ({tracked.record.command[:60]}), which ended long ago, and its log")
+        lines.append(f"{tracked.id} ({tracked.record.command[:60]}), which ended long ago, and its log")
         if not dry_run:
             try:
                 table.forget(tracked.id)
             except (ToolError, OSError):  # its environment is gone, and its log with it
                 table.drop(tracked.id)
-    return told
+    return lines
 
 
 def prune_unknown(table: ProcessTable, folder: Path, *, dry_run: bool) -> list[str]:
-    """Remove from this machine what no table knows. One that runs was started to live on: it is put into the table."""
+    """Remove from this machine what no table knows. One that runs was started to survive: it is added to the table."""
     registered = {tracked.record.process_id for tracked in table.list()}
-    told = []
+    lines = []
     for path, status in _unknown(folder, registered):
         if status is None or status["state"] != "running":
-            told.append(f"what is left of a background process in {path}")
+            lines.append(f"what is left of a background process in {path}")
             if not dry_run:
                 jobs.forget(path)
             continue
-        told.append(f"background process {status['pid']} ({status['command'][:60]}) is in no list; it is put into one")
+        lines.append(
+            f"background process {status['pid']} ({status['command'][:60]}) is in no table; it is added to this one"
+        )
         if not dry_run:
             _register(table, folder, status)
-    return told
+    return lines
 
 
 def _register(table: ProcessTable, folder: Path, status: Packet) -> None:
@@ -59,7 +61,7 @@ def _register(table: ProcessTable, folder: Path, status: Packet) -> None:
 
 
 def _unknown(folder: Path, registered: set[str]) -> Iterator[tuple[str, Packet | None]]:
-    """Folders of processes that are not registered, and that no living runtime is about to register."""
+    """Folders of processes that are not registered, and that no running runtime is about to register."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name in registered or time.time() - entry.stat().st_mtime < _SURELY_STARTED_SECONDS:

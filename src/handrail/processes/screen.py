@@ -1,7 +1,7 @@
-"""What a person would see on the terminal of a program: its control sequences carried out on a screen of pyte's.
+"""What a user would see on the terminal of a program: its control sequences, rendered by pyte.
 
-pyte knows less than programs send: it prints what it cannot parse, and raises for what it did not expect. What it does not know
-is added here, or taken out before it comes to it.
+pyte does not know everything that programs send: it prints what it cannot parse, and raises for what it does not expect. What it
+lacks is added here, or removed before it gets there.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _Buffer = dict[int, StaticDefaultDict[int, Char]]
 
 
 class Screen:
-    """Feed it all that the program prints."""
+    """Feed it everything that the program prints."""
 
     def __init__(self, rows: int = ROWS, columns: int = COLUMNS) -> None:
         self._screen = _Screen(columns, rows)
         self._stream = _Stream(self._screen)
-        # Else it takes no notice of line-drawing characters; its input is decoded here.
+        # Otherwise it ignores line-drawing characters; its input is decoded here.
         self._stream.use_utf8 = False
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._held = ""
@@ -50,12 +50,12 @@ class Screen:
         if begun:
             text = text[: begun.start()]
         for part in _PARTS.findall(_UNKNOWN.sub("", text)):
-            # Suppressed: a sequence that pyte cannot carry out costs no more than itself.
+            # Suppressed: a sequence that pyte cannot handle costs only itself.
             with contextlib.suppress(ValueError, TypeError, LookupError, ArithmeticError):
                 self._stream.feed(part)
 
     def skip(self, data: bytes) -> None:
-        """Take only the modes from what is too much to be shown: a program sets them once, and counts on them."""
+        """Apply only the mode changes in output that is too long to render: a program sets them once."""
         self.feed(b"".join(_MODES.findall(data)))
 
     def resize(self, rows: int, columns: int) -> None:
@@ -63,7 +63,7 @@ class Screen:
 
     @property
     def text(self) -> str:
-        """Its lines, without the empty rest of each and of the screen."""
+        """Its lines, without trailing blanks and empty lines."""
         return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
 
     @property

@@ -1,4 +1,4 @@
-"""Which background processes there are: all of one user's, of every task, of this runtime and of earlier ones."""
+"""The table of background processes: all of one user's, of every task, of this runtime and of earlier ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .log_pages import last_lines
 from .notices import Notice, NoticeKind
 from .tracked import State, Status, TrackedProcess
 from .watched_output import OutputWatch
-from .watcher import Look, Watcher
+from .watcher import PollResult, Watcher
 
 if TYPE_CHECKING:
     from ..environments.base import BackgroundProcess, Environment
@@ -53,9 +53,9 @@ _LIMITS = Limits()
 
 
 class Wanted(NamedTuple):
-    """How a process is started beyond its command, and what somebody wants to be told of it.
+    """How to start a process besides its command, and which notices are wanted.
 
-    `size` is that of the terminal that it gets, in rows and columns; None: it gets none.
+    `size` is that of its terminal, in rows and columns; None: it gets no terminal.
     """
 
     cwd: str | None = None
@@ -76,14 +76,14 @@ class ProcessTable:
         self._notices: deque[Notice] = deque(maxlen=_MAX_NOTICES)
         self._listeners: list[Callable[[Notice], object]] = []
         self._lock = threading.RLock()
-        self._watcher = Watcher(self._look)
+        self._watcher = Watcher(self._poll)
 
     # Starting
 
     def start(self, command: str, *, task_id: str | None, session_id: str | None, wanted: Wanted) -> TrackedProcess:
         """Start one in the task's environment. Raises TooManyProcesses before anything happens.
 
-        It lives on after this runtime wherever it can: a server that ends with the program that started it is a surprise.
+        It survives this runtime wherever it can: a server that ends with the program that started it is a surprise.
         """
         OutputWatch.check(wanted.watch_patterns)
         self._check_room(task_id or DEFAULT_TASK)
@@ -120,7 +120,7 @@ class ProcessTable:
         notify_on_complete: bool = False,
         watch_patterns: Sequence[str] = (),
     ) -> str:
-        """Take up a process that runs already: the id by which it is known from now on."""
+        """Add a process that already runs. Returns its id in the table."""
         watch = OutputWatch(watch_patterns) if watch_patterns else None
         record = ProcessRecord(
             id=self._records.new_id(),
@@ -152,7 +152,7 @@ class ProcessTable:
         return record.id
 
     def _check_room(self, task_id: str) -> None:
-        """Most of the time the records say enough. Only when there are too many does anybody look which of them still run."""
+        """Usually the records are enough. Only if there are too many is each polled."""
         running = [record for record in self._records.all() if record.ended_at is None]
         for most, where, among in (
             (self.limits.max_running_per_task, "in this task", [one for one in running if one.task_id == task_id]),
@@ -165,12 +165,12 @@ class ProcessTable:
                 names = ", ".join(f"{one.id} ({one.record.command[:40]})" for one in alive[:3])
                 raise TooManyProcesses(
                     f"{len(alive)} background processes run {where}, and no more are allowed; "
-                    f"kill one that is not needed. The oldest: {names}"
+                    f"kill one that you do not need. The oldest: {names}"
                 )
 
     # Finding
 
-    def get(self, id: str) -> TrackedProcess:  # noqa: A002  what it is
+    def get(self, id: str) -> TrackedProcess:  # noqa: A002  the process's id
         """Raises NoSuchProcess."""
         known = self._known.get(id)
         if known is not None and known.record.owner == runtime_id():
@@ -182,7 +182,7 @@ class ProcessTable:
         return self._track(record)
 
     def list(self, task_id: str | None = None) -> builtins.list[TrackedProcess]:
-        """Those of one task, or all; the oldest first, ended ones too as long as they are kept."""
+        """Those of one task, or all; the oldest first, including ended ones that are kept."""
         return [self._track(record) for record in self._records.all() if task_id in (None, record.task_id)]
 
     def _track(self, record: ProcessRecord, process: BackgroundProcess | None = None) -> TrackedProcess:
@@ -198,7 +198,7 @@ class ProcessTable:
                     process=process,
                 )
             elif known.record.ended_at is None:
-                known.record = record  # another runtime may have seen more of it
+                known.record = record  # another runtime may have updated it
             return known
 
     def _change(self, record: ProcessRecord, text: str) -> str:
@@ -216,13 +216,13 @@ class ProcessTable:
         return next((one for one in self.environment(record).processes() if one.id == record.process_id), None)
 
     def environment(self, record: ProcessRecord) -> Environment:
-        """The one that it was started in: the task's own if that is the same, else another way to it."""
+        """The one that it was started in: the task's own if it has the same settings, else another one with those."""
         try:
             secrets = tuple(record.settings["allowed_secrets"])
             settings = EnvironmentSettings(**{**record.settings, "allowed_secrets": secrets})
         except (TypeError, KeyError):
             raise ToolFailed(
-                f"{record.id} was started by another version of Handrail; look after it with that"
+                f"{record.id} was started by another version of Handrail; manage it with that version"
             ) from None
         of_task = self._environments.peek(record.task_id)
         if of_task is not None and _plain(self._environments.settings(record.task_id)) == record.settings:
@@ -235,15 +235,15 @@ class ProcessTable:
 
     # Ending
 
-    def forget(self, id: str) -> None:  # noqa: A002
+    def forget(self, id: str) -> None:  # noqa: A002  the process's id
         """Remove it from the table, with its log. Kills it first if it runs."""
         tracked = self.get(id)
         with contextlib.suppress(NoSuchProcess):
             tracked.use(lambda process: process.forget())
         self.drop(id)
 
-    def drop(self, id: str) -> None:  # noqa: A002
-        """Remove it from the table alone."""
+    def drop(self, id: str) -> None:  # noqa: A002  the process's id
+        """Remove it from the table only."""
         self._watcher.forget(id)
         with self._lock:
             self._known.pop(id, None)
@@ -251,7 +251,7 @@ class ProcessTable:
             self._records.remove(id)
 
     def expired(self) -> builtins.list[TrackedProcess]:
-        """Those that have ended so long ago, or so many others since, that nobody will ask for them."""
+        """Those that ended too long ago, or before too many others, to be kept."""
         ended = sorted(
             (record for record in self._records.all() if record.ended_at is not None),
             key=lambda record: record.ended_at or 0.0,
@@ -265,28 +265,28 @@ class ProcessTable:
         ]
 
     def _sweep(self, settings: Mapping[str, Any]) -> None:
-        """Forget the expired ones, as far as their environment is the one that is open anyway."""
+        """Forget the expired ones whose environment is the one that is open anyway."""
         for tracked in self.expired():
             if tracked.record.settings == settings:
                 with contextlib.suppress(ToolError, OSError):
                     self.forget(tracked.id)
 
     def close(self) -> None:
-        """Watch nothing any more. What was started to live on does; the rest ends with its environment."""
+        """Stop watching. What was started to survive does; the rest ends with its environment."""
         self._watcher.close()
         with self._lock:
             opened, self._opened = self._opened, {}
         for environment in opened.values():
-            with contextlib.suppress(ToolError, OSError):  # it was only looked into
+            with contextlib.suppress(ToolError, OSError):  # it was only read from
                 environment.close()
 
     # Notices
 
     def drain_notices(self, task_id: str | None = None, *, take_over: bool = True) -> builtins.list[Notice]:
-        """The news since the last time, each given once: of this runtime's processes, or of one task's.
+        """The notices since the last call, each returned once: of this runtime's processes, or of one task's.
 
-        With a task, also that of processes whose runtime is gone: from now on this one looks after them. Looking for
-        them reads files; `take_over` False does not.
+        With a task, also those of processes whose runtime has exited, which this one takes over from now on. Finding those
+        reads files; `take_over=False` does not.
         """
         if task_id is not None and take_over:
             self._take_over(task_id)
@@ -298,25 +298,25 @@ class ProcessTable:
         for notice in waiting:
             if notice.kind is NoticeKind.ENDED:
                 if not self._records.claim_notice(notice.id):
-                    continue  # somebody has been told already
+                    continue  # it was already delivered
             elif notice.id in self._known:
                 self._known[notice.id].change(watched_to=notice.watched_to)
             given.append(notice)
         return given
 
     def on_notice(self, listener: Callable[[Notice], object]) -> Callable[[], None]:
-        """Tell `listener` of news at once, in another thread, to show it; it is drained all the same. Returns an undo."""
+        """Pass each notice to `listener` immediately, in another thread; it is drained all the same. Returns an undo."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def seen(self, tracked: TrackedProcess, status: Status) -> None:
-        """Somebody who would have been told has looked by himself: no news of what he saw, and a paused watch goes on."""
+        """Its status was read directly: drop the notice of its end, and resume a paused watch."""
         if status.state in (State.EXITED, State.LOST):
             self._records.claim_notice(tracked.id)
             return
         watch = self._watches.get(tracked.id)
-        if watch is not None and watch.is_paused and watch.can_go_on:
-            watch.go_on(tracked)
+        if watch is not None and watch.is_paused and watch.can_resume:
+            watch.resume(tracked)
             self._watcher.watch(tracked)
 
     def _take_over(self, task_id: str) -> None:
@@ -327,35 +327,35 @@ class ProcessTable:
             if not (record.watch_patterns or self._records.owes_notice(record.id)):
                 continue
             tracked = self._track(record)
-            tracked.status()  # what was to end with its runtime has
+            tracked.status()  # records the end of one that ended with its runtime
             tracked.change(owner=mine)
             if record.watch_patterns and record.id not in self._watches:
                 self._watches[record.id] = OutputWatch(record.watch_patterns, record.watched_to)
-            if self._look(tracked) is not Look.OVER:
+            if self._poll(tracked) is not PollResult.OVER:
                 self._watcher.watch(tracked)
 
-    def _look(self, tracked: TrackedProcess) -> Look:
+    def _poll(self, tracked: TrackedProcess) -> PollResult:
         status = tracked.status()
         if status.state is State.UNREACHABLE:
-            return Look.QUIET
+            return PollResult.QUIET
         watch = self._watches.get(tracked.id)
         notice = None
         if watch is not None and not watch.is_paused:
             with contextlib.suppress(ToolError, OSError):
-                notice = watch.look(tracked)
+                notice = watch.poll(tracked)
         if notice is not None:
-            self._tell(notice)
+            self._notify(notice)
             if notice.kind is NoticeKind.PAUSED:
                 with self._lock:
                     if tracked.id in self._known:
                         self._records.owe_notice(tracked.id)
         if status.state is State.RUNNING:
-            return Look.NEWS if notice is not None else Look.QUIET
+            return PollResult.NEWS if notice is not None else PollResult.QUIET
         if self._records.owes_notice(tracked.id):
-            self._tell(_end_notice(tracked, status))
-        return Look.OVER
+            self._notify(_end_notice(tracked, status))
+        return PollResult.OVER
 
-    def _tell(self, notice: Notice) -> None:
+    def _notify(self, notice: Notice) -> None:
         with self._lock:
             self._notices.append(notice)
         for listener in tuple(self._listeners):
@@ -366,7 +366,7 @@ class ProcessTable:
 
 
 def _plain(settings: EnvironmentSettings) -> dict[str, Any]:
-    """As they are in a file."""
+    """As they are stored in a file."""
     plain: dict[str, Any] = json.loads(json.dumps(settings._asdict()))
     return plain
 

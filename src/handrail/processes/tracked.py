@@ -1,4 +1,4 @@
-"""One background process that the table knows: its status, its log and its screen, wherever it runs."""
+"""One background process of the table: its status, its log and its screen, wherever it runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PIECE_BYTES = 1 << 20
-_RENDERED_BYTES = 64 << 10  # more than any screen is made of; rendering is slow
+_RENDERED_BYTES = 64 << 10  # more than any screen needs; rendering is slow
 _SEARCHED_BYTES = 1 << 20
 _CONTROL = re.compile(rb"[\x1b\n]")
 
@@ -35,12 +35,12 @@ _CONTROL = re.compile(rb"[\x1b\n]")
 class State(Enum):
     RUNNING = "running"
     EXITED = "exited"
-    LOST = "lost"  # nobody knows how it ended, or whether it did
-    UNREACHABLE = "unreachable"  # its environment cannot be asked now
+    LOST = "lost"  # how it ended, or whether it did, is unknown
+    UNREACHABLE = "unreachable"  # its environment cannot be reached now
 
 
 class Status(NamedTuple):
-    """`reason` says what there is to say beyond the exit code."""
+    """`reason` explains what the exit code does not."""
 
     state: State
     exit_code: int | None = None
@@ -48,7 +48,7 @@ class Status(NamedTuple):
     reason: str = ""
 
     def __str__(self) -> str:
-        """As the end of a sentence about it."""
+        """As the predicate of a sentence about it."""
         if self.state is State.RUNNING:
             return "is running"
         if self.state is State.UNREACHABLE:
@@ -59,9 +59,9 @@ class Status(NamedTuple):
 
 
 class TrackedProcess:
-    """`find` gives the process in its environment (None: not known there); `save` keeps a changed record.
+    """`find` returns the process in its environment (None: not known there); `save` stores a changed record.
 
-    `mask` hides secrets, and `change` is for plugins: both for whoever shows something of it to somebody.
+    `mask` hides secrets, and `change` lets plugins edit: both apply to output that is shown.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class TrackedProcess:
         process: BackgroundProcess | None = None,
     ) -> None:
         self.record, self.mask = record, mask
-        self.typed = ""  # since the last end of line: what a gate has to know to judge what follows
+        self.typed = ""  # since the last end of line: the gate needs it to judge what follows
         self._find, self._save, self._change, self._process = find, save, change, process
         self._rendering = threading.Lock()
         self._screen: Screen | None = None
@@ -88,7 +88,7 @@ class TrackedProcess:
     # Life
 
     def status(self) -> Status:
-        """Never raises. That it ended is written down by whoever sees it first."""
+        """Never raises. The first caller that sees the end records it."""
         record = self.record
         if record.ended_at is not None:
             return Status(State(record.state), record.exit_code, record.ended_at, record.reason)
@@ -98,7 +98,7 @@ class TrackedProcess:
             found = self.use(lambda process: process.poll())
         except NoSuchProcess:
             if record.survives or record.owner == runtime_id():
-                return self._ended(State.LOST, None, None, "its environment does not know it any more")
+                return self._ended(State.LOST, None, None, "its environment no longer knows it")
             return Status(State.UNREACHABLE, reason=f"it belongs to another runtime (pid {pid_of(record.owner)})")
         except (ToolError, OSError) as error:
             return Status(State.UNREACHABLE, reason=str(error))
@@ -108,7 +108,7 @@ class TrackedProcess:
         if found.state is ProcessState.RUNNING:
             return Status(State.RUNNING)
         if found.state is ProcessState.LOST:
-            reason = "the process that looked after it was killed, or the machine was started anew"
+            reason = "its supervisor was killed, or the machine was rebooted"
             return self._ended(State.LOST, None, found.ended_at, reason)
         reason = "" if found.exit_code is not None else "its exit code is not known, as a command left it running"
         return self._ended(State.EXITED, found.exit_code, found.ended_at, reason)
@@ -119,12 +119,12 @@ class TrackedProcess:
         return status
 
     def change(self, **fields: Any) -> None:
-        """Fields of its record."""
+        """Update fields of its record."""
         self.record = self.record._replace(**fields)
         self._save(self.record)
 
     def use(self, work: Callable[[BackgroundProcess], T]) -> T:
-        """Do something with the process itself. Raises NoSuchProcess, or what keeps its environment from being reached."""
+        """Do something with the process itself. Raises NoSuchProcess, or why its environment cannot be reached."""
         process = self._process or self._found()
         try:
             return work(process)
@@ -134,11 +134,11 @@ class TrackedProcess:
     def _found(self) -> BackgroundProcess:
         self._process = self._find(self.record)
         if self._process is None:
-            raise NoSuchProcess(f"{self.id} is not known any more in its environment, and neither is its log")
+            raise NoSuchProcess(f"{self.id} is no longer known in its environment, and neither is its log")
         return self._process
 
     def kill(self) -> None:
-        """End it with all that it started. One that is lost may still run, and is ended too."""
+        """End it with everything it started. One that is lost may still run, and is ended too."""
         with contextlib.suppress(NoSuchProcess):  # nothing is left of it
             self.use(lambda process: process.kill())
 
@@ -147,13 +147,13 @@ class TrackedProcess:
         return self.use(lambda process: bool(getattr(process, "waits_for_input", bool)()))
 
     def reader(self) -> tuple[str, bool]:
-        """The program in the foreground of its terminal, and whether it hides what is typed; nothing is known of a pipe."""
+        """The program in the foreground of its terminal, and whether it hides what is typed; empty and False for a pipe."""
         return self.use(lambda process: getattr(process, "reader", lambda: ("", False))())
 
     # Output
 
     def presented(self, text: str) -> str:
-        """A part of its output for a model to read: without secrets, and as plugins want it."""
+        """A part of its output as shown to a model: without secrets, and edited by plugins."""
         return self._change(self.record, self.mask(text))
 
     def read(self, offset: int, max_bytes: int) -> LogPiece:
@@ -162,7 +162,7 @@ class TrackedProcess:
         data = piece.data
         while len(data) < max_bytes and data and piece.offset + len(data) < piece.end:
             at, room = piece.offset + len(data), min(_PIECE_BYTES, max_bytes - len(data))
-            more = self.use(lambda process: process.read(at, max_bytes=room))  # noqa: B023  called at once
+            more = self.use(lambda process: process.read(at, max_bytes=room))  # noqa: B023  called immediately
             if more.offset != at or not more.data:
                 break
             data += more.data
@@ -178,7 +178,7 @@ class TrackedProcess:
 
     def screen(self) -> Screen:
         """What is on its terminal now."""
-        from .screen import Screen  # pyte takes its time to be imported
+        from .screen import Screen  # pyte is slow to import
 
         with self._rendering:
             if self._screen is None:
@@ -190,7 +190,7 @@ class TrackedProcess:
                 searched = max(self._rendered_to, begin - _SEARCHED_BYTES)
                 self._screen.skip(self.read(searched, begin - searched).data)
             piece = self.read(begin, max(1, end - begin))
-            # What comes before the first control may be the rest of another.
+            # What precedes the first control sequence may be the rest of another.
             whole = _CONTROL.search(piece.data) if is_cut else None
             self._screen.feed(piece.data[whole.start() :] if whole else piece.data)
             self._rendered_to = max(begin, piece.offset + len(piece.data))

@@ -1,25 +1,32 @@
-"""Watching one process's output: what matches becomes a notice, and too much of it a pause."""
+"""Watch a process's output: lines that match become notices, and too many of them pause the watch."""
 
 from __future__ import annotations
 
+import re
 import time
+from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..errors import InvalidArguments
 from .notices import Notice, NoticeKind
-from .patterns import LineMatcher, Rate, TooSlow
 
 if TYPE_CHECKING:
     from .tracked import TrackedProcess
 
 MAX_NOTICES, WINDOW_SECONDS = 5, 60.0
-_LOOK_BYTES = 1 << 20
+_POLL_BYTES = 1 << 20
 _LINES_SHOWN = 10
 _LINE_CHARS = 500
+_MAX_LINE = 16 << 10
+_MAX_PATTERN = 1000
+_MAX_PATTERNS = 20
+_MATCH_SECONDS = 0.05
+_CONTROLS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
 
 
 class OutputWatch:
-    """`watched_to` is where in the log it begins."""
+    """`watched_to` is the offset in the log to start at."""
 
     def __init__(self, patterns: Sequence[str], watched_to: int = 0) -> None:
         self._patterns = patterns
@@ -27,7 +34,7 @@ class OutputWatch:
         self._offset = watched_to
         self._rate = Rate(MAX_NOTICES, WINDOW_SECONDS)
         self.is_paused = False
-        self.can_go_on = True
+        self.can_resume = True
 
     @staticmethod
     def check(patterns: Sequence[str]) -> None:
@@ -35,17 +42,17 @@ class OutputWatch:
         if patterns:
             LineMatcher(patterns)
 
-    def look(self, tracked: TrackedProcess) -> Notice | None:
-        """The news in what was printed since the last look, if there is any."""
-        piece = tracked.read(self._offset, _LOOK_BYTES)
+    def poll(self, tracked: TrackedProcess) -> Notice | None:
+        """A notice about what was printed since the last poll, if something matches."""
+        piece = tracked.read(self._offset, _POLL_BYTES)
         self._offset = piece.offset + len(piece.data)
-        if piece.end - self._offset > _LOOK_BYTES:  # it prints faster than anybody could read
-            self._offset = piece.end - _LOOK_BYTES
+        if piece.end - self._offset > _POLL_BYTES:  # it prints faster than it can be read
+            self._offset = piece.end - _POLL_BYTES
         try:
             lines = self._matcher.feed(piece.data)
         except TooSlow:
-            self.can_go_on = False
-            return self._pause(tracked, "is not watched any more: a pattern took too long on its output", [])
+            self.can_resume = False
+            return self._pause(tracked, "is no longer watched: a pattern took too long on its output", [])
         if not lines:
             return None
         if not self._rate.allows(time.monotonic()):
@@ -56,8 +63,8 @@ class OutputWatch:
         count = f"{len(lines)} lines" if len(lines) > 1 else "a line"
         return self._notice(tracked, NoticeKind.MATCHED, f"printed {count} that you watch for", lines)
 
-    def go_on(self, tracked: TrackedProcess) -> None:
-        """From here: what came meanwhile has been seen."""
+    def resume(self, tracked: TrackedProcess) -> None:
+        """Resume here: what came meanwhile has been seen."""
         self._offset = tracked.end_of_log()
         self._matcher = LineMatcher(self._patterns)
         self.is_paused = False
@@ -82,3 +89,76 @@ class OutputWatch:
             what,
             self._offset,
         )
+
+
+class TooSlow(Exception):
+    """A pattern took too long."""
+
+
+class LineMatcher:
+    """Regular expressions; one that occurs in a line as plain text counts too, in case a bracket was not escaped."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        # The standard engine cannot be stopped once it backtracks endlessly; this one takes a timeout.
+        import regex
+
+        if len(patterns) > _MAX_PATTERNS or any(len(pattern) > _MAX_PATTERN for pattern in patterns):
+            raise InvalidArguments(
+                f"watch_patterns: at most {_MAX_PATTERNS} patterns of {_MAX_PATTERN} characters; join them with |"
+            )
+        if any(not pattern.strip() for pattern in patterns):
+            raise InvalidArguments("watch_patterns: an empty pattern matches every line; give one to look for")
+        self._texts = tuple(patterns)
+        self._expressions: list[Any] = []
+        for pattern in patterns:
+            try:
+                self._expressions.append(regex.compile(pattern))
+            except regex.error as error:
+                raise InvalidArguments(
+                    f"watch_patterns: {pattern!r} is not a regular expression: {error}; put \\ before ( [ * + ? . to mean them"
+                ) from None
+        self._rest = b""
+        self._rest_matched = False
+
+    def feed(self, data: bytes) -> list[str]:
+        """The lines that match, each once. An unfinished line counts too: a prompt has no newline."""
+        *lines, rest = (self._rest + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        found = [line for line in map(_clean, lines[:1]) if not self._rest_matched and self._matches(line)]
+        found += [line for line in map(_clean, lines[1:]) if self._matches(line)]
+        was_matched = self._rest_matched and not lines
+        self._rest = rest[-_MAX_LINE:]
+        self._rest_matched = was_matched or self._matches(_clean(rest))
+        if self._rest_matched and not was_matched:
+            found.append(_clean(rest))
+        return found
+
+    def _matches(self, line: str) -> bool:
+        if not line:
+            return False
+        try:
+            return any(text in line for text in self._texts) or any(
+                expression.search(line, timeout=_MATCH_SECONDS) for expression in self._expressions
+            )
+        except TimeoutError:
+            raise TooSlow from None
+
+
+class Rate:
+    """A rate limit: at most `count` events in `seconds`."""
+
+    def __init__(self, count: int, seconds: float) -> None:
+        self._count, self._seconds = count, seconds
+        self._times: deque[float] = deque()
+
+    def allows(self, now: float) -> bool:
+        """Whether one more is allowed; if so it counts."""
+        while self._times and now - self._times[0] >= self._seconds:
+            self._times.popleft()
+        if len(self._times) >= self._count:
+            return False
+        self._times.append(now)
+        return True
+
+
+def _clean(line: bytes) -> str:
+    return _CONTROLS.sub(b"", line)[-_MAX_LINE:].decode("utf-8", "replace").rstrip()

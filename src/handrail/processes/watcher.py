@@ -1,4 +1,4 @@
-"""One thread that looks at all watched processes. There is none while nothing is watched."""
+"""One thread that polls all watched processes. There is none while nothing is watched."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.02, 0.5
 _END_SECONDS = 5.0
 
 
-class Look(Enum):
-    """What came of looking at one process."""
+class PollResult(Enum):
+    """What polling one process found."""
 
     QUIET = "quiet"
     NEWS = "news"
@@ -26,10 +26,10 @@ class Look(Enum):
 
 
 class Watcher:
-    """`look` is called for each in turn, and says what came of it."""
+    """`poll` is called for each process in turn."""
 
-    def __init__(self, look: Callable[[TrackedProcess], Look]) -> None:
-        self._look = look
+    def __init__(self, poll: Callable[[TrackedProcess], PollResult]) -> None:
+        self._poll = poll
         self._watched: dict[str, TrackedProcess] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -45,7 +45,7 @@ class Watcher:
                 self._thread.start()
             self._changed.notify_all()
 
-    def forget(self, id: str) -> None:  # noqa: A002  what it is
+    def forget(self, id: str) -> None:  # noqa: A002  the process's id
         with self._changed:
             self._watched.pop(id, None)
 
@@ -68,15 +68,15 @@ class Watcher:
                 if not watched:
                     self._thread = None
                     return
-            is_quiet = {self._look_safely(process) for process in watched} == {Look.QUIET}
+            is_quiet = {self._poll_safely(process) for process in watched} == {PollResult.QUIET}
             pause = min(pause * 1.3, _MAX_PAUSE_SECONDS) if is_quiet else _FIRST_PAUSE_SECONDS
 
-    def _look_safely(self, process: TrackedProcess) -> Look:
+    def _poll_safely(self, process: TrackedProcess) -> PollResult:
         try:
-            look = self._look(process)
+            result = self._poll(process)
         except Exception as error:  # noqa: BLE001  one process's trouble must not leave the others unwatched
-            log.warning("process %s cannot be watched any more: %s: %s", process.id, type(error).__name__, error)
-            look = Look.OVER
-        if look is Look.OVER:
+            log.warning("process %s can no longer be watched: %s: %s", process.id, type(error).__name__, error)
+            result = PollResult.OVER
+        if result is PollResult.OVER:
             self.forget(process.id)
-        return look
+        return result

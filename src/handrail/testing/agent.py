@@ -14,10 +14,10 @@ _FITS_CHARS = 2_000
 
 @dataclass(slots=True)
 class FakeAgent:
-    """What `todo` and its like find when no agent loop runs: `run_tool_calls(calls, agent=FakeAgent())`.
+    """For agent-level tools such as `todo` without an agent loop: `run_tool_calls(calls, agent=FakeAgent())`.
 
-    `notes` are what `memory` keeps, `said` what `session_search` finds, `children` the answers that `delegate_task` gets in
-    turn; `delegated` has the tasks that were handed on.
+    `notes` are what `memory` keeps, `said` the messages that `session_search` finds, `children` the answers that `delegate_task`
+    gets in turn; `delegated` has the tasks that were delegated.
     """
 
     todos: Todos = field(default_factory=Todos)
@@ -54,7 +54,7 @@ class FakeAgent:
         self,
         tasks: Sequence[Mapping[str, Any]],
         cancel: CancelToken,  # noqa: ARG002  an AgentState's signature
-        tell: Callable[[str], object],  # noqa: ARG002
+        tell: Callable[[str], object],  # noqa: ARG002  the same
     ) -> Sequence[Mapping[str, Any]]:
         self.delegated += [dict(task) for task in tasks]
         answers = [self.children.pop(0) if self.children else "done" for _ in tasks]

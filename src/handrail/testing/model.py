@@ -1,4 +1,4 @@
-"""A model whose answers are written down beforehand."""
+"""A model with scripted replies."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from ..protocols import ModelReply
 from ..types import JsonDict
 
 Messages = Sequence[Mapping[str, Any]]
-# A reply that is known beforehand, or worked out from the conversation and the tools that were offered.
+# A fixed reply, or one computed from the conversation and the offered tools.
 Reply = ModelReply | Callable[[Messages, Messages], ModelReply]
 
 
 def call(name: str, call_id: str | None = None, /, **arguments: Any) -> JsonDict:
-    """A tool call in OpenAI's shape. Everything given by name is an argument of the tool, `id` and `name` too."""
+    """A tool call in OpenAI's format. All keyword arguments are arguments of the tool, also `id` and `name`."""
     function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
     return {"id": call_id or f"call_{uuid.uuid4().hex[:12]}", "type": "function", "function": function}
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What the model was sent for one reply, as it was then."""
+    """A copy of what the model was sent for one reply."""
 
     messages: list[JsonDict]
     tools: list[JsonDict]
 
 
 class ScriptedModel:
-    """Answers with the script's replies, one after the other. `sent` has what it was sent for each."""
+    """Returns the script's replies in turn. `sent` has what it was sent for each."""
 
     def __init__(self, script: Iterable[Reply]) -> None:
         self._script = list(script)
         self.sent: list[Sent] = []
 
     def reply(self, messages: Messages, tools: Messages) -> ModelReply:
-        """The next reply. AssertionError when there is none: whoever asks runs more turns than the script foresees."""
+        """The next reply. Raises AssertionError if the caller runs more turns than the script has."""
         position = len(self.sent)
         self.sent.append(Sent(_kept(messages), _kept(tools)))
         if position >= len(self._script):
@@ -52,7 +52,7 @@ class ScriptedModel:
 
     @property
     def remaining(self) -> int:
-        """How many replies were not asked for."""
+        """How many replies were not used."""
         return max(0, len(self._script) - len(self.sent))
 
 

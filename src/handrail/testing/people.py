@@ -1,4 +1,4 @@
-"""People who answer from a list: one who approves or denies, one who is asked questions."""
+"""Scripted people: an approver, a gate that allows everything, and a user who answers questions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class RecordingApprover:
-    """Gives the decisions in turn, and denies when they are used up. `requests` has what it was asked.
+    """Returns the decisions in turn, and denies when they are used up. `requests` has what it was asked.
 
-    A decision may be an `Answer`, with who gave it and how long it holds, or None, which passes the question on.
+    A decision may be an `Answer`, with its author and scope, or None, which passes the request on.
     """
 
     def __init__(self, decisions: Iterable[Reply] = ()) -> None:
@@ -27,7 +27,7 @@ class RecordingApprover:
 
 
 class OpenGate:
-    """Lets everything pass, and remembers what it was."""
+    """Allows everything, and records it in `actions`."""
 
     def __init__(self) -> None:
         self.actions: list[Action] = []
@@ -37,7 +37,7 @@ class OpenGate:
 
 
 class ScriptedPerson:
-    """Gives the answers in turn; None, or no answer left, is someone who is not there. `asked` has the questions."""
+    """Returns the answers in turn; None, or no answer left, means that nobody is there. `asked` has the questions."""
 
     def __init__(self, answers: Iterable[str | None] = ()) -> None:
         self._answers = list(answers)

@@ -1,4 +1,4 @@
-"""Long results that are gone when the test is."""
+"""A result store in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..protocols import StoredResult
 
 
 class MemoryResultStore:
-    """A `ResultStore` in a dictionary. Ids count up, so that a test can name them."""
+    """A `ResultStore` in a dictionary. Ids are consecutive, so that a test can name them."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}

@@ -392,7 +392,7 @@ def test_a_check_says_nothing_when_all_is_well(ssh_service: Ssh) -> None:
         ({"host": "impostor"}, "another key than the one that is known"),
         ({"host": "guest", "python": "python9"}, "python9 was not found"),
         ({"host": "guest", "port": 1}, "could not be reached"),
-        ({}, "ssh.host must be set"),
+        ({}, "ssh.host: is missing: the host"),
     ],
 )
 def test_a_check_says_what_is_wrong(ssh_service: Ssh, settings: dict[str, Any], said: str) -> None:
@@ -416,15 +416,15 @@ def test_without_a_client_the_check_says_what_to_install(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"hots": "x"}, "ssh.hots is not a setting; did you mean 'host'"),
-        ({}, "ssh.host must be set"),
+        ({"hots": "x"}, "ssh.hots: unknown key; did you mean 'host'"),
+        ({}, "ssh.host: is missing: the host"),
         ({"host": "-oProxyCommand=touch x"}, "ssh.host: it must be"),
         ({"host": ""}, "ssh.host: it must be"),
-        ({"host": 7}, "ssh.host: it must be a text of one line, not 7"),
-        ({"host": "x", "port": 0}, "ssh.port: it must be a whole number at least 1 and at most 65535, not 0"),
-        ({"host": "x", "port": "22"}, "ssh.port: it must be a whole number"),
-        ({"host": "x", "accept_new_hosts": "no"}, "ssh.accept_new_hosts: it must be true or false"),
-        ({"host": "x", "env": {"A": 1}}, "ssh.env: it must be names with texts as values"),
+        ({"host": 7}, "ssh.host: must be text, not 7"),
+        ({"host": "x", "port": 0}, "ssh.port: must be at least 1, not 0"),
+        ({"host": "x", "port": "22"}, "ssh.port: must be a whole number"),
+        ({"host": "x", "accept_new_hosts": "no"}, "ssh.accept_new_hosts: must be true or false"),
+        ({"host": "x", "env": {"A": 1}}, "ssh.env.A: must be text, not 1"),
         ({"host": "x", "identity_file": "/nowhere/key"}, "ssh.identity_file: there is no file /nowhere/key"),
         ({"host": "x", "config_file": "/nowhere/config"}, "ssh.config_file: there is no file"),
     ],

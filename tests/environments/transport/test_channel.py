@@ -16,7 +16,7 @@ from handrail.environments.live_environment import LiveEnvironment
 from handrail.environments.shell_host import proc
 from handrail.environments.transport import channel
 from handrail.environments.transport.channel import PipeChannel, Transport
-from handrail.environments.transport.keep_alive import heart
+from handrail.environments.transport.keep_alive import keep_alive
 from handrail.environments.transport.link import Fatal, Link
 from handrail.environments.transport.session import Session
 
@@ -53,13 +53,16 @@ class Windowed(Transport):
 class There(LiveEnvironment):
     name = "there"
 
-    def __init__(self, *prefix: str, kind: type[Transport] = Transport, silence: float = 0.0) -> None:
+    def __init__(self, *prefix: str, kind: type[Transport] = Transport, client_timeout: float = 0.0) -> None:
         super().__init__()
-        self._prefix, self._kind, self._silence = prefix, kind, silence
+        self._prefix, self._kind, self._client_timeout = prefix, kind, client_timeout
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         transport = self._kind(
-            argv=lambda words: [*self._prefix, *words], where="the box", python=sys.executable, silence=self._silence
+            argv=lambda words: [*self._prefix, *words],
+            where="the box",
+            python=sys.executable,
+            client_timeout=self._client_timeout,
         )
         return Session(transport, env={}, cwd="/", state=state)
 
@@ -72,7 +75,7 @@ class There(LiveEnvironment):
 
 @pytest.fixture
 def there() -> Iterator[There]:
-    with There(silence=SILENCE) as environment:
+    with There(client_timeout=SILENCE) as environment:
         yield environment
 
 
@@ -93,7 +96,7 @@ def test_a_client_that_is_silent_is_taken_for_gone(there: There, state: str) -> 
     left = int(text(there.execute("sleep 1000 >/dev/null 2>&1 & echo $!", timeout=PATIENCE_SECONDS)))
     assert is_running(left)
     assert isinstance(there._link, Session)
-    heart.remove(there._link._confirm)
+    keep_alive.remove(there._link._confirm)
     if state == "running":
         with pytest.raises(EnvironmentLost):
             there.execute("sleep 1001", timeout=PATIENCE_SECONDS)
@@ -110,7 +113,7 @@ def test_a_stopped_runtime_is_missed_too(there: There) -> None:
     child = os.fork()
     if child == 0:
         try:
-            other = There(silence=SILENCE)
+            other = There(client_timeout=SILENCE)
             other.execute("true")
             os.kill(os.getpid(), signal.SIGSTOP)
         finally:
@@ -125,9 +128,9 @@ def test_a_stopped_runtime_is_missed_too(there: There) -> None:
 
 
 def test_the_thread_ends_with_the_last_who_needs_it() -> None:
-    with There(silence=SILENCE), There(silence=SILENCE):
-        assert heart._thread is not None
-    wait_until(lambda: heart._thread is None)
+    with There(client_timeout=SILENCE), There(client_timeout=SILENCE):
+        assert keep_alive._thread is not None
+    wait_until(lambda: keep_alive._thread is None)
 
 
 def test_no_more_is_on_its_way_than_the_window() -> None:
@@ -158,7 +161,7 @@ def test_what_comes_before_the_first_word_is_skipped() -> None:
 
 def test_endless_noise_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "END_SECONDS", 0.2)
-    with takes_less_than(30), pytest.raises(EnvironmentStartError, match="prints much before a command can run"):
+    with takes_less_than(30), pytest.raises(EnvironmentStartError, match="prints too much before a command can run"):
         There("sh", "-c", "exec cat /dev/zero", "sh").start()
 
 

@@ -32,7 +32,7 @@ class There(LiveEnvironment):
         super().__init__()
         self._prefix, self._python = prefix, python
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         transport = Transport(argv=lambda words: [*self._prefix, *words], where="the box", python=self._python)
         return Session(transport, env={"GIVEN": "there"}, cwd="/usr", state=state)
 
@@ -68,7 +68,7 @@ def test_a_shell_there_has_its_own_variables_and_those_given() -> None:
             "python3",
             "ended with code 255: no route to the box",
         ),
-        (("sh", "-c", "exit 0", "sh"), "python3", "ended with code 0: it said nothing"),
+        (("sh", "-c", "exit 0", "sh"), "python3", "ended with code 0: it printed nothing"),
         (("env", "-i", "PATH=/nowhere", sys.executable, "-c", "print('noise')"), "x", "ended with code 0"),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_bash_that_ends_at_once_is_an_error_and_no_loop(tmp_path: Path) -> Non
     fake = tmp_path / "bash"
     fake.write_text("#!/bin/sh\nexit 42\n")
     fake.chmod(0o755)
-    with pytest.raises(EnvironmentStartError, match="bash ended at once, with code 42"):
+    with pytest.raises(EnvironmentStartError, match="bash ended immediately, with code 42"):
         There("env", f"PATH={tmp_path}:/usr/bin:/bin").start()
 
 

@@ -1,1 +1,1 @@
-"""backends."""
+"""The built-in backends, one file each; `backend_table.BUILT_IN` lists them."""

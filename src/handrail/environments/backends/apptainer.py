@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 from ...base.runtime_id import has_exited, runtime_id
+from ...settings.reader import fail, read_settings
 from ...types import Unavailable
 from .. import command_line_tools, container_settings, containers
 from ..container_settings import Mount
@@ -57,11 +58,11 @@ class ApptainerSettings:
 
     `image` is a file, a sandbox folder, or a URI such as `docker://python:3.13`. `overlay` is a folder that keeps what commands
     write; without one it is in memory, and a system's administrator says how much that may be. `memory`, `cpus` and `pids`
-    are limits, and None is none; where the system cannot hold to one, nothing is started. `network` is `host` or `none`.
-    `cwd` is made if it is missing, and is the home folder inside if None. A `persistent` instance keeps its files, and what was
-    started to live on in it goes on, for the next environment of the same task. `start_arguments` are added to
-    `instance start`; those that could break the walls need `allow_unsafe`. An instance in which nothing has run for
-    `leave_after` seconds ends by itself, which is what happens when the runtime is killed.
+    are limits; None means no limit. If the system cannot enforce one, nothing is started. `network` is `host` or `none`. `cwd` is
+    created if it is missing; None means the home folder. A `persistent` instance keeps its files and what was started to
+    survive, for the next environment of the same task. `start_arguments` are added to `instance start`; those that could break
+    the isolation need `allow_unsafe`. An instance in which nothing has run for `leave_after` seconds ends by itself, which is
+    what happens if the runtime is killed.
     """
 
     image: str = DEFAULT_IMAGE
@@ -83,19 +84,19 @@ class ApptainerSettings:
     def __post_init__(self) -> None:
         container_settings.check_common(self)
         if self.network not in ("host", "none"):
-            container_settings.fail("network", f"must be host or none, not {self.network!r}")
+            fail("network", f"must be host or none, not {self.network!r}")
         for mount in self.mounts:
             if mount.is_volume:
-                container_settings.fail("mounts", f"{mount.source!r} is not a path; there are no named volumes here")
+                fail("mounts", f"{mount.source!r} is not a path; there are no named volumes here")
 
     @property
     def unsafe(self) -> tuple[str, ...]:
-        """What here could break the container's walls, or is not known not to."""
+        """What could break the isolation, or is not known to be harmless."""
         return container_settings.unsafe("start_arguments", self.start_arguments, _HARMLESS, self.mounts)
 
     @property
     def isolated(self) -> bool:
-        """Not by root: there is no user namespace around it then, and files of /proc are those of the machine."""
+        """Never for root: without a user namespace the files of /proc are those of the machine."""
         is_open = self.unsafe or self.network == "host" or any(mount.changes_system for mount in self.mounts)
         return not is_open and os.geteuid() != 0
 
@@ -112,7 +113,7 @@ class ApptainerSettings:
     def arguments(self, folder: str | None) -> list[str]:
         """For `instance start`. `folder` is where files are kept."""
         words = ["--containall", "--cleanenv", *_privileges(), *self.limits]
-        if os.geteuid() == 0:  # what root could change there is the machine's own
+        if os.geteuid() == 0:  # root could change the machine's own
             words += ["--no-mount=bind-paths", "--bind=/proc/sys:/proc/sys:ro"]
         if folder is None:
             words.append("--writable-tmpfs")
@@ -125,7 +126,7 @@ class ApptainerSettings:
 
 
 class Instance(NamedTuple):
-    """One that runs. `pid` is that of its first process, seen from here."""
+    """A running instance. `pid` is that of its first process, on this machine."""
 
     name: str
     pid: int
@@ -141,20 +142,18 @@ class ApptainerEnvironment(LiveEnvironment):
     ) -> None:
         super().__init__()
         if settings.persistent and not task_id:
-            container_settings.fail("persistent", "an instance can only be found again by its task; give it a task_id")
+            fail("persistent", "an instance is found again by its task; give it a task_id")
         self.settings, self._task = settings, task_id
         self.on_progress = on_progress
         self.isolated, self.reaches_host = settings.isolated, settings.reaches_host
         self.persistent = settings.persistent
         self._instance, self._maker = "", 0
 
-    # What is asked of every backend
-
     @classmethod
     def from_settings(
         cls, settings: Mapping[str, Any], *, task_id: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> Self:
-        made = container_settings.read(ApptainerSettings, settings, key=cls.name)
+        made = read_settings(ApptainerSettings, settings, key=cls.name)
         return cls(replace(made, cwd=cwd or made.cwd, env={**made.env, **(env or {})}), task_id=task_id)
 
     @classmethod
@@ -165,17 +164,15 @@ class ApptainerEnvironment(LiveEnvironment):
                 "apptainer is not installed", "install Apptainer, or set program to the one that is there"
             )
         answer = command_line_tools.ask([program, "instance", "list", "--json"], seconds=_CHECK_SECONDS)
-        return None if answer.is_good else Unavailable(f"apptainer does not work here: {_reason(answer)}")
+        return None if answer.ok else Unavailable(f"apptainer does not work here: {_reason(answer)}")
 
     @classmethod
     def prune(cls, dry_run: bool = False) -> list[str]:
-        """End the instances of runtimes that are gone. Persistent ones end by themselves, and their files stay."""
+        """End the instances of runtimes that have exited. Persistent ones end by themselves, and their files stay."""
         program = _find(None)
         return [] if program is None else _prune(program, dry_run=dry_run)
 
-    # The way there
-
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         program = _find(self.settings.program)
         if program is None:
             raise EnvironmentStartError("apptainer is not installed; install it, or choose another environment")
@@ -185,21 +182,21 @@ class ApptainerEnvironment(LiveEnvironment):
         before = self._instance
         is_new = self._have_instance(program)
         if is_new and before and self._folder is None:
-            self._has_lost_files, self._state, state = True, None, None
+            self.files_lost()
+            state = None
         settings = self.settings
         transport = Transport(
             argv=lambda words: [*_inside(program, self._instance), "sh", "-c", _ENTER, settings.cwd or "", *words],
             where=f"the instance {self._instance}",
             python=settings.python,
-            is_near=True,
         )
         try:
-            self._stand_by(program)
+            self._start_idle_watcher(program)
             jobs_root = containers.JOBS_ROOT if settings.persistent else ""
             return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
         except (Fatal, EnvironmentStartError) as error:
             if is_new:
-                self._disconnected()
+                self.disconnected()
             raise containers.start_error(settings.image, error) from None
 
     @property
@@ -210,7 +207,7 @@ class ApptainerEnvironment(LiveEnvironment):
             return None
         from ...config.paths import state_dir
 
-        return str(state_dir() / "apptainer" / containers.lasting_name(self._task))
+        return str(state_dir() / "apptainer" / containers.persistent_name(self._task))
 
     def _have_instance(self, program: str) -> bool:
         """Whether it had to be started."""
@@ -228,8 +225,8 @@ class ApptainerEnvironment(LiveEnvironment):
 
     def _new_name(self, running: set[str]) -> str:
         if not self.settings.persistent:
-            return containers.passing_name(runtime_id())
-        task = containers.lasting_name(self._task)
+            return containers.temporary_name(runtime_id())
+        task = containers.persistent_name(self._task)
         name = f"{task}-{containers.fingerprint(self.settings.image, *self.settings.arguments(self._folder))}"
         others = [other for other in running if other.startswith(task) and other != name]
         if others:
@@ -246,7 +243,7 @@ class ApptainerEnvironment(LiveEnvironment):
         words = [program, "instance", "start", *settings.arguments(folder), settings.image, self._instance]
         listener = self.on_progress or (lambda line: log.info("%s", line))
         answer = command_line_tools.ask(words, seconds=_START_SECONDS, listener=listener)
-        if not answer.is_good:
+        if not answer.ok:
             _remove_logs(self._instance)
             raise EnvironmentStartError(
                 f"the image {settings.image} could not be started: {_explained(answer, settings)}"
@@ -255,27 +252,31 @@ class ApptainerEnvironment(LiveEnvironment):
             _end(program, self._instance)
             raise EnvironmentStartError(f"apptainer did not apply the limits; {_NO_LIMITS}")
 
-    def _stand_by(self, program: str) -> None:
-        """Have somebody inside who ends it in time, and the folder to begin in."""
-        words = containers.waiting(self.settings.python, "idle", f"{self.settings.leave_after:g}", "beside")
+    def _start_idle_watcher(self, program: str) -> None:
+        """Start the idle watcher in it, and create the working directory."""
+        words = containers.idle_watcher_command(
+            self.settings.python, "idle", f"{self.settings.leave_after:g}", "beside"
+        )
         if self.settings.cwd is not None:
             words = ["sh", "-c", f'mkdir -p -- "$0" || exit {_NO_FOLDER}; exec "$@"', self.settings.cwd, *words]
         answer = command_line_tools.ask([*_inside(program, self._instance), *words], seconds=_ASK_SECONDS)
         if answer.code == _NO_FOLDER:
-            raise EnvironmentStartError(f"the directory {self.settings.cwd} could not be made: {answer.said}")
-        if not answer.is_good:
+            raise EnvironmentStartError(f"the directory {self.settings.cwd} could not be created: {answer.message}")
+        if not answer.ok:
             raise Fatal(_reason(answer))
 
-    def _disconnected(self) -> None:
+    def disconnected(self) -> None:
         program = _find(self.settings.program)
         if program is None or not self._instance or self._maker != os.getpid():
             return
         name, self._instance = self._instance, ""
-        if self.settings.persistent:  # stays if something was started to live on in it, or somebody else is there
-            leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
+        if (
+            self.settings.persistent
+        ):  # stays if something that was started to survive runs in it, or something else uses it
+            leave = containers.idle_watcher_command(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
             if (
                 command_line_tools.ask([*_inside(program, name), *leave], seconds=_ASK_SECONDS).code
-                == idle_watcher.SOMEBODY
+                == idle_watcher.IN_USE
             ):
                 return
         try:
@@ -289,32 +290,32 @@ def _find(program: str | None) -> str | None:
 
 
 def _privileges() -> list[str]:
-    """Root keeps little. An ordinary user has nothing to lose."""
+    """Root keeps few capabilities. An ordinary user has none."""
     if os.geteuid() != 0:
         return []
     return ["--no-privs", "--add-caps=" + ",".join(f"CAP_{name}" for name in containers.CAPABILITIES)]
 
 
 def _inside(program: str, name: str) -> list[str]:
-    """What comes before the words of a program in the instance. Where this process is means nothing there."""
+    """The command that runs a program in the instance. This process's directory means nothing there."""
     return [program, "--quiet", "exec", "--cleanenv", "--pwd=/", *_privileges(), f"instance://{name}"]
 
 
 def _instances(program: str) -> list[Instance]:
     answer = command_line_tools.ask([program, "instance", "list", "--json"], seconds=_ASK_SECONDS)
-    if not answer.is_good:
+    if not answer.ok:
         raise EnvironmentStartError(f"apptainer does not work here: {_reason(answer)}")
     return [Instance(one["instance"], one["pid"]) for one in json.loads(answer.out)["instances"]]
 
 
 def _end(program: str, name: str) -> None:
-    """End it at once. `instance stop` would take seconds."""
+    """End it immediately. `instance stop` would take seconds."""
     for instance in _instances(program):
         if instance.name == name:
             stat = proc.stat_of(instance.pid)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(instance.pid, signal.SIGKILL)
-            # The process above it tidies up, and ends.
+            # Its parent process cleans up, and ends.
             _wait_for_end(instance.pid if stat is None else stat.parent)
     _remove_logs(name)
 
@@ -328,7 +329,7 @@ def _wait_for_end(pid: int) -> None:
 
 def _remove_logs(name: str) -> None:
     for path in _logs(name):
-        with contextlib.suppress(OSError):  # another one removes it as well
+        with contextlib.suppress(OSError):  # another process removes it as well
             os.unlink(path)
 
 
@@ -338,7 +339,7 @@ def _logs(name: str) -> list[str]:
 
 
 def _configurations() -> tuple[str, ...]:
-    """Where the two programs keep what they know of instances."""
+    """Where the two programs keep the state of instances."""
     return tuple(os.environ.get(f"{name.upper()}_CONFIGDIR") or os.path.expanduser(f"~/.{name}") for name in _PROGRAMS)
 
 
@@ -346,7 +347,7 @@ def _prune(program: str, *, dry_run: bool = False) -> list[str]:
     try:
         running = [instance.name for instance in _instances(program)]
     except EnvironmentStartError as error:
-        log.warning("nobody knows what was left behind: %s", error)
+        log.warning("cannot list what was left behind: %s", error)
         return []
     logged = [os.path.basename(path).rpartition(".")[0] for path in _logs("handrail-*")]
     found = [name for name in sorted({*running, *logged}) if _is_left(name)]
@@ -375,6 +376,6 @@ def _explained(answer: command_line_tools.Answer, settings: ApptainerSettings) -
 
 
 def _reason(answer: command_line_tools.Answer) -> str:
-    """The line that says why; what comes before it is told for people who look on."""
-    lines = [re.sub(r"^FATAL:\s*", "", line) for line in answer.said.splitlines() if line.startswith("FATAL")]
-    return (lines or answer.said.splitlines()[-1:] or ["it said nothing"])[0]
+    """The line with the reason; the lines before it are progress."""
+    lines = [re.sub(r"^FATAL:\s*", "", line) for line in answer.message.splitlines() if line.startswith("FATAL")]
+    return (lines or answer.message.splitlines()[-1:] or ["it printed nothing"])[0]

@@ -47,19 +47,19 @@ class DaytonaSettings:
     )
     idle_timeout: int = option(600, "seconds without a runtime after which it is stopped, in minutes", least=60)
     persistent: bool = option(False, "keep the sandbox after `close`, and find it again by its task")
-    cwd: str = option("", "where the shell begins; the home folder if it is empty")
+    cwd: str = option("", "where the shell starts; the home folder if it is empty")
     env: Mapping[str, str] = option({}, "environment variables of the shell")
-    python: str = option("python3", "the program that is Python 3.8 or newer there")
+    python: str = option("python3", "the name of Python 3.8 or newer there")
     keepalive: int = option(
-        10, "seconds between signs of life; after eight without, all that runs there ends", least=1, most=600
+        10, "seconds between keep-alives; after eight missed ones, everything that runs there ends", least=1, most=600
     )
 
 
 class DaytonaEnvironment(CloudEnvironment):
     """A bash in a sandbox of Daytona.
 
-    One that is kept is stopped by `close`, unless something runs in it that was started to live on, and after its idle
-    time; its files stay, and it is started again when its task comes back.
+    A persistent one is stopped by `close`, unless something that was started to survive runs in it, and after its idle time.
+    Its files stay, and the next environment of its task starts it again.
     """
 
     name = package = "daytona"
@@ -67,16 +67,16 @@ class DaytonaEnvironment(CloudEnvironment):
     settings_type = DaytonaSettings
 
     @classmethod
-    def _open_cloud(cls, settings: DaytonaSettings) -> Cloud:
+    def open_cloud(cls, settings: DaytonaSettings) -> Cloud:
         return DaytonaCloud(settings)
 
     @classmethod
-    def _may_have_credentials(cls) -> bool:
-        # The SDK also looks into these files.
+    def may_have_credentials(cls) -> bool:
+        # The SDK also reads these files.
         return any(os.environ.get(name) for name in _SIGNS) or any(map(os.path.exists, (".env", ".env.local")))
 
     @classmethod
-    def _is_refusal(cls, error: Exception) -> bool:
+    def is_refusal(cls, error: Exception) -> bool:
         import daytona
 
         return isinstance(
@@ -85,7 +85,7 @@ class DaytonaEnvironment(CloudEnvironment):
         )
 
     @classmethod
-    def _check_settings(cls, settings: DaytonaSettings) -> None:
+    def check_settings(cls, settings: DaytonaSettings) -> None:
         if settings.image and settings.snapshot:
             raise ConfigError(f"{cls.name}.snapshot: a sandbox is made from an image or from a snapshot, not from both")
         for key in ("cpu", "memory_mb", "disk_gb"):
@@ -179,7 +179,7 @@ class DaytonaSandbox:
 
 
 class DaytonaStream:
-    """A terminal whose shell makes way for the far side, which takes the terminal's hands off the bytes."""
+    """A terminal whose shell is replaced by the shell host, which switches the terminal to raw mode."""
 
     def __init__(self, owner: DaytonaSandbox, sandbox: Any, words: list[str]) -> None:
         self._owner, self._sandbox, self._words = owner, sandbox, words
@@ -188,7 +188,7 @@ class DaytonaStream:
 
     async def open(self, on_data: Callable[[bytes], None]) -> None:
         self._handle = await self._sandbox.process.create_pty_session(uuid.uuid4().hex, on_data=on_data)
-        # A blank first, so that the shell does not remember it. A shell with a person before it would stay.
+        # A blank first, so that it is not in the shell's history. An interactive shell would not exit by itself.
         await self._handle.send_input(f" exec {bundle.shell_words(self._words)} || exit 127\n")
         self._activity = asyncio.create_task(self._stay_active())
 
@@ -209,7 +209,7 @@ class DaytonaStream:
         return f"the process in it ended with code {result.exit_code}: {result.error or ''}"
 
     async def close(self) -> None:
-        """The far side was told to end; a terminal has no end of its own to tell it by."""
+        """The shell host was asked to end by a frame, because a terminal has no end of input."""
         if self._activity is not None:
             self._activity.cancel()
         if self._handle is None:

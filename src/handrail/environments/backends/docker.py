@@ -1,12 +1,11 @@
-"""Commands in a container of Docker or Podman, by the engine's command line.
+"""Commands in a container of Docker or Podman, through the engine's command line.
 
-The container's first process only waits (standby.py), and the shell is beside it, through `exec`. So a command that ends
-every process it can see costs the shell but not the container, and a container that nobody uses any more ends by itself.
+The container's first process is the idle watcher (idle_watcher.py); the shell is started beside it by `exec`. So a command that
+kills every process it can see costs the shell but not the container, and a container that nothing uses any longer ends by itself.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -18,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from ...base.runtime_id import has_exited, runtime_id
+from ...settings.reader import fail, read_settings
 from ...types import Unavailable
 from .. import command_line_tools, container_settings, containers
 from ..container_settings import Mount
 from ..errors import EnvironmentStartError
 from ..live_environment import LiveEnvironment
-from ..transport import container_socket, idle_watcher
-from ..transport.container_socket import DoorFolder, open_door
+from ..transport import idle_watcher
 from ..transport.link import Fatal, Link
 from ..transport.session import Session, Transport
 
@@ -49,11 +48,11 @@ _LEAVE_SECONDS = 5.0
 class DockerSettings:
     """How the container is made.
 
-    `memory`, `cpus`, `pids` and `tmp_size` are limits, and None is none. `network` is `default` (the engine's own), `none`,
-    `bridge`, `host`, or a network's name. `cwd` is made if it is missing, and is the image's own if None. A `persistent`
-    container is stopped when it is closed, and found again by the next environment of the same task; another is removed.
-    `run_arguments` are added to `run`; those that could break the walls need `allow_unsafe`. A container in which nothing has
-    run for `leave_after` seconds ends by itself, which is what happens when the runtime is killed.
+    `memory`, `cpus`, `pids` and `tmp_size` are limits; None means no limit. `network` is `default` (the engine's own), `none`,
+    `bridge`, `host`, or a network's name. `cwd` is created if it is missing; None means the image's own. A `persistent` container
+    is stopped when it is closed, and found again by the next environment of the same task; any other is removed.
+    `run_arguments` are added to `run`; those that could break the isolation need `allow_unsafe`. A container in which nothing
+    has run for `leave_after` seconds ends by itself, which is what happens if the runtime is killed.
     """
 
     image: str = DEFAULT_IMAGE
@@ -80,7 +79,7 @@ class DockerSettings:
 
     @property
     def unsafe(self) -> tuple[str, ...]:
-        """What here could break the container's walls, or is not known not to."""
+        """What could break the isolation, or is not known to be harmless."""
         return container_settings.unsafe("run_arguments", self.run_arguments, _HARMLESS, self.mounts)
 
     @property
@@ -92,7 +91,7 @@ class DockerSettings:
         return bool(self.unsafe) or any(mount.changes_host for mount in self.mounts)
 
     def arguments(self) -> list[str]:
-        """For `run`, without what differs from one container to the next."""
+        """For `run`, without what differs between containers."""
         words = [
             "--cap-drop=ALL",
             *(f"--cap-add={name}" for name in containers.CAPABILITIES),
@@ -126,21 +125,18 @@ class DockerEnvironment(LiveEnvironment):
     ) -> None:
         super().__init__()
         if settings.persistent and not task_id:
-            container_settings.fail("persistent", "a container can only be found again by its task; give it a task_id")
+            fail("persistent", "a container is found again by its task; give it a task_id")
         self.settings, self._task = settings, task_id
         self.on_progress = on_progress
         self.isolated, self.reaches_host = settings.isolated, settings.reaches_host
         self.persistent = settings.persistent
         self._container, self._maker = "", 0
-        self._door: DoorFolder | None = None
-
-    # What is asked of every backend
 
     @classmethod
     def from_settings(
         cls, settings: Mapping[str, Any], *, task_id: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> Self:
-        made = container_settings.read(DockerSettings, {"engine": cls.engine, **settings}, key=cls.name)
+        made = read_settings(DockerSettings, {"engine": cls.engine, **settings}, key=cls.name)
         return cls(replace(made, cwd=cwd or made.cwd, env={**made.env, **(env or {})}), task_id=task_id)
 
     @classmethod
@@ -150,17 +146,15 @@ class DockerEnvironment(LiveEnvironment):
         if program is None:
             return Unavailable(f"{engine} is not installed", "install it, or set engine to the one that is there")
         answer = command_line_tools.ask([program, "ps", "--quiet", "--filter=label=handrail"], seconds=_CHECK_SECONDS)
-        return None if answer.is_good else _out_of_reach(engine, answer)
+        return None if answer.ok else _out_of_reach(engine, answer)
 
     @classmethod
     def prune(cls, dry_run: bool = False) -> list[str]:
-        """Remove the throw-away containers of runtimes that are gone. Persistent ones hold somebody's files, and stay."""
+        """Remove the temporary containers of runtimes that have exited. Persistent ones hold files, and stay."""
         program = shutil.which(cls.engine)
         return [] if program is None else _prune(program, cls.name, dry_run=dry_run)
 
-    # The way there
-
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         program = shutil.which(self.settings.engine)
         if program is None:
             raise EnvironmentStartError(
@@ -168,11 +162,12 @@ class DockerEnvironment(LiveEnvironment):
             )
         containers.clear_once((program, os.environ.get("DOCKER_HOST")), lambda: _prune(program, self.name))
         if self._maker != os.getpid():  # none yet, or the one of the process that this was forked from
-            self._container, self._door = "", None
+            self._container = ""
         before = self._container
         is_new = self._have_container(program)
         if is_new and before:
-            self._has_lost_files, self._state, state = True, None, None
+            self.files_lost()
+            state = None
         settings = self.settings
         begin = [f"--workdir={settings.cwd}"] if settings.cwd else []
         transport = Transport(
@@ -183,11 +178,10 @@ class DockerEnvironment(LiveEnvironment):
         jobs_root = containers.JOBS_ROOT if settings.persistent else ""
         try:
             self._make_folder(program)
-            with open_door(self._door) as door:
-                return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state, door=door)
+            return Session(transport, env=dict(settings.env), cwd="", jobs_root=jobs_root, state=state)
         except (Fatal, EnvironmentStartError) as error:
             if is_new:
-                self._disconnected()
+                self.disconnected()
             raise containers.start_error(settings.image, error) from None
 
     def _make_folder(self, program: str) -> None:
@@ -195,32 +189,32 @@ class DockerEnvironment(LiveEnvironment):
             return
         words = [program, "exec", self._container, "mkdir", "-p", "--", self.settings.cwd]
         answer = command_line_tools.ask(words, seconds=_ASK_SECONDS)
-        if not answer.is_good:
-            raise EnvironmentStartError(f"the directory {self.settings.cwd} could not be made: {answer.said}")
+        if not answer.ok:
+            raise EnvironmentStartError(f"the directory {self.settings.cwd} could not be created: {answer.message}")
 
     def _have_container(self, program: str) -> bool:
-        """Whether it had to be made anew."""
-        is_lasting = self.settings.persistent
-        if is_lasting and not self._container:
-            self._container = containers.lasting_name(self._task)
+        """Whether a new one had to be made."""
+        is_persistent = self.settings.persistent
+        if is_persistent and not self._container:
+            self._container = containers.persistent_name(self._task)
         found = self._state_of(program, self._container) if self._container else ""
         self._maker = os.getpid()
         if found == "running":
             return False
-        if found and is_lasting:
+        if found and is_persistent:
             answer = _launch([program, "start", self._container])
-            if not answer.is_good:
-                raise EnvironmentStartError(f"the container {self._container} could not be started: {answer.said}")
+            if not answer.ok:
+                raise EnvironmentStartError(f"the container {self._container} could not be started: {answer.message}")
             return False
-        if not is_lasting:
-            # Another name: the one before may still be on its way out.
-            self._container = containers.passing_name(_readable(self._task))
+        if not is_persistent:
+            # Another name: the previous one may still be about to end.
+            self._container = containers.temporary_name(_readable(self._task))
         self._create(program, self._container)
         return True
 
     def _state_of(self, program: str, name: str) -> str:
-        """What the engine calls it: running, exited; nothing when there is no such container."""
-        # Not `inspect` alone: it fails in the same way when the engine cannot be reached.
+        """Its state as the engine calls it, such as running or exited; empty if there is no such container."""
+        # Not `inspect` alone: it fails in the same way if the engine cannot be reached.
         identity = self._ask(program, "ps", "--all", "--quiet", f"--filter=label=handrail.name={name}").strip()
         if not identity:
             return ""
@@ -235,56 +229,36 @@ class DockerEnvironment(LiveEnvironment):
 
     def _create(self, program: str, name: str) -> None:
         settings = self.settings
-        words = ["--pull=never", *([] if settings.persistent else ["--rm"])]
+        words = [program, "run", "--detach", "--pull=never", *([] if settings.persistent else ["--rm"])]
         words += [f"--name={name}", *settings.arguments(), *(f"--label={label}" for label in self._labels(name))]
-        python, *waiting = containers.waiting(settings.python, "idle", f"{settings.leave_after:g}")
+        python, *waiting = containers.idle_watcher_command(settings.python, "idle", f"{settings.leave_after:g}")
         words += [f"--entrypoint={python}", settings.image, *waiting]
-        try:
-            answer = self._made(program, words)
-            if not answer.is_good and settings.pull and self._pulled(program):
-                answer = self._made(program, words)
-        except BaseException:
-            self._remove_door()
-            raise
-        if answer.is_good:
+        answer = _launch(words)
+        if not answer.ok and settings.pull and self._pulled(program):
+            answer = _launch(words)
+        if answer.ok:
             return
         command_line_tools.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
-        self._remove_door()
         if answer.code == 127:
             raise EnvironmentStartError(
                 f"there is no {settings.python} in the image {settings.image}. {containers.NEEDS}"
             )
-        raise EnvironmentStartError(f"{settings.engine} could not start a container: {answer.said}")
-
-    def _made(self, program: str, words: list[str]) -> command_line_tools.Answer:
-        """With a door, unless the engine cannot see this machine's folders."""
-        begin = [program, "run", "--detach"]
-        if not self.settings.persistent:  # one that is used again would need the folder of today tomorrow
-            with contextlib.suppress(OSError):  # no room for temporary files; it can do without
-                self._door = self._door or DoorFolder(self.name)
-        if self._door is not None:
-            answer = _launch([*begin, self._door.mount, *words])
-            if self._door.path not in answer.said:
-                return answer
-            self._remove_door()
-        return _launch([*begin, *words])
+        raise EnvironmentStartError(f"{settings.engine} could not start a container: {answer.message}")
 
     def _pulled(self, program: str) -> bool:
-        """Load the image if it is missing: True when that is what was wrong."""
-        self._ask(program, "ps", "--quiet", "--filter=label=handrail")  # else nobody can be asked about images
+        """Pull the image if it is missing: True if that was the problem."""
+        self._ask(program, "ps", "--quiet", "--filter=label=handrail")  # raises if the engine cannot be reached
         image = self.settings.image
-        if command_line_tools.ask(
-            [program, "image", "inspect", "--format={{.Id}}", image], seconds=_ASK_SECONDS
-        ).is_good:
+        if command_line_tools.ask([program, "image", "inspect", "--format={{.Id}}", image], seconds=_ASK_SECONDS).ok:
             return False
         listener = self.on_progress or (lambda line: log.info("%s", line))
         answer = command_line_tools.ask([program, "pull", image], seconds=_PULL_SECONDS, listener=listener)
-        if answer.is_good:
+        if answer.ok:
             return True
-        said = answer.said.splitlines()[-1:] or ["it said nothing"]
+        lines = answer.message.splitlines()[-1:] or ["it printed nothing"]
         raise EnvironmentStartError(
-            f"the image {image} is not here and could not be had: {said[0]}; check its name, "
-            f"or bring it here yourself with `{self.settings.engine} pull`, `load` or `build`"
+            f"the image {image} is not here and could not be pulled: {lines[0]}; check its name, "
+            f"or get it yourself with `{self.settings.engine} pull`, `load` or `build`"
         )
 
     def _labels(self, name: str) -> list[str]:
@@ -303,11 +277,11 @@ class DockerEnvironment(LiveEnvironment):
 
     def _ask(self, program: str, *words: str) -> str:
         answer = command_line_tools.ask([program, *words], seconds=_ASK_SECONDS)
-        if not answer.is_good:
+        if not answer.ok:
             raise EnvironmentStartError(str(_out_of_reach(self.settings.engine, answer)))
         return answer.out
 
-    def _disconnected(self) -> None:
+    def disconnected(self) -> None:
         program = shutil.which(self.settings.engine)
         if program is None or not self._container or self._maker != os.getpid():
             return
@@ -316,49 +290,39 @@ class DockerEnvironment(LiveEnvironment):
             self._leave(program, name)
             return
         answer = command_line_tools.ask([program, "rm", "--force", name], seconds=_ASK_SECONDS)
-        if not answer.is_good:
-            log.warning("the container %s could not be removed: %s", name, answer.said)
-        self._remove_door()
-
-    def _remove_door(self) -> None:
-        if self._door is not None:
-            self._door.remove()
-            self._door = None
+        if not answer.ok:
+            log.warning("the container %s could not be removed: %s", name, answer.message)
 
     def _leave(self, program: str, name: str) -> None:
-        """Stop it, unless something was started to live on in it, or somebody else is there."""
-        leave = containers.waiting(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
+        """Stop it, unless something that was started to survive runs in it, or something else uses it."""
+        leave = containers.idle_watcher_command(self.settings.python, "leave", f"{_LEAVE_SECONDS:g}")
         words = [program, "exec", name, *leave]
-        if command_line_tools.ask(words, seconds=_ASK_SECONDS).code != idle_watcher.SOMEBODY:
+        if command_line_tools.ask(words, seconds=_ASK_SECONDS).code != idle_watcher.IN_USE:
             command_line_tools.ask([program, "wait", name], seconds=_LEAVE_SECONDS)
 
 
 class PodmanEnvironment(DockerEnvironment):
-    """The same by Podman."""
+    """The same with Podman."""
 
     name = engine = "podman"
 
 
 def _launch(words: list[str]) -> command_line_tools.Answer:
-    """Podman leaves a process with each container, and when memory runs out that one writes a file to where it was started."""
+    """In an empty folder: Podman keeps a process per container, which writes a file there when memory runs out."""
     with tempfile.TemporaryDirectory() as nowhere:
         return command_line_tools.ask(words, seconds=_START_SECONDS, cwd=nowhere)
 
 
 def _prune(program: str, backend: str, *, dry_run: bool = False) -> list[str]:
-    return _prune_containers(program, backend, dry_run=dry_run) + container_socket.prune(backend, dry_run=dry_run)
-
-
-def _prune_containers(program: str, backend: str, *, dry_run: bool) -> list[str]:
     listed = command_line_tools.ask(
         [program, "ps", "--all", "--quiet", "--filter=label=handrail=1"], seconds=_ASK_SECONDS
     )
     names = listed.out.split()
     if not names:
-        if not listed.is_good:
-            log.warning("%s could not be asked for containers that were left behind: %s", backend, listed.said)
+        if not listed.ok:
+            log.warning("%s could not be asked for containers that were left behind: %s", backend, listed.message)
         return []
-    # One may be gone by now; the others are told all the same.
+    # One may be gone by now; the others are listed all the same.
     details = json.loads(command_line_tools.ask([program, "inspect", *names], seconds=_ASK_SECONDS).out or "[]")
     found = [(one["Name"].lstrip("/"), _labels(one).get("handrail.task", "")) for one in details if _is_left(one)]
     if found and not dry_run:
@@ -370,7 +334,7 @@ def _is_left(container: Mapping[str, Any]) -> bool:
     labels = _labels(container)
     if labels.get("handrail.lifetime") != "passing":
         return False
-    # One that has ended should have gone by itself: whoever made it has no more use for it.
+    # One that has ended should have been removed: its maker no longer needs it.
     return container["State"]["Status"] in ("exited", "dead") or has_exited(labels.get("handrail.owner", ""))
 
 
@@ -379,12 +343,12 @@ def _labels(container: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _out_of_reach(engine: str, answer: command_line_tools.Answer) -> Unavailable:
-    said = (answer.said or "it said nothing").splitlines()[0]
-    if "permission denied" in said:
-        return Unavailable(f"{engine} may not be used by this user: {said}", "add the user to the group docker")
-    if os.path.basename(engine).startswith("docker") and "from daemon" not in said:
-        return Unavailable(f"cannot reach the Docker daemon: {said}", "start it or set DOCKER_HOST")
-    return Unavailable(f"{engine} failed: {said}", f"see what `{engine} info` says")
+    message = (answer.message or "it printed nothing").splitlines()[0]
+    if "permission denied" in message:
+        return Unavailable(f"{engine} may not be used by this user: {message}", "add the user to the group docker")
+    if os.path.basename(engine).startswith("docker") and "from daemon" not in message:
+        return Unavailable(f"cannot reach the Docker daemon: {message}", "start it or set DOCKER_HOST")
+    return Unavailable(f"{engine} failed: {message}", f"see what `{engine} info` says")
 
 
 def _readable(task: str) -> str:

@@ -1,4 +1,4 @@
-"""The backend `local`: what can be said about commands on this machine before there is a shell."""
+"""The backend `local`: commands on this machine, as far as no shell is needed yet."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from ..sandbox import SandboxPolicy
 
 _SETTINGS: dict[str, type] = {
-    "sandbox": bool,  # hold commands: the system cannot be changed, the network is off
+    "sandbox": bool,  # restrict commands: a read-only system, no network
     "network": bool,  # with a sandbox: let commands reach the network
-    "writable": list,  # with a sandbox: folders that can be changed; the working directory if nothing is said
-    "login": bool,  # begin with the variables of a login shell
+    "writable": list,  # with a sandbox: folders that can be changed; by default the working directory
+    "login": bool,  # start with the variables of a login shell
     "roots": list,  # the three below are for the file tools: see `files` in the configuration
     "max_read_bytes": int,
     "max_write_bytes": int,
@@ -27,7 +27,7 @@ _SETTINGS: dict[str, type] = {
 
 
 class LocalBackend:
-    """Apart from `LocalEnvironment`, so that looking at a file or listing the tools imports no more than it needs."""
+    """Apart from `LocalEnvironment`, so that reading a file or listing the tools imports no more than needed."""
 
     name = "local"
     host_paths = True
@@ -36,7 +36,7 @@ class LocalBackend:
     def from_settings(
         settings: Mapping[str, Any],
         *,
-        task_id: str,  # noqa: ARG004  nothing on this machine is kept by it
+        task_id: str,  # noqa: ARG004  nothing on this machine is named after it
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> LocalEnvironment:
@@ -54,7 +54,7 @@ class LocalBackend:
 
     @staticmethod
     def files_before_start(settings: Mapping[str, Any], cwd: str) -> Files | None:
-        """The files of an environment that has not begun. None: it takes an environment to see them."""
+        """The files of an environment that has not started. None: they need an environment."""
         from ...files.local import LocalFiles
 
         _check(settings)
@@ -67,7 +67,7 @@ class LocalBackend:
         return _policy(settings).check() if settings.get("sandbox") else None
 
     @staticmethod
-    def prune(dry_run: bool = False) -> list[str]:  # noqa: ARG004  the guard of each runtime takes away what it leaves
+    def prune(dry_run: bool = False) -> list[str]:  # noqa: ARG004  each runtime's fork server cleans up
         return []
 
 

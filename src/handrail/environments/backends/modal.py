@@ -17,7 +17,7 @@ _MAX_BYTES = 1 << 20
 _END_SECONDS = 5.0
 _SHOWN_BYTES = 500
 _KILLED = 137
-_LOOKS = 25
+_POLLS = 25
 _POLL_SECONDS = 0.2
 
 
@@ -40,33 +40,33 @@ class ModalSettings:
         600, "seconds without a command and without a runtime after which it ends", least=1, most=_DAY
     )
     persistent: bool = option(False, "keep the sandbox after `close`, and find it again by its task")
-    cwd: str = option("", "where the shell begins; the image's folder if it is empty")
+    cwd: str = option("", "where the shell starts; the image's folder if it is empty")
     env: Mapping[str, str] = option({}, "environment variables of the shell")
-    python: str = option("python3", "the program that is Python 3.8 or newer there")
+    python: str = option("python3", "the name of Python 3.8 or newer there")
     keepalive: int = option(
-        10, "seconds between signs of life; after eight without, all that runs there ends", least=1, most=600
+        10, "seconds between keep-alives; after eight missed ones, everything that runs there ends", least=1, most=600
     )
 
 
 class ModalEnvironment(CloudEnvironment):
-    """A bash in a sandbox of Modal. One that is kept has a name, and lives until its lifetime or idle time is over."""
+    """A bash in a sandbox of Modal. A persistent one has a name, and lives until its lifetime or idle time is over."""
 
     name = package = "modal"
     credentials = "run `modal token new`, or set MODAL_TOKEN_ID and MODAL_TOKEN_SECRET"
     settings_type = ModalSettings
 
     @classmethod
-    def _open_cloud(cls, settings: ModalSettings) -> Cloud:
+    def open_cloud(cls, settings: ModalSettings) -> Cloud:
         return ModalCloud(settings)
 
     @classmethod
-    def _may_have_credentials(cls) -> bool:
+    def may_have_credentials(cls) -> bool:
         signs = ("MODAL_TOKEN_ID", "MODAL_OAUTH_REFRESH_TOKEN", "MODAL_IS_REMOTE")
         file = os.environ.get("MODAL_CONFIG_PATH") or os.path.expanduser("~/.modal.toml")
         return any(os.environ.get(name) for name in signs) or os.path.exists(file)
 
     @classmethod
-    def _is_refusal(cls, error: Exception) -> bool:
+    def is_refusal(cls, error: Exception) -> bool:
         from modal.exception import AuthError, PermissionDeniedError
 
         return isinstance(error, AuthError | PermissionDeniedError)
@@ -120,10 +120,10 @@ class ModalCloud:
         try:
             return self._held(await modal.Sandbox.from_name.aio(self._settings.app, _name(labels)))
         except modal.exception.NotFoundError:
-            return None  # or its time was over
+            return None  # or its lifetime was over
 
     async def leave(self, sandbox: Sandbox, *, is_busy: bool) -> None:
-        """It goes on, for its idle time."""
+        """Keep it running, for its idle time."""
 
     async def end(self, identifier: str) -> None:
         import modal
@@ -147,7 +147,7 @@ class ModalCloud:
                 yield Found(sandbox.object_id, labels)
 
     async def close(self) -> None:
-        """Let go of the connections to sandboxes. The client itself is kept by the SDK for the whole process."""
+        """Close the connections to sandboxes. The SDK keeps the client itself for the whole process."""
         while self._sandboxes:
             await self._sandboxes.pop().detach.aio()
 
@@ -165,21 +165,21 @@ class ModalSandbox:
 
 
 class ModalStream:
-    """An exec in bytes."""
+    """A process started with `exec`, whose streams are bytes."""
 
     def __init__(self, sandbox: Any, words: list[str]) -> None:
         self._sandbox, self._words = sandbox, words
         self._process: Any = None
         self._reading: set[asyncio.Task[None]] = set()
-        self._complaints = bytearray()
+        self._stderr = bytearray()
 
     async def open(self, on_data: Callable[[bytes], None]) -> None:
         self._process = await self._sandbox.exec.aio(*self._words, text=False)
-        for source, sink in ((self._process.stdout, on_data), (self._process.stderr, self._on_complaint)):
+        for source, sink in ((self._process.stdout, on_data), (self._process.stderr, self._on_stderr)):
             self._reading.add(asyncio.create_task(_read(source, sink)))
 
-    def _on_complaint(self, data: bytes) -> None:
-        self._complaints = (self._complaints + data)[-_SHOWN_BYTES:]
+    def _on_stderr(self, data: bytes) -> None:
+        self._stderr = (self._stderr + data)[-_SHOWN_BYTES:]
 
     async def write(self, data: bytes) -> None:
         for at in range(0, len(data), _MAX_BYTES):
@@ -189,16 +189,14 @@ class ModalStream:
     async def wait(self) -> str:
         await asyncio.gather(*self._reading)
         code = None
-        for _ in range(_LOOKS):
+        for _ in range(_POLLS):
             if await self._sandbox.poll.aio() is not None:
                 return "the sandbox has ended, and its files are gone"
             code = await self._process.poll.aio()
             if code != _KILLED:
                 break
-            await asyncio.sleep(
-                _POLL_SECONDS
-            )  # a sandbox kills what is in it a moment before it says that it has ended
-        return f"the process in it ended with code {code}: {self._complaints.decode('utf-8', 'replace').strip()}"
+            await asyncio.sleep(_POLL_SECONDS)  # a sandbox kills its processes a moment before it reports its end
+        return f"the process in it ended with code {code}: {self._stderr.decode('utf-8', 'replace').strip()}"
 
     async def close(self) -> None:
         if self._process is None:

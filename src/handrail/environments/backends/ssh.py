@@ -1,8 +1,8 @@
-"""Commands on another machine, by the OpenSSH client: with the user's own configuration, keys, agent and jump hosts.
+"""Commands on another machine, through the OpenSSH client with the user's own configuration, keys, agent and jump hosts.
 
-Host keys are checked strictly and a question is never asked: what ssh would ask a person is an error that says what to do.
-Nothing is installed there. When the connection ends all that ran there ends, but what was started to live on; when it is cut
-so that the host does not notice, the same happens there after some time without a word from here.
+Host keys are checked strictly and there are no prompts: what ssh would ask is an error that says what to do. Nothing is installed
+there. When the connection ends, everything there ends except what was started to survive; if the host does not notice, that
+happens after a timeout without a keep-alive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..transport.ssh_connections import connections
 CHECK_SECONDS = 5
 _CONNECT_SECONDS = 15
 _MISSED_KEEPALIVES = 3
-# Later than ssh itself gives up here, so that a network that comes back in time has lost nothing.
+# Later than the timeout of ssh itself, so that nothing is lost if the network comes back in time.
 _SILENT_KEEPALIVES = 8
 _SSH_FAILED = 255
 _NOT_FOUND = 127
@@ -41,20 +41,20 @@ class SshSettings:
     port: int | None = option(None, "its port, if it is not that of your ssh configuration", least=1, most=65535)
     identity_file: str | None = option(None, "the private key to log in with, and no other")
     config_file: str | None = option(None, "an ssh configuration instead of ~/.ssh/config")
-    cwd: str = option("", "where the shell begins; the home folder if it is empty")
+    cwd: str = option("", "where the shell starts; the home folder if it is empty")
     env: Mapping[str, str] = option({}, "environment variables of the shell")
-    python: str = option("python3", "the program that is Python 3.8 or newer there")
+    python: str = option("python3", "the name of Python 3.8 or newer there")
     accept_new_hosts: bool = option(False, "trust the key of a host that was never seen before")
     keepalive: int = option(
-        5, "seconds between signs of life; a connection is lost after three without", least=1, most=600
+        5, "seconds between keep-alives; a connection is lost after three missed ones", least=1, most=600
     )
 
 
 class SshEnvironment(LiveEnvironment):
     """A bash on another machine.
 
-    It is not `isolated`: commands reach no file and no process of this machine, but that one is somebody's too. It is
-    `persistent`: files stay, and background processes that were started to live on are found again.
+    It is not `isolated`: commands reach no file and no process of this machine, but that host matters too. It is
+    `persistent`: files stay, and background processes that were started to survive are found again.
     """
 
     name = "ssh"
@@ -85,7 +85,7 @@ class SshEnvironment(LiveEnvironment):
 
     @classmethod
     def check(cls, settings: Mapping[str, Any]) -> Unavailable | None:
-        """Log in and look for Python: None when both work."""
+        """Log in and look for Python: None if both work."""
         try:
             environment = cls.from_settings(settings, task_id="")
             environment._try_login()
@@ -97,28 +97,28 @@ class SshEnvironment(LiveEnvironment):
     def prune(dry_run: bool) -> list[str]:
         return ssh_connections.prune(dry_run=dry_run)
 
-    def _connect(self, state: bytes | None) -> Link:
+    def connect(self, state: bytes | None) -> Link:
         _find_ssh()
         if not self._folder or self._folder_process != os.getpid():  # after a fork it is the parent's
-            self._folder, self._folder_process = connections.take(), os.getpid()
+            self._folder, self._folder_process = connections.acquire(), os.getpid()
         settings = self._settings
         transport = Transport(
             argv=self._command,
             where=f"the host {settings.host}",
             python=settings.python,
             env=_quiet_environment(),
-            silence=float(_SILENT_KEEPALIVES * settings.keepalive),
+            client_timeout=float(_SILENT_KEEPALIVES * settings.keepalive),
             explain=self._explain,
         )
         try:
             return Session(transport, env=dict(settings.env), cwd=settings.cwd, state=state, must_have_cwd=True)
         except BaseException:
-            self._disconnected()
+            self.disconnected()
             raise
 
-    def _disconnected(self) -> None:
+    def disconnected(self) -> None:
         if self._folder:
-            connections.give_back(self._folder)
+            connections.release(self._folder)
             self._folder = ""
 
     def _command(self, words: Sequence[str]) -> list[str]:
@@ -140,7 +140,7 @@ class SshEnvironment(LiveEnvironment):
             "ConnectTimeout": str(_CONNECT_SECONDS),
             "ServerAliveInterval": str(settings.keepalive),
             "ServerAliveCountMax": str(_MISSED_KEEPALIVES),
-            # What the user's configuration may have for people, and a command of a model has no business with.
+            # What the user's configuration may allow for people, but not for the commands of a model.
             "ClearAllForwardings": "yes",
             "ForwardAgent": "no",
             "ForwardX11": "no",
@@ -152,7 +152,7 @@ class SshEnvironment(LiveEnvironment):
         return [*(word for key, value in values.items() for word in ("-o", f"{key}={value}")), *self._own_options()]
 
     def _own_options(self) -> list[str]:
-        """What a person has to give to ssh too, to get to the same place."""
+        """The options that a user needs too, to reach the same host by hand."""
         settings = self._settings
         words = ["-F", os.path.expanduser(settings.config_file)] if settings.config_file else []
         words += ["-p", str(settings.port)] if settings.port else []
@@ -161,11 +161,11 @@ class SshEnvironment(LiveEnvironment):
         return words
 
     def _socket_name(self) -> str:
-        """Two environments share a connection when they would log in alike."""
+        """Environments that log in the same way share a connection."""
         return hashlib.sha256(repr((self._settings.host, self._options())).encode()).hexdigest()[:16]
 
     def _try_login(self) -> None:
-        """Without a connection to be shared, for which ssh would keep a jump host's complaints to itself."""
+        """Without a shared connection, for which ssh would not show the errors of a jump host."""
         _find_ssh()
         command = ["ssh", *self._options(), "-o", "ControlPath=none", *self._there([self._settings.python, "-V"])]
         command[1:1] = ["-o", f"ConnectTimeout={CHECK_SECONDS}"]
@@ -182,44 +182,46 @@ class SshEnvironment(LiveEnvironment):
             )
         except subprocess.TimeoutExpired:
             raise EnvironmentStartError(f"the host {host} did not answer within {CHECK_SECONDS} s") from None
-        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
-        self._explain(done.returncode, said, is_last=True)
+        message = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+        self._explain(done.returncode, message, is_last=True)
         if done.returncode != 0:
             raise EnvironmentStartError(
-                f"the host {host} ended with code {done.returncode}: {said or 'it said nothing'}"
+                f"the host {host} ended with code {done.returncode}: {message or 'it printed nothing'}"
             )
 
-    def _explain(self, code: int, said: str, *, is_last: bool = False) -> None:
-        """Raise what an exit code of ssh and its complaint mean. `is_last`: there is no other way to ask."""
+    def _explain(self, code: int, message: str, *, is_last: bool = False) -> None:
+        """Raise the error that ssh's exit code and message mean. `is_last`: do not try another login to find out more."""
         settings = self._settings
         by_hand = shlex.join(["ssh", *self._own_options(), settings.host])
         if code == _NOT_FOUND:
             raise EnvironmentStartError(
                 f"{settings.python} was not found on the host {settings.host}; install Python 3.8 or newer there, "
-                f"or set {self.name}.python to where it is ({said})"
+                f"or set {self.name}.python to where it is ({message})"
             )
         if code != _SSH_FAILED:
             return
-        if "HOST IDENTIFICATION HAS CHANGED" in said or "revoked host key" in said.lower():
+        if "HOST IDENTIFICATION HAS CHANGED" in message or "revoked host key" in message.lower():
             raise HostKeyRefused(
-                f"the host {settings.host} shows another key than the one that is known: it was set up anew, or somebody "
-                f"stands in between. Ask its administrator; only if the new key is right, remove the old one "
-                f"(ssh-keygen -R) and accept the new one by hand: {by_hand}. ssh said: {said}"
+                f"the host {settings.host} shows another key than the one that is known: it was reinstalled, or somebody "
+                f"is intercepting the connection. Ask its administrator; only if the new key is right, remove the old one "
+                f"(ssh-keygen -R) and accept the new one by hand: {by_hand}. ssh printed: {message}"
             )
-        if "Host key verification failed" in said:
+        if "Host key verification failed" in message:
             raise HostKeyRefused(
                 f"the key of the host {settings.host} is not known here, and is not accepted unseen. Compare it and accept "
                 f"it once by hand: {by_hand}; or add it to the known hosts (ssh-keyscan); or set "
-                f"{self.name}.accept_new_hosts to true. ssh said: {said}"
+                f"{self.name}.accept_new_hosts to true. ssh printed: {message}"
             )
-        if "Permission denied" in said or "Too many authentication failures" in said:
+        if "Permission denied" in message or "Too many authentication failures" in message:
             raise LoginRefused(
                 f"the host {settings.host} refused the login. Passwords are not asked for: a key or an agent must let you in "
-                f"without a question. Try it by hand: {by_hand}. ssh said: {said}"
+                f"without a question. Try it by hand: {by_hand}. ssh printed: {message}"
             )
-        if not is_last and "kex_exchange_identification" in said:
+        if not is_last and "kex_exchange_identification" in message:
             self._try_login()
-        raise EnvironmentStartError(f"the host {settings.host} could not be reached: {said or 'ssh did not say why'}")
+        raise EnvironmentStartError(
+            f"the host {settings.host} could not be reached: {message or 'ssh did not say why'}"
+        )
 
 
 def _find_ssh() -> None:
@@ -228,5 +230,5 @@ def _find_ssh() -> None:
 
 
 def _quiet_environment() -> dict[str, str]:
-    """Without a terminal ssh would ask on the screen: also a jump host's, which does not hear of BatchMode."""
+    """Without a terminal ssh would ask on the screen; a jump host's ssh does so despite BatchMode."""
     return {**os.environ, "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "never"}

@@ -1,15 +1,15 @@
-"""What runs beside the shell, here or on another machine.
+"""Runs beside the shell, on this machine or on another: the shell host.
 
-Everything in this package needs only the standard library of Python 3.8, because `bundle.py` sends it as text to hosts and
-containers where nothing of ours is installed. It imports nothing from the rest of Handrail.
+Everything in this package needs only the standard library of Python 3.8, because `transport/bundle.py` sends it as text to hosts
+and containers where Handrail is not installed. It imports nothing from the rest of Handrail.
 
-Who is who, from the outside in:
+The processes, from the outside in:
 
-    guard     forks keepers, and sweeps up what a killed keeper leaves behind
-    keeper    owns one bash: starts it, restores it, ends what runs in it
-    bash      runs the commands; `line.py` is all that it is told
-    minder    owns one background process with its log
+    fork server       forks shell supervisors, and cleans up after one that was killed
+    shell supervisor  owns one bash: starts it, restores it, ends what runs in it
+    bash              runs the commands; `bash_template.py` is the only script that it is given
+    job supervisor    owns one background process and its log
 
-    liveshell the other end of a keeper: in the runtime's own process when the shell is local, in `pump` when it is not
-    pump      carries frames between a liveshell and a client that is elsewhere
+    live shell        the client's end of a shell supervisor: in Handrail's process if local, otherwise in the frame relay
+    frame relay       carries frames between a live shell and a client on another machine or outside the container
 """

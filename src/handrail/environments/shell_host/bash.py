@@ -1,4 +1,4 @@
-"""One bash, from its start to its end, and the channels it is reached by."""
+"""One bash, from its start to its end, and the channels to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORK_SECONDS = 2.0
 
 
 class Files(NamedTuple):
-    """Descriptors of the keeper that every bash of a shell uses, one after the other."""
+    """Descriptors of the shell supervisor that each bash of a shell uses in turn."""
 
     text: int
     out: int
@@ -28,7 +28,7 @@ class Files(NamedTuple):
 
 
 class Bash:
-    """A running bash. The keeper holds both ends of most pipes, so that nobody ever sees an end too early."""
+    """A running bash. The supervisor holds both ends of most pipes, so that no reader sees an end too early."""
 
     def __init__(self, program: str, files: Files, *, cwd: str, env: dict[str, str]) -> None:
         self.go_read, self.go = os.pipe()
@@ -39,13 +39,13 @@ class Bash:
             os.fchmod(end, wire.PIPE_MODE)
         self._reports = Reports()
         self.is_ready = False
-        self.asked = 0  # how many states were asked for and have not come
-        self.status: int | None = None  # as waitpid gives it, once it has ended
+        self.asked = 0  # states that were requested and have not arrived
+        self.status: int | None = None  # as waitpid returns it, once it has ended
         numbers = {**files._asdict(), "go": self.go_read, "done": self.done, "state": self._state_write}
         channels = {name.upper(): path_of(fd) for name, fd in numbers.items()}
         os.ftruncate(files.farewell, 0)
         os.pwrite(files.farewell, bash_template.farewell(channels).encode(), 0)
-        script = wire.memory_file("line", bash_template.loop(channels).encode())
+        script = wire.memory_file("script", bash_template.loop(channels).encode())
         os.lseek(script, 0, os.SEEK_SET)
         actions = [
             (os.POSIX_SPAWN_DUP2, script, 0),
@@ -61,7 +61,7 @@ class Bash:
         self.asked += word == bash_template.SNAPSHOT
 
     def reports(self) -> list[Report]:
-        """What it has said since the last look."""
+        """The reports that have arrived since the last call."""
         found: list[Report] = []
         while True:
             try:
@@ -71,7 +71,7 @@ class Bash:
             found += self._reports.feed(data)
 
     def exit_code(self) -> int:
-        """As a shell reports it: 128 and the number of the signal that ended it."""
+        """As a shell reports it: 128 plus the signal's number if a signal ended it."""
         status = self.status or 0
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
@@ -94,14 +94,14 @@ def path_of(fd: int) -> str:
 
 
 def spawn(program: str, arguments: Sequence[str], actions: list[Any], *, cwd: str, env: dict[str, str]) -> int:
-    """A bash in a session of its own, with signals as a program expects to find them. `actions` make its descriptors."""
-    # posix_spawn does not copy this process to throw the copy away. It knows no directory, so this process goes there.
+    """Start a bash in its own session, with default signal handling. `actions` make its descriptors."""
+    # posix_spawn does not copy this process first. It takes no directory, so this process changes to it.
     cwd = nearest(cwd)
     os.chdir(cwd)
     try:
-        # bash takes a PWD that names the directory it is in, and so keeps a path through links as the user typed it.
+        # bash takes over a PWD that names its directory, and so keeps a path through links as the user typed it.
         variables = {**env, "PWD": cwd}
-        return _patiently(
+        return _with_retries(
             lambda: os.posix_spawn(
                 program,
                 ["bash", *ARGUMENTS, *arguments],
@@ -117,11 +117,11 @@ def spawn(program: str, arguments: Sequence[str], actions: list[Any], *, cwd: st
 
 
 def fork() -> int:
-    return _patiently(os.fork)
+    return _with_retries(os.fork)
 
 
-def _patiently(start: Callable[[], int]) -> int:
-    """Try for a while: a fork bomb that is just being ended can fill the process table."""
+def _with_retries(start: Callable[[], int]) -> int:
+    """Retry for a while: a fork bomb that is being ended can fill the process table."""
     end = time.monotonic() + _FORK_SECONDS
     while True:
         try:

@@ -1,26 +1,25 @@
-r"""The one line that bash runs: wait for a word, run a command, say how it ended.
+r"""The script that bash runs, in one line: wait for a word, run a command, report how it ended.
 
-bash reads it as a script, as a single line: it is parsed once, so that no alias set later can touch it, error messages keep
-saying `line 1`, and `ps` does not show it. bash holds no descriptor of ours: it opens each channel by its path,
-`/proc/<keeper>/fd/<n>`, when it needs it, so that a command can close or redirect whatever it likes and its children inherit
-nothing.
+bash reads it as a single line: it is parsed once, so that no alias set later can affect it, error messages keep saying `line 1`,
+and `ps` does not show it. bash holds no descriptor of ours: it opens each channel by its path, `/proc/<supervisor>/fd/<n>`, when
+it needs it, so that a command can close or redirect whatever it likes and its children inherit nothing.
 
 The channels:
 
-    GO        one byte says what to do: C run the command, W run it in its working directory, S and D write the state
-    TEXT      number, flags, stdin, working directory, what to evaluate, and what that may refer to: each ended by a NUL
+    GO        one byte is the order: C run the command, W run it in its working directory, S and D write the state
+    TEXT      number, flags, stdin, working directory, what to evaluate, and what that may refer to: each terminated by NUL
     OUT       what the command prints
-    DONE      `; number code $! pipe-status ;`, the last only if it was asked for
+    DONE      `; number code $! pipe-status ;`, the last only if requested
     STATE     reports, `kind head\n\0 variables\0 options\0 functions\0`: R ready (the version, and the options that it has
-              by itself), S and D the state when asked (the number of the last command, a blank, the working directory),
+              by itself), S and D the state on request (the number of the last command, a blank, the working directory),
               E the same when bash exits
-    RESTORE   the state to begin with
-    FAREWELL  what to do at the exit
-    MEMO      where bash reads its own words back without forking
+    RESTORE   the state to start with
+    FAREWELL  what to do on exit
+    MEMO      where bash reads its own output back without forking
 
 Everything runs at top level and not in a function, where `declare` would make locals. Each word that is not part of the
-grammar has `command` before it, so that a function of the same name does not matter; one named `command` is noticed and
-removed. While bash waits its stdout is DONE, where the client looks only for what has the form above.
+grammar has `command` before it, so that a function of the same name does not matter; one named `command` is detected and
+removed. While bash waits, its stdout is DONE, where the client accepts only what has the form above.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ CODE_NO_DIRECTORY = b"cd"
 _VARIABLES = "__hr __hr_number __hr_code __hr_pipe __hr_from __hr_memo"
 _OPTIONS = "command shopt -p; command set +o; "
 
-# Our own traps are taken off first. Functions and aliases come last, as they could shadow the words that restore the rest;
-# shopt before functions, which may need extglob to parse. Arguments inside a function are the function's: an older state
+# Our own traps are removed first. Functions and aliases come last, as they could shadow the words that restore the rest;
+# shopt before functions, which may need extglob to parse. Arguments inside a function are the function's: an earlier state
 # has the shell's.
 _STATE = (
     "command printf '%s ' \"${__hr_number:-0}\"; command pwd; command printf '\\0'; "
@@ -44,7 +43,7 @@ _STATE = (
     "command declare -f; command declare -Fx; command alias -p; command printf '\\0'; "
 )
 
-# First the user's own EXIT trap of an earlier command. Unlike the line, this is parsed when it runs: without aliases.
+# First the user's own EXIT trap of an earlier command. Unlike the loop, this is parsed when it runs, so aliases are off.
 _FAREWELL = (
     '\\command eval "${__hr_exit[2]-}" 2>&1\n\\command shopt -u expand_aliases\n'
     f"{{ command unset -v __hr_exit; command printf 'E'; {_STATE} }} >@STATE 2>/dev/null"
@@ -72,10 +71,10 @@ _FINISH = (
 
 _TAKE = (
     "command mapfile -d '' -t -n 6 __hr <@TEXT || command exit; "
-    # A background job that died meanwhile is reported by bash at its next chance: here, and not in the command's output.
+    # bash reports a background job that died meanwhile as soon as it can: here, and not in the command's output.
     "[[ ${!-} ]] && command jobs; "
     "__hr_number=${__hr-} __hr_code=-0 __hr_pipe=(); "
-    # After `ulimit -n 5` there are too few descriptors to go on with: the next shell, which has more, runs the command.
+    # After `ulimit -n 5` there are too few descriptors to continue: the next shell, which has more, runs the command.
     'command exec <"${__hr[2]-}" >@OUT || { command printf C >@GO; command exit; }; '
 )
 # The loop's own stderr is /dev/null, so that `set -x` shows the command alone.
@@ -97,7 +96,7 @@ _LOOP = (
 
 
 def loop(channels: dict[str, str]) -> str:
-    """The line, for channels at these paths."""
+    """The script, for channels at these paths."""
     return _at(_LOOP, channels)
 
 
@@ -106,7 +105,7 @@ def farewell(channels: dict[str, str]) -> str:
 
 
 def job(restore: str, text: str) -> str:
-    """The line of a bash that begins with a copy of the shell's state and runs one command."""
+    """The script of a bash that starts with a copy of the shell's state and runs one command."""
     return (
         f"command . {restore} 2>/dev/null; command shopt -s expand_aliases; command mapfile -d '' -t __hr <{text}; "
         'command unset -v __hr_exit; command eval "command unset -v __hr; ${__hr-}"'
@@ -114,12 +113,12 @@ def job(restore: str, text: str) -> str:
 
 
 def with_pipe_status(text: bytes) -> bytes:
-    """The same, remembering the status of each part of its last pipeline: after `eval` bash has forgotten it."""
+    """The command, which then saves the status of each part of its last pipeline: after `eval` bash has forgotten it."""
     return text + b'\n{ __hr_pipe=("$?" "${PIPESTATUS[@]}"); } 2>/dev/null'
 
 
 def after_status(codes: tuple[int, ...]) -> bytes:
-    """Evaluates the last field of TEXT as if a pipeline with these exit codes had just ended."""
+    """A command that evaluates the last field of TEXT as if a pipeline with these exit codes had just ended."""
     pipeline = b"|".join(b"(command exit %d)" % code for code in codes)
     run = b'command eval "${__hr[5]-}"'
     # A condition, so that `set -e` and ERR traps leave it alone.

@@ -1,7 +1,7 @@
 """Starting a background process: a bash with a copy of the shell's state, on pipes or on a terminal.
 
-The keeper prepares everything before it forks a minder, which then has nothing to do but to spawn: a fresh fork is slow at
-whatever it does first, as it has to copy the memory that it writes to.
+The shell supervisor prepares everything before it forks a job supervisor, which then only has to spawn: a fresh fork is slow at
+first, because it has to copy the memory that it writes to.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import struct
 import termios
 from typing import Any, NamedTuple
 
-from . import bash, bash_template, job_status, wire
+from . import bash, bash_template, job_folder, wire
 from .wire import Packet
 
 
 class Child(NamedTuple):
-    """All that a minder needs. `input` and `output` are our ends, which do not block."""
+    """Everything that a job supervisor needs. `input` and `output` are our ends, which do not block."""
 
     job: Packet
-    control: socket.socket  # by which others reach the minder
-    status: int  # the file that says what is known of it
+    control: socket.socket  # where clients reach the job supervisor
+    status: int  # the status file
     input: int
     output: int
     theirs: tuple[int, ...]
-    files: tuple[int, ...]  # what the process reads its state and its command from, in its own time
+    files: tuple[int, ...]  # where the process reads its state and its command
     words: str
     actions: list[Any]
 
@@ -41,7 +41,7 @@ class Child(NamedTuple):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The descriptors that the minder goes on with."""
+        """The descriptors that the job supervisor keeps."""
         return (self.control.fileno(), self.status, self.input, self.output, *self.files)
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ class Child(NamedTuple):
 
 
 def prepare(job: Packet, state: bytes, text: int) -> Child:
-    """`text` is a memory file with the command. Raises OSError, and has opened nothing then."""
+    """`text` is a memory file with the command. Raises OSError; nothing is left open in that case."""
     job["cwd"] = _directory(job["cwd"], job["shell_cwd"])
     folder = job["folder"]
     os.makedirs(folder, mode=0o700)
@@ -62,7 +62,7 @@ def prepare(job: Packet, state: bytes, text: int) -> Child:
             return fd
 
         control = undo.enter_context(_open_control(folder))
-        status = kept(job_status.create(folder))
+        status = kept(job_folder.create_status(folder))
         extra = "".join(f"\ncommand declare -x {name}={shlex.quote(value)}" for name, value in job["extra_env"].items())
         restore = state + os.fsencode(extra) + b"\n"
         files = (kept(wire.memory_file("restore", restore)), kept(os.dup(text)))
@@ -72,7 +72,7 @@ def prepare(job: Packet, state: bytes, text: int) -> Child:
             ours_in, terminal = map(kept, os.openpty())
             ours_out = kept(os.dup(ours_in))
             resize(ours_in, *job["pty"])
-            # The first terminal that a session leader opens becomes its own.
+            # The first terminal that a session leader opens becomes its controlling terminal.
             actions = [(os.POSIX_SPAWN_OPEN, fd, os.ttyname(terminal), os.O_RDWR, 0) for fd in (0, 1, 2)]
             theirs = (terminal,)
         else:
@@ -82,7 +82,7 @@ def prepare(job: Packet, state: bytes, text: int) -> Child:
             theirs = (read, write)
         os.set_blocking(ours_in, False)
         os.set_blocking(ours_out, False)
-        # The parent of the new bash is the minder, which has them under the same numbers.
+        # The parent of the new bash is the job supervisor, which has them under the same numbers.
         words = bash_template.job(*(f"/proc/$PPID/fd/{fd}" for fd in files))
         undo.pop_all()
     return Child(job, control, status, ours_in, ours_out, theirs, files, words, actions)
@@ -94,20 +94,20 @@ def resize(terminal: int, rows: int, columns: int) -> None:
 
 def _open_control(folder: str) -> socket.socket:
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        control.bind(f"/proc/self/fd/{here}/control")  # an address has at most 107 bytes, a folder may have more
+        control.bind(f"/proc/self/fd/{opened}/control")  # an address has at most 107 bytes, a folder may have more
     finally:
-        os.close(here)
+        os.close(opened)
     control.listen(16)
     control.setblocking(False)
     return control
 
 
-def _directory(asked: str, shells: str) -> str:
-    """Where it begins: where it was told to, or where the shell is."""
-    if not asked:
+def _directory(requested: str, shells: str) -> str:
+    """The directory to start in: the requested one, or the shell's."""
+    if not requested:
         return shells
-    directory = os.path.join(shells, os.path.expanduser(asked))
-    os.stat(os.path.join(directory, "."))  # raises when it cannot be entered
+    directory = os.path.join(shells, os.path.expanduser(requested))
+    os.stat(os.path.join(directory, "."))  # raises if it cannot be entered
     return directory

@@ -1,4 +1,4 @@
-"""One command on its way through a shell."""
+"""One command while it runs in a shell."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from . import bash_template
 CODE_TIMEOUT, CODE_CANCELLED, CODE_KILLED = 124, 130, 137
 _CODE_OF_REASON = {"timeout": CODE_TIMEOUT, "cancelled": CODE_CANCELLED}
 
-# Words that can end the shell without its EXIT trap, so that the state is saved first; the last ones can also end the keeper,
-# which must have the state before that.
+# Words that can end the shell without its EXIT trap, so that the state is saved first. The kill commands can also end the
+# supervisor, which must have the state before that.
 _RISKY = re.compile(rb"\b(?:exec|trap|kill|pkill|killall)\b")
 _LAST_STATUS = re.compile(rb"\$\{?#?\?|PIPESTATUS")
-# After this, a line that is added would become a part of the command.
+# After this, an added line would become part of the command.
 _OPEN_ENDED = re.compile(rb"<<|[|&\\]\s*\Z")
 
-# Reads what is in the output's pipe, as much as it likes: how much, 0 at its end. Raises BlockingIOError at none.
+# Reads from the output pipe, as much as it likes: returns the number of bytes, 0 at the end. Raises BlockingIOError if empty.
 Reader = Callable[[int], int]
 
 
@@ -29,8 +29,8 @@ class Command(NamedTuple):
     timeout: float | None = None
 
 
-class Attempt:
-    """What is known of it so far."""
+class CommandRun:
+    """A command's progress and result so far."""
 
     __slots__ = (
         "_last_codes",
@@ -59,7 +59,7 @@ class Attempt:
         self.may_block = False
         self.began = time.monotonic()
         self.deadline = None if command.timeout is None else self.began + command.timeout
-        self.writer = -1  # our own hold on the output's pipe, so that it has no end before the command has
+        self.writer = -1  # our own writing end of the output pipe, so that it does not end before the command
         self.is_given = self.is_noted = self.is_over = self.is_held = self.has_big_pipe = False
         self.code: int | None = None
         self.codes: tuple[int, ...] = (0,)
@@ -73,7 +73,7 @@ class Attempt:
             self.words = bash_template.DUMP + self.words
 
     def text_fields(self, stdin_path: str) -> bytes:
-        """What bash reads."""
+        """The fields of TEXT that bash reads."""
         text, refers_to = self.command.text, b""
         if b"|" in text and not _OPEN_ENDED.search(text):
             text = bash_template.with_pipe_status(text)
@@ -84,8 +84,8 @@ class Attempt:
         fields = (b"%d" % self.number, flags, stdin, self.command.cwd, text, refers_to, b"")
         return b"\0".join(fields)
 
-    def hear(self, reply: bytes) -> bool:
-        """What came by the channel DONE: is it over? A forged report, or one of an earlier command, has another number."""
+    def take_reply(self, reply: bytes) -> bool:
+        """Whether this reply on the channel DONE ends it. A forged report, or one of an earlier command, has another number."""
         number = b"%d" % self.number
         for report in reply.split(b";"):
             words = report.split()
@@ -94,14 +94,14 @@ class Attempt:
             self.is_over = True
             if words[1].isdigit():
                 self.code = int(words[1])
-                # bash gives the code once more before the list of them
+                # bash repeats the code before the list of codes
                 self.codes = tuple(int(word) for word in words[4:] if word.isdigit()) or (self.code,)
             self.last_background = words[2] if len(words) > 2 else b""
             return True
         return False
 
     def end(self, code: int, why: str = "") -> None:
-        """It ended with the shell."""
+        """Record that it ended with the shell."""
         self.is_over = True
         self.why = why
         self.code = _CODE_OF_REASON.get(why, code)

@@ -1,7 +1,7 @@
-"""The client's line to a keeper and to its bash.
+"""The client's connection to a shell supervisor and to its bash.
 
-Four descriptors stay open between commands: the keeper's socket, and one end each of GO, DONE and OUT. The rest is opened by
-path when it is needed, so that some hundred shells fit into the usual thousand descriptors of a process.
+Four descriptors stay open between commands: the supervisor's socket, and one end each of GO, DONE and OUT. The rest is opened by
+path when needed, so that hundreds of shells fit into the usual limit of 1,024 descriptors per process.
 """
 
 from __future__ import annotations
@@ -21,72 +21,72 @@ from .wire import Packet
 START_SECONDS = 20.0
 END_SECONDS = 10.0
 ANSWER_SECONDS = 10.0
-UNKNOWN = b"?"  # children of a keeper
-MAX_CHILDREN_BYTES = 1 << 14
+_UNKNOWN = b"?"  # children of a supervisor
+_MAX_CHILDREN_BYTES = 1 << 14
 _LARGE_TEXT = 1 << 16
 
-AskGuard = Callable[[Packet, List[int]], None]  # noqa: UP006  the same
+AskForkServer = Callable[[Packet, List[int]], None]  # noqa: UP006  the same
 
 
 class Lost(Exception):
-    """The keeper is gone, and the shell with it."""
+    """The supervisor is gone, and the shell with it."""
 
 
 class Fatal(Exception):
-    """There can be no shell there; the message says why."""
+    """No shell can be started there; the message says why."""
 
 
-class Birth(NamedTuple):
-    """A new bash has taken the place of another."""
+class BashRestart(NamedTuple):
+    """A new bash has replaced the previous one."""
 
-    why: str  # how the other one went: ended, timeout, cancelled
-    number: int  # the command that was to be ended in the last two cases
+    why: str  # how the previous one ended: ended, timeout, cancelled
+    number: int  # for timeout and cancelled, the command that was to be ended
     code: int
-    state: str  # what the new one began with: kept, snapshot, clean
-    saved: int  # the last command that a snapshot knows of
-    is_unread: bool  # the other had not yet read the word to run a command
+    state: str  # what the new one started with: kept, snapshot, clean
+    saved: int  # the last command that the snapshot includes
+    is_unread: bool  # the previous one had not yet read the word to run a command
 
 
-def connect(ask_guard: AskGuard, shell: str, spec: Packet, state: bytes | None) -> Connection:
-    """A new keeper with its bash. `ask_guard` sends a packet with descriptors to the guard."""
+def connect(ask_fork_server: AskForkServer, shell: str, spec: Packet, state: bytes | None) -> Connection:
+    """Start a supervisor with its bash. `ask_fork_server` sends a packet with descriptors to the fork server."""
     mine, theirs = wire.packet_pair()
-    bash_template = Connection(mine, output_pipe())
+    made = Connection(mine, output_pipe())
     try:
         with theirs:
-            bash_template.request(ask_guard, shell, theirs.fileno(), spec, state)
-        bash_template.wait_until_ready()
+            made.request(ask_fork_server, shell, theirs.fileno(), spec, state)
+        made.wait_until_ready()
     except BaseException:
-        bash_template.close()
+        made.close()
         raise
-    return bash_template
+    return made
 
 
 class Connection:
-    """`keeper` is the socket to it, `out` the reading end of the output's pipe. All of it is on this machine."""
+    """`supervisor` is the socket to it, `out` the reading end of the output pipe. All of it is on this machine."""
 
-    def __init__(self, keeper: socket.socket, out: int) -> None:
-        self.births: list[Birth] = []
+    def __init__(self, supervisor: socket.socket, out: int) -> None:
+        self.restarts: list[BashRestart] = []
         self.began_with = ""
         self.on_saved: Callable[[bytes], None] = lambda _: None
         self.go = self.done = -1
-        self.bash = self.keeper = self._bash_start = 0
+        self.bash = self.supervisor = self._bash_start = 0
         self.text_path = self.stdin_path = self.cwd = ""
-        self.birth: Packet = {}  # what the keeper said of the bash that is there
-        self._family: tuple[bytes, bytes] | None = None
+        self.started: Packet = {}  # what the supervisor reported about the current bash
+        self._last_children: tuple[bytes, bytes] | None = None
         self._is_ready = self._has_large_text = False
-        self.poll = select.poll()  # all that can happen while a command runs
-        self.news = select.poll()  # the same without its output
-        self._socket, self.out = keeper, out
+        self.poll = select.poll()  # everything that can happen while a command runs
+        self.control_poll = select.poll()  # the same without its output
+        self._socket, self.out = supervisor, out
         self._socket.setblocking(False)
-        for poll in (self.poll, self.news):
+        for poll in (self.poll, self.control_poll):
             poll.register(self._socket.fileno(), select.POLLIN)
         self.poll.register(self.out, select.POLLIN)
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def hear(self) -> None:
-        """Take in what the keeper has said. Raises Lost or Fatal."""
+    def receive(self) -> None:
+        """Handle the packets that have arrived. Raises Lost or Fatal."""
         while True:
             try:
                 packet, fds = wire.receive(self._socket, socket.MSG_DONTWAIT)
@@ -95,19 +95,19 @@ class Connection:
             except OSError:
                 packet, fds = None, []
             if packet is None:
-                raise Lost("its keeper was killed")
+                raise Lost("its supervisor was killed")
             try:
                 self._on_packet(packet, fds)
-            finally:  # what was not taken
+            finally:  # those that were not taken
                 for fd in fds:
                     os.close(fd)
 
-    def tell(self, packet: Packet) -> None:
-        with contextlib.suppress(OSError):  # it is gone; whoever listens next finds out
+    def notify(self, packet: Packet) -> None:
+        with contextlib.suppress(OSError):  # it is gone, which the next `receive` finds out
             wire.send(self._socket, packet, (), socket.MSG_DONTWAIT)
 
     def ask(self, op: str, fds: list[int] | None = None, **details: Any) -> Packet:
-        """The answer comes on a socket of its own, so that any thread may ask while another runs a command."""
+        """The answer comes on its own socket, so that any thread may ask while another runs a command."""
         mine, theirs = wire.packet_pair()
         with mine:
             try:
@@ -118,11 +118,11 @@ class Connection:
             except OSError:
                 answer = None
         if answer is None:
-            raise Lost("its keeper does not answer")
+            raise Lost("its supervisor does not answer")
         return answer
 
     def renew_out(self, number: int) -> Packet:
-        """Leave the output's pipe to the processes that still hold it. The answer is as of `left`."""
+        """Leave the output pipe to the processes that still hold it, and open a new one. Returns the answer to `left`."""
         new = output_pipe()
         answer = self.ask("left", [new], number=number)
         self.poll.unregister(self.out)
@@ -132,7 +132,7 @@ class Connection:
         return answer
 
     def write_text(self, content: bytes) -> None:
-        """Put a command where bash reads it. What is left there of a longer one comes after what bash reads."""
+        """Put a command where bash reads it. What is left of a longer one comes after what bash reads."""
         fd = os.open(self.text_path, os.O_WRONLY | os.O_CLOEXEC | (os.O_TRUNC if self._has_large_text else 0))
         try:
             self._has_large_text = len(content) > _LARGE_TEXT
@@ -152,25 +152,25 @@ class Connection:
         finally:
             os.close(fd)
 
-    def has_new_family(self, last_background: bytes) -> bool:
-        """Whether bash has started another background process since the last look, or the keeper other children."""
-        family = (last_background, self._children())
-        is_new, self._family = family != self._family, family
-        return is_new or UNKNOWN in family
+    def has_new_children(self, last_background: bytes) -> bool:
+        """Whether since the last call bash has started another background process, or the supervisor has got other children."""
+        children = (last_background, self._children())
+        is_new, self._last_children = children != self._last_children, children
+        return is_new or _UNKNOWN in children
 
-    def give(self, words: bytes) -> None:
-        """Say what bash is to do. Raises BrokenPipeError when it is gone."""
+    def send_words(self, words: bytes) -> None:
+        """Tell bash what to do. Raises BrokenPipeError if it is gone."""
         os.write(self.go, words)
 
     def cwd_of_bash(self) -> str:
         return os.readlink(f"/proc/{self.bash}/cwd")
 
-    def kill_keeper(self) -> None:
-        """It hangs. The guard sweeps up after it."""
-        proc.signal_each([self.keeper], signal.SIGKILL)
+    def kill_supervisor(self) -> None:
+        """For one that hangs. The fork server cleans up after it."""
+        proc.signal_each([self.supervisor], signal.SIGKILL)
 
-    def bury(self) -> None:
-        """End what the keeper left when it was killed. The guard does the same, unless it was killed as well."""
+    def clean_up(self) -> None:
+        """End what a killed supervisor left. The fork server does the same, unless it was killed as well."""
 
         def find() -> list[int]:
             lives = proc.is_alive(self.bash, self._bash_start)
@@ -180,7 +180,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Leave. The keeper ends all that runs, and this waits until it has."""
+        """Leave. The supervisor ends everything that runs, and this waits until it has."""
         try:
             self._socket.shutdown(socket.SHUT_WR)
             self._socket.settimeout(END_SECONDS)
@@ -188,24 +188,26 @@ class Connection:
                 pass
         except OSError:
             pass  # it was gone already
-        self.let_go()
+        self.close_inherited()
 
-    def let_go(self) -> None:
-        """Close our ends without a word to the other."""
+    def close_inherited(self) -> None:
+        """Close our ends without notifying the other."""
         self._socket.close()
         for fd in (self.go, self.done, self.out):
             if fd >= 0:
                 os.close(fd)
         self.go = self.done = self.out = -1
 
-    def request(self, ask_guard: AskGuard, shell: str, theirs: int, spec: Packet, state: bytes | None) -> None:
+    def request(
+        self, ask_fork_server: AskForkServer, shell: str, theirs: int, spec: Packet, state: bytes | None
+    ) -> None:
         files = [wire.memory_file("spec", json.dumps(spec).encode())]
         if state is not None:
             files.append(wire.memory_file("state", state))
         try:
-            ask_guard({"shell": shell}, [theirs, files[0], self.out, *files[1:]])
+            ask_fork_server({"shell": shell}, [theirs, files[0], self.out, *files[1:]])
         except OSError:
-            raise Lost("the guard is gone") from None
+            raise Lost("the fork server is gone") from None
         finally:
             for fd in files:
                 os.close(fd)
@@ -222,13 +224,13 @@ class Connection:
             left = end - time.monotonic()
             if left <= 0:
                 raise Fatal(f"bash did not start within {START_SECONDS:g} s")
-            self.news.poll(left * 1000)
-            self.hear()
+            self.control_poll.poll(left * 1000)
+            self.receive()
 
     def _on_packet(self, packet: Packet, fds: list[int]) -> None:
         op = packet["op"]
-        if op == "born":
-            self._on_birth(packet, fds)
+        if op == "started":
+            self._on_started(packet, fds)
         elif op == "saved":
             self.on_saved(wire.read_whole(fds[0]))
         elif op == "ready":
@@ -236,8 +238,8 @@ class Connection:
         elif op == "fatal":
             raise Fatal(packet["reason"])
 
-    def _on_birth(self, packet: Packet, fds: list[int]) -> None:
-        """Takes the first two."""
+    def _on_started(self, packet: Packet, fds: list[int]) -> None:
+        """Takes the first two descriptors, its ends of GO and DONE."""
         go, done = fds[:2]
         del fds[:2]
         ended = packet["ended"]
@@ -245,39 +247,38 @@ class Connection:
             self.began_with = packet["state"]
         else:
             is_unread = self.is_word_unread()
-            self.births.append(Birth(**ended, state=packet["state"], saved=packet["saved"], is_unread=is_unread))
+            self.restarts.append(
+                BashRestart(**ended, state=packet["state"], saved=packet["saved"], is_unread=is_unread)
+            )
         if self.go >= 0:
-            for poll in (self.poll, self.news):
+            for poll in (self.poll, self.control_poll):
                 poll.unregister(self.done)
             os.close(self.go)
             os.close(self.done)
-        self.go, self.done, self.bash, self.keeper = go, done, packet["bash"], packet["keeper"]
+        self.go, self.done, self.bash, self.supervisor = go, done, packet["bash"], packet["supervisor"]
         self._bash_start = packet["bash_start"]
         os.set_blocking(done, False)
-        for poll in (self.poll, self.news):
+        for poll in (self.poll, self.control_poll):
             poll.register(done, select.POLLIN)
         self.cwd = packet["cwd"]
-        self.text_path = f"/proc/{self.keeper}/fd/{packet['text']}"
-        self.stdin_path = f"/proc/{self.keeper}/fd/{packet['stdin']}"
-        self.birth = packet
-
-    def open_children(self) -> int:
-        """The file that lists the keeper's children. Raises FileNotFoundError in a kernel that was built without it."""
-        return os.open(f"/proc/{self.keeper}/task/{self.keeper}/children", os.O_RDONLY | os.O_CLOEXEC)
+        self.text_path = f"/proc/{self.supervisor}/fd/{packet['text']}"
+        self.stdin_path = f"/proc/{self.supervisor}/fd/{packet['stdin']}"
+        self.started = packet
 
     def _children(self) -> bytes:
+        """The ids of the supervisor's children."""
         try:
-            fd = self.open_children()
-        except FileNotFoundError:  # or it has just ended
-            return UNKNOWN
+            fd = os.open(f"/proc/{self.supervisor}/task/{self.supervisor}/children", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # a kernel that was built without it, or the supervisor has just ended
+            return _UNKNOWN
         try:
-            return os.read(fd, MAX_CHILDREN_BYTES)
+            return os.read(fd, _MAX_CHILDREN_BYTES)
         finally:
             os.close(fd)
 
 
 def output_pipe() -> int:
-    """The reading end, not blocking. The writing end is opened by path, by bash and while a command runs by us."""
+    """The reading end, non-blocking. The writing end is opened by path: by bash, and by us while a command runs."""
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     os.fchmod(read, wire.PIPE_MODE)
     os.close(write)

@@ -1,4 +1,4 @@
-"""What a process of the far side waits for: descriptors, signals, the end of its children."""
+"""The event loop of a shell host process: descriptors, signals, and the end of children."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import select
 import signal
 from typing import Callable, Iterable  # noqa: UP035  Python 3.8 knows no other place
 
-OnChild = Callable[[int, int], object]  # a child's pid, and its status as waitpid gives it
+OnChild = Callable[[int, int], object]  # a child's pid, and its status as waitpid returns it
 
 
 class Events:
-    """One poll, and a pipe that signals come by."""
+    """One poll object, and a pipe that signals arrive on."""
 
     def __init__(self, on_child: OnChild, *, on_term: Callable[[], object] | None, ignored: Iterable[int] = ()) -> None:
-        """Without `on_term` a SIGTERM is ignored, as are the signals of `ignored`."""
+        """Without `on_term`, SIGTERM is ignored like the signals in `ignored`."""
         self._on_child = on_child
         self._poll = select.poll()
         self._handlers: dict[int, Callable[[], object]] = {}
@@ -36,14 +36,14 @@ class Events:
             self._poll.unregister(fd)
 
     def wait(self, milliseconds: float | None = None) -> None:
-        """Until something happens, and handle it."""
+        """Wait until something happens, and handle it."""
         for fd, _ in self._poll.poll(milliseconds):
             handler = self._handlers.get(fd)
             if handler is not None:  # an earlier one may have closed it
                 handler()
 
     def close(self) -> None:
-        """In a fork, that has its own."""
+        """For a fork, which makes its own."""
         signal.set_wakeup_fd(-1)
         os.close(self.signals)
         os.close(self._write)

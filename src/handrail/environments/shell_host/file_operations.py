@@ -1,4 +1,4 @@
-"""Files, for a client that is elsewhere. What goes wrong is an OSError, carried to the client as it is."""
+"""File operations for a client elsewhere. A failure is an OSError, which is passed to the client as it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_BYTES = 1 << 20
 
 
 def resolve(cwd: str, path: str) -> str:
-    """The absolute path with links followed; what is missing of it may be made later."""
+    """The absolute path with links followed; it need not exist."""
     return os.path.realpath(os.path.join(cwd, os.path.expanduser(path)))
 
 
@@ -44,7 +44,7 @@ def read(path: str, offset: int, max_bytes: int) -> bytes:
 
 
 def begin_write(path: str, mode: int | None) -> str:
-    """A new file beside the one to be replaced. Missing folders are made. `mode` is for a file that is new."""
+    """Create a temporary file beside the one to be replaced, and missing folders. `mode` is for a file that is new."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
         kept: int | None = stat.S_IMODE(os.stat(path).st_mode)
@@ -74,7 +74,7 @@ def append(temporary: str, offset: int, data: bytes) -> None:
 
 
 def end_write(temporary: str, path: str) -> None:
-    """A reader of `path` sees the old content or the new, and after a crash too."""
+    """Replace `path`. A reader sees the old content or the new, also after a crash."""
     fd = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -86,7 +86,7 @@ def end_write(temporary: str, path: str) -> None:
 def remove(path: str) -> None:
     kind = os.lstat(path).st_mode
     if stat.S_ISLNK(kind):
-        raise OSError(errno.ELOOP, "it is a link, and links are left alone")
+        raise OSError(errno.ELOOP, "it is a symbolic link, and those are not removed")
     if stat.S_ISDIR(kind):
         os.rmdir(path)
     else:

@@ -1,10 +1,11 @@
-"""The process that stands behind the keepers: it forks them, and sweeps up when one is killed.
+"""The fork server: forks shell supervisors, and cleans up when one of them is killed.
 
-A new shell is a fork of this process, which has everything loaded: some milliseconds and little memory instead of a new Python.
-It is a subreaper: what a killed keeper leaves behind comes here, and is ended. When the client is gone it ends them all.
+A new shell is a fork of this process, which has everything loaded: milliseconds and little memory instead of a new Python.
+It is a subreaper: the orphans of a killed supervisor become its children, and it ends them. When the client is gone it ends
+everything.
 
-A packet from the client asks for a shell by an id, and brings the keeper's end of their socket, the shell's spec (a memory
-file), the reading end of OUT, and maybe a state to begin with. Without one, an id that was used before gets its last state.
+A packet from the client asks for a shell by id. With it come the supervisor's end of their socket, the shell's spec (a memory
+file), the reading end of OUT, and optionally a state to start with. Without one, an id that was used before gets its last state.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import NamedTuple
 from . import proc, wire
 from .bash import fork
 from .events import Events
-from .job_log import remove_folder
-from .shell_supervisor import Keeper
+from .job_folder import remove_folder
+from .shell_supervisor import ShellSupervisor
 from .state import Snapshot
 
 END_SECONDS = 1.0
@@ -29,44 +30,44 @@ SWEEP_SECONDS = 5.0
 
 
 class Job(NamedTuple):
-    """A minder that a keeper has told of."""
+    """A job supervisor that a shell supervisor has reported."""
 
-    keeper: int
+    supervisor: int
     start: int
     survives: bool
     folder: str
 
 
-class Guard:
+class ForkServer:
     def __init__(self, client: socket.socket, owner: int | None = None) -> None:
-        """`owner` is the process to watch beside the socket: a fork of it may hold the socket open."""
+        """`owner` is a process to watch as well as the socket, because a fork of it may hold the socket open."""
         proc.become_subreaper()
-        proc.set_title("handrail-guard")
+        proc.set_title("handrail-fork")
         self._client = client
         self._owner = _open_pidfd(owner)
-        self._news, self._for_keepers = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._news.setblocking(False)
-        self._keepers: dict[int, str] = {}  # shell by pid
-        self._states: dict[str, int] = {}  # memory file by shell: it outlives a keeper that was killed
+        self._job_reports, self._for_supervisors = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._job_reports.setblocking(False)
+        self._supervisors: dict[int, str] = {}  # shell by pid
+        self._states: dict[str, int] = {}  # memory file by shell: it outlives a supervisor that was killed
         self._jobs: dict[int, Job] = {}
         self._is_wanted, self._has_lost_a_child = True, False
-        # It goes when its client goes, and not before.
+        # It ends with its client, and not before.
         ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
         self._events = Events(self._on_child, on_term=None, ignored=ignored)
         gc.collect()
-        gc.freeze()  # the forks share these pages as long as nothing is written to them
+        gc.freeze()  # forks share these pages until something is written to them
 
     def run(self) -> None:
-        """Until the client is gone."""
+        """Serve until the client is gone."""
         self._events.watch(self._client.fileno(), self._serve)
-        self._events.watch(self._news.fileno(), self._hear_of_jobs)
+        self._events.watch(self._job_reports.fileno(), self._receive_jobs)
         if self._owner is not None:
             self._events.watch(self._owner, self._leave)
         while self._is_wanted:
             self._events.wait()
             if self._has_lost_a_child:
                 self._has_lost_a_child = False
-                self._hear_of_jobs()
+                self._receive_jobs()
                 self._tidy()
         self._end()
 
@@ -88,39 +89,41 @@ class Guard:
             self._forget_state(shell)  # the client finds its socket closed
         else:
             if pid == 0:
-                self._become_keeper(fds, self._states[shell])
-            self._keepers[pid] = shell
+                self._become_supervisor(fds, self._states[shell])
+            self._supervisors[pid] = shell
         for fd in fds:
             os.close(fd)
 
-    def _become_keeper(self, fds: list[int], state: int) -> None:
-        was_left = False
+    def _become_supervisor(self, fds: list[int], state: int) -> None:
+        client_left = False
         try:
-            self._let_go(state)
-            gc.disable()  # collecting would write to, and so copy, every page that is shared with the guard
+            self._close_inherited(state)
+            gc.disable()  # a collection would write to, and so copy, every page that is shared with the fork server
             proc.become_subreaper()
-            proc.set_title("handrail-keeper")
+            proc.set_title("handrail-shell")
             spec = json.loads(wire.read_whole(fds[1]))
             os.close(fds[1])
-            was_left = Keeper((socket.socket(fileno=fds[0]), self._for_keepers), fds[2], Snapshot(state), spec).run()
+            client_left = ShellSupervisor(
+                (socket.socket(fileno=fds[0]), self._for_supervisors), fds[2], Snapshot(state), spec
+            ).run()
         finally:
-            os._exit(0 if was_left else 1)
+            os._exit(0 if client_left else 1)
 
-    def _let_go(self, state: int) -> None:
-        """In a new keeper: of all that is the guard's, above all its end of the client's socket."""
+    def _close_inherited(self, state: int) -> None:
+        """In a new supervisor: close everything of the fork server, above all its end of the client's socket."""
         for fd in self._states.values():
             if fd != state:
                 os.close(fd)
         self._events.close()
         self._client.close()
-        self._news.close()
+        self._job_reports.close()
         if self._owner is not None:
             os.close(self._owner)
 
-    def _hear_of_jobs(self) -> None:
+    def _receive_jobs(self) -> None:
         while True:
             try:
-                packet, _ = wire.receive(self._news)
+                packet, _ = wire.receive(self._job_reports)
             except BlockingIOError:
                 return
             if packet is not None:
@@ -128,14 +131,14 @@ class Guard:
                 self._jobs[pid] = Job(**packet)
 
     def _tidy(self) -> None:
-        """A child has ended. If it was a keeper that somebody killed, what it had is ours now."""
+        """After the end of a child: if it was a supervisor that was killed, clean up what it left."""
         proc.stop_and_kill(self._orphans, self._events.reap, seconds=SWEEP_SECONDS)
         for pid, job in list(self._jobs.items()):
             if proc.is_alive(pid, job.start):
                 continue
             if job.survives:
                 del self._jobs[pid]
-            elif job.keeper not in self._keepers:
+            elif job.supervisor not in self._supervisors:
                 remove_folder(job.folder)
                 del self._jobs[pid]
 
@@ -143,7 +146,7 @@ class Guard:
         found: list[int] = []
         for pid in proc.children(os.getpid()):
             job = self._jobs.get(pid)
-            if pid not in self._keepers and not (job is not None and job.survives):
+            if pid not in self._supervisors and not (job is not None and job.survives):
                 found += proc.tree(pid)
                 stat = proc.stat_of(pid)
                 found += [pid] if stat is not None and stat.state not in b"ZX" else []
@@ -151,8 +154,8 @@ class Guard:
 
     def _on_child(self, pid: int, status: int) -> None:
         self._has_lost_a_child = True
-        shell = self._keepers.pop(pid, None)
-        if shell is not None and status == 0:  # its client left it, and will not come back
+        shell = self._supervisors.pop(pid, None)
+        if shell is not None and status == 0:  # its client has left for good
             self._forget_state(shell)
 
     def _leave(self) -> None:
@@ -164,15 +167,15 @@ class Guard:
             os.close(fd)
 
     def _end(self) -> None:
-        proc.signal_each(self._keepers, signal.SIGTERM)
+        proc.signal_each(self._supervisors, signal.SIGTERM)
         end = time.monotonic() + END_SECONDS
         for fd in (self._client.fileno(), self._owner):
             self._events.unwatch(-1 if fd is None else fd)
-        while self._keepers and time.monotonic() < end:
+        while self._supervisors and time.monotonic() < end:
             self._events.wait(50)
-        proc.signal_each(self._keepers, signal.SIGKILL)  # one that hangs, or that a command has stopped
-        self._hear_of_jobs()
-        self._keepers.clear()
+        proc.signal_each(self._supervisors, signal.SIGKILL)  # for one that hangs, or was stopped by a command
+        self._receive_jobs()
+        self._supervisors.clear()
         self._tidy()
 
 

@@ -1,76 +1,71 @@
-"""Carries frames between a client that is elsewhere and the live shell that is here.
+"""The frame relay: carries frames between a client elsewhere and the live shell here.
 
-A frame is kind, number, length, body. messages.py knows what bodies hold; some are an object with data behind it.
+A frame is kind, number, length, body. messages.py encodes the bodies; some are an object followed by data.
 
-    from the client   R run a command                             K abandon the command
-                      Q ask: object with `op`, data               B it lives, and has received so many bytes
+    from the client   R run a command                        K abandon the command
+                      Q request: object with `op`, data      B keep-alive: how many bytes it has received
                       E it leaves
-    to the client     H hello: object                             O output of the command
-                      D it has ended                              A answer: object, data
-                      S the state, for another shell to go on with
-                      F there can be no shell, or none any more: object
-                      L it leaves the stream for the door that it was invited to
+    to the client     H hello: object                        O output of the command
+                      D the command has ended                A answer: object, data
+                      S the state, for a later shell to continue from
+                      F no shell can be started, or the shell is gone: object
 
-stdin at its end means the same. Where a connection would not tell, `silence` seconds without a word mean it too;
-and where nothing holds up one who sends faster than the client reads, at most `window` bytes are sent that it has not received.
+The end of stdin means that the client has left. Where a connection would not show that, `client_timeout` seconds without a frame
+mean it too; and where nothing slows down a sender that is faster than the client, at most `window` unconfirmed bytes are sent.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
 import socket
 import struct
-import time
 from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
 
 from . import jobs, wire
 from .connection import Fatal, Lost, connect
 from .live_shell import LiveShell
 from .messages import pack, pack_ended, pack_state, unpack, unpack_command, unpack_state
-from .operations import Ops
+from .operations import Operations
 from .state import of_another
 from .wire import FRAME, Packet
 
 CHUNK_BYTES = 1 << 16
-DOOR_SECONDS = 2.0
 
 
 class Gone(Exception):
     """The client is gone."""
 
 
-class Pump:
-    def __init__(self, shell: Callable[[], LiveShell], jobs_root: str, *, silence: float, window: int) -> None:
+class FrameRelay:
+    def __init__(self, shell: Callable[[], LiveShell], jobs_root: str, *, client_timeout: float, window: int) -> None:
         self._make_shell, self._jobs_root = shell, jobs_root
-        self._silence, self._window = silence, window
-        self._sent = self._received = 0  # by us, and by the client
+        self._client_timeout, self._window = client_timeout, window
+        self._sent = self._received = 0  # bytes: by us, and by the client
         self._input = bytearray()
-        self._held = b""  # frames that are still to be sent
+        self._unsent = b""  # frames that are still to be sent
         self._runs: list[tuple[int, bytes]] = []
         self._current = (0, 0)  # the client's number of the command that runs, and the shell's
         self._cancelled: set[int] = set()
-        self._is_handed_over = False
         os.set_blocking(1, False)
-        # What poll() said of it may be old: a reader that was held up has read it meanwhile.
+        # poll() may be out of date: a reader that was held up has read it meanwhile.
         os.set_blocking(0, False)
 
     def serve(self) -> None:
-        """Until the client is gone."""
+        """Serve until the client is gone."""
         try:
             self._shell = self._make_shell()
         except (Fatal, Lost) as error:
             self._send(b"F", 0, pack({"reason": str(error)}))
             return
-        self._ops = Ops(self._shell, self._jobs_root or jobs.default_folder())
+        self._ops = Operations(self._shell, self._jobs_root or jobs.default_folder())
         self._shell.on_saved = self._on_saved
         self._shell.others[0] = self._on_input
-        self._send(b"H", 0, pack({"cwd": self._shell.line.cwd, "state": self._shell.line.began_with}))
-        signal.signal(signal.SIGALRM, self._on_silence)
+        self._send(b"H", 0, pack({"cwd": self._shell.connection.cwd, "state": self._shell.connection.began_with}))
+        signal.signal(signal.SIGALRM, self._on_client_timeout)
         try:
-            self._expect_a_word()
+            self._restart_client_timer()
             while True:
                 self._serve_once()
         except Gone:
@@ -83,17 +78,15 @@ class Pump:
         if self._runs:
             self._run(*self._runs.pop(0))
             return
-        line = self._shell.line.fileno()
+        supervisor = self._shell.connection.fileno()
         poll = select.poll()
         poll.register(0, select.POLLIN)
-        poll.register(line, 0 if self._is_handed_over else select.POLLIN)  # its end is told in any case
+        poll.register(supervisor, select.POLLIN)
         ready = [fd for fd, _ in poll.poll()]
         if 0 in ready:
             self._on_input()
-        elif line in ready and self._is_handed_over:
-            self._shell.reconnect()
-        elif line in ready:
-            self._shell.hear_while_idle()
+        elif supervisor in ready:
+            self._shell.receive_while_idle()
 
     def _run(self, number: int, body: bytes) -> None:
         def begin(inner: int) -> None:
@@ -104,11 +97,11 @@ class Pump:
         def read(fd: int) -> int:
             data = os.read(fd, CHUNK_BYTES)
             if data:
-                self._held += FRAME.pack(b"O", number, len(data)) + data
-            # What is read when the command has ended goes with the news of its end: one packet of a network, not two.
-            if self._held and (self._shell.is_running or len(self._held) > CHUNK_BYTES):
+                self._unsent += FRAME.pack(b"O", number, len(data)) + data
+            # What is read after the command's end is sent together with the end: one network packet instead of two.
+            if self._unsent and (self._shell.is_running or len(self._unsent) > CHUNK_BYTES):
                 self._flush()
-                self._take_frames()  # what came in meanwhile
+                self._take_frames()  # what has arrived meanwhile
             return len(data)
 
         ended = self._shell.run(unpack_command(body), read, may_block=True, on_begin=begin)
@@ -130,19 +123,19 @@ class Pump:
         if not data:
             raise Gone
         self._input += data
-        self._expect_a_word()
+        self._restart_client_timer()
 
-    def _expect_a_word(self) -> None:
-        if self._silence > 0:
-            signal.setitimer(signal.ITIMER_REAL, self._silence)
+    def _restart_client_timer(self) -> None:
+        if self._client_timeout > 0:
+            signal.setitimer(signal.ITIMER_REAL, self._client_timeout)
 
-    def _on_silence(self, *_: object) -> None:
+    def _on_client_timeout(self, *_: object) -> None:
         poll = select.poll()
         poll.register(0, select.POLLIN)
-        if poll.poll(0):  # a word that was not read yet
-            self._expect_a_word()
+        if poll.poll(0):  # a frame that was not read yet
+            self._restart_client_timer()
         else:
-            os._exit(0)  # the guard ends the rest
+            os._exit(0)  # the fork server ends the rest
 
     def _take_frames(self) -> None:
         while len(self._input) >= FRAME.size:
@@ -169,51 +162,14 @@ class Pump:
 
     def _answer(self, number: int, details: Packet, data: bytes) -> None:
         op = details.pop("op")
-        progress = details.pop("progress", None)
-        if progress is not None:
-            self._shell.is_at(*progress)
         content = b""
         try:
-            if op == "hand_over":
-                self._hand_over(number, details["lost"])
-                return
-            answer: Packet = {}
-            if op == "take_back":
-                self._is_handed_over = False
-            elif op == "kill_keeper":
-                if details["keeper"] == self._shell.line.keeper:
-                    self._shell.line.kill_keeper()
-            else:
-                answer, content = self._ops.call(op, details, data)
+            answer, content = self._ops.call(op, details, data)
         except OSError as error:
             answer = {"errno": error.errno or 5, "reason": error.strerror or str(error)}
         except Lost as error:
             answer = {"errno": 5, "reason": str(error)}
         self._send(b"A", number, pack(answer, content))
-
-    def _hand_over(self, number: int, lost: int) -> None:
-        """Let the client speak to the keeper and to bash itself (near.py). `lost` is a keeper that it found dead."""
-        if lost == self._shell.line.keeper:
-            self._shell.reconnect()
-        self._flush()
-        line = self._shell.line
-        facts = {**line.birth, "where": line.cwd_of_bash(), "now": time.monotonic()}
-        body = pack(facts)
-        with contextlib.ExitStack() as opened:
-
-            def there(fd: int) -> int:
-                opened.callback(os.close, fd)
-                return fd
-
-            way = opened.enter_context(socket.socket(fileno=os.dup(1)))
-            text = there(os.open(line.text_path, os.O_RDWR | os.O_CLOEXEC))
-            place = there(os.open(f"/proc/{line.bash}", os.O_PATH | os.O_CLOEXEC))
-            fds = [line.fileno(), line.out, text, line.go, line.done, place]
-            with contextlib.suppress(FileNotFoundError):
-                fds.append(there(line.open_children()))
-            # There is room: nothing else was asked that is not answered, and nothing runs.
-            wire.send_with(way, FRAME.pack(b"A", number, len(body)) + body, fds)
-        self._is_handed_over = True
 
     def _on_saved(self, state: bytes) -> None:
         packed = pack_state(state)
@@ -221,12 +177,12 @@ class Pump:
             self._send(b"S", 0, packed)
 
     def _send(self, kind: bytes, number: int, body: bytes) -> None:
-        self._held += FRAME.pack(kind, number, len(body)) + body
+        self._unsent += FRAME.pack(kind, number, len(body)) + body
         self._flush()
 
     def _flush(self) -> None:
-        """A client that does not read holds this up, but is still heard: it may cancel. The keeper minds the time limit."""
-        content, self._held = self._held, b""
+        """A client that does not read holds this up, but can still cancel. The supervisor enforces the timeout."""
+        content, self._unsent = self._unsent, b""
         view = memoryview(content)
         while view:
             room = self._window - (self._sent - self._received) if self._window else len(view)
@@ -249,7 +205,7 @@ class Pump:
             self._take_input_only()
 
     def _take_input_only(self) -> None:
-        """While a frame is half sent, only what sends none may be done: note a cancel or a receipt, keep the rest."""
+        """While a frame is half sent, handle only frames that send nothing: a cancel or a confirmation. Keep the rest."""
         self._read_input()
         at = 0
         while len(self._input) >= at + FRAME.size:
@@ -259,36 +215,21 @@ class Pump:
                 self._on_frame(kind, number, bytes(self._input[at - length : at]))
 
 
-def go_to_door(door: Packet) -> None:
-    """Have a socket instead of stdin and stdout, if it can be reached and takes our word: doors.py says why."""
-    with socket.socket(socket.AF_UNIX) as way:
-        way.settimeout(DOOR_SECONDS)
-        try:
-            way.connect(door["path"])
-            way.sendall(bytes.fromhex(door["word"]))
-        except OSError:
-            return
-        wire.write_all(1, FRAME.pack(b"L", 0, 0))
-        way.setblocking(False)
-        os.dup2(way.fileno(), 0)
-        os.dup2(way.fileno(), 1)
-
-
-def run_pump(guard: socket.socket, arguments: Packet) -> None:
-    """The pump is the guard's only client."""
-    if arguments["door"] is not None:
-        go_to_door(arguments["door"])
-    # Without a directory given it is the one that this was started in.
+def run_frame_relay(fork_server: socket.socket, arguments: Packet) -> None:
+    """Serve as the fork server's only client."""
+    # Without a given directory it is the one that this process was started in.
     cwd = os.path.abspath(os.path.expanduser(arguments["cwd"]))
-    spec = {"env": arguments["env"], "cwd": cwd, "is_far": True}
+    spec = {"env": arguments["env"], "cwd": cwd, "is_remote": True}
     state = of_another(unpack_state(arguments["state"])) if arguments["state"] else None
 
-    def ask_guard(packet: Packet, fds: list[int]) -> None:
-        wire.send(guard, packet, fds)
+    def ask_fork_server(packet: Packet, fds: list[int]) -> None:
+        wire.send(fork_server, packet, fds)
 
     def shell() -> LiveShell:
         if arguments["must_have_cwd"] and state is None and not os.path.isdir(cwd):
-            raise Fatal(f"the working directory {cwd} does not exist; make it, or give another")
-        return LiveShell(lambda begin: connect(ask_guard, "shell", spec, begin), state)
+            raise Fatal(f"the working directory {cwd} does not exist; create it, or set another")
+        return LiveShell(lambda begin: connect(ask_fork_server, "shell", spec, begin), state)
 
-    Pump(shell, arguments["jobs_root"], silence=arguments["silence"], window=arguments["window"]).serve()
+    FrameRelay(
+        shell, arguments["jobs_root"], client_timeout=arguments["client_timeout"], window=arguments["window"]
+    ).serve()

@@ -1,7 +1,7 @@
 """Whether a program is waiting for input: the one in the foreground of a terminal, or one that reads a pipe of ours.
 
-Told from what the kernel says of its threads, not from silence: one of them sleeps in a call that reads the input, or that
-waits until the input (and nothing on a network) has something to read.
+Derived from what the kernel says about its threads, not from silence: one of them sleeps in a call that reads the input, or that
+waits until the input (and no network socket) has something to read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TERMINAL = "/dev/pts/"
 
 
 def waits_for_input(ours: int, root: int) -> bool:
-    """`ours` is our end of the terminal or the pipe, `root` the process whose descendants are at the other."""
+    """`ours` is our end of the terminal or pipe; descendants of `root` are at the other end."""
     try:
         name = os.readlink(f"/proc/self/fd/{ours}")
         if name.startswith("pipe:"):
@@ -37,8 +37,8 @@ def waits_for_input(ours: int, root: int) -> bool:
 def reader(ours: int, root: int) -> tuple[str, bool]:
     """The program that reads a terminal, and whether it hides what is typed, as one does that asks for a password.
 
-    It is the one of the foreground that waits for input, or when that cannot be told the first of the foreground. A line
-    editor, such as a shell's, switches the echo off too; but it also takes every key by itself.
+    It is the foreground process that waits for input or, if that is unclear, the first of the foreground group. A line editor,
+    such as a shell's, switches the echo off too, but it also reads single keys.
     """
     try:
         flags, group = termios.tcgetattr(ours)[3], os.tcgetpgrp(ours)
@@ -58,7 +58,7 @@ def _process_waits(pid: int, source: str) -> bool:
             for thread in os.listdir(f"/proc/{pid}/task")
         )
     except OSError:
-        return False  # it has ended, or is not ours to look at
+        return False  # it has ended, or may not be inspected by us
 
 
 def _thread_waits(pid: int, path: str, source: str) -> bool:
@@ -100,7 +100,7 @@ def _selected(pid: int, count: int, address: int) -> list[int]:
 
 
 def _epoll_waits(pid: int, fd: int, source: str) -> bool:
-    """A dev server also listens to the keyboard: what waits for the network too is not waiting for a person."""
+    """A dev server also listens to the keyboard: a process that waits for the network too is not waiting for input."""
     with open(f"/proc/{pid}/fdinfo/{fd}") as file:
         watched = [int(line.split()[1]) for line in file if line.startswith("tfd:")]
     targets = [_target(pid, one) for one in watched]

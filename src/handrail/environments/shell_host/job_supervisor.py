@@ -1,11 +1,11 @@
-"""The process that owns one background process: its log, its input, its end.
+"""The job supervisor: owns one background process, its log, its input and its end.
 
-It is a subreaper, so that all of the process's descendants are below it and can be found. It is reached by a socket in the
-process's folder, by whoever may open that folder: so a process that was started to live on is found again by a later runtime.
+It is a subreaper, so that all of the process's descendants are below it and can be found. It is reached through a socket in the
+process's folder, by anyone who may open that folder: so a later runtime finds a process that was started to survive.
 
-    <folder>/status   see `jobstatus`
-    <folder>/log.*    see `joblog`
-    <folder>/control  the socket; one packet asks, one answers (see `jobs`)
+    <folder>/status   see `job_folder`
+    <folder>/log.*    see `job_folder`
+    <folder>/control  the socket; one packet is the request, one the answer (see `jobs`)
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import signal
 import socket
 import time
 
-from . import bash, job_status, proc, wire
+from . import bash, job_folder, proc, wire
 from .child import Child, prepare, resize
 from .events import Events
 from .input_wait import reader, waits_for_input
-from .job_log import LogWriter
+from .job_folder import LogWriter
 from .wire import Packet
 
-INPUT_BYTES = 1 << 20  # the most that waits for a process which does not read
+INPUT_BYTES = 1 << 20  # the most that is queued for a process that does not read
 _READ_BYTES = 1 << 16
 _COMMAND_SHOWN = 300
 
 
-def start_minder(job: Packet, state: bytes, *, answer: int, text: int) -> tuple[int, int] | None:
-    """Fork one: its pid and start. It answers on `answer` itself; None when it could not be forked, which is answered too."""
+def start_job_supervisor(job: Packet, state: bytes, *, answer: int, text: int) -> tuple[int, int] | None:
+    """Fork one, and return its pid and start time. It answers on `answer` itself, as this does on failure, with None."""
     with socket.socket(fileno=os.dup(answer)) as asker:
         child = None
         try:
@@ -42,7 +42,7 @@ def start_minder(job: Packet, state: bytes, *, answer: int, text: int) -> tuple[
             return None
         else:
             if pid == 0:
-                _become_minder(child, asker)
+                _become_job_supervisor(child, asker)
         finally:
             if child is not None:
                 child.close()
@@ -50,27 +50,27 @@ def start_minder(job: Packet, state: bytes, *, answer: int, text: int) -> tuple[
     return pid, stat.start if stat is not None else 0
 
 
-def _become_minder(child: Child, asker: socket.socket) -> None:
+def _become_job_supervisor(child: Child, asker: socket.socket) -> None:
     try:
         proc.become_subreaper()
         try:
-            minder = Minder(child, child.spawn())
+            supervisor = JobSupervisor(child, child.spawn())
         except OSError as error:
             _refuse(asker, error)
             return
-        wire.send(asker, minder.status)
-        # Bash takes longer to start than the rest of this, of which nobody has to wait for the end.
-        minder.run()
+        wire.send(asker, supervisor.status)
+        # After the answer: bash takes longer to start than the rest of this, and nobody has to wait for it.
+        supervisor.run()
     finally:
         os._exit(0)
 
 
 def _refuse(asker: socket.socket, error: OSError) -> None:
-    with contextlib.suppress(OSError):  # whoever asked has gone
+    with contextlib.suppress(OSError):  # the client that asked has gone
         wire.send(asker, {"error": error.errno or errno.EIO, "reason": error.strerror or str(error)})
 
 
-class Minder:
+class JobSupervisor:
     def __init__(self, child: Child, process: int) -> None:
         self._child, self._input, self._output = process, child.input, child.output
         self._is_pty = child.job["pty"] is not None
@@ -81,10 +81,10 @@ class Minder:
         self._is_ending = False
         self.status = _status(child.job, process)
         self._has_ended = False
-        job_status.begin(self._status_file, self.status)
+        job_folder.write_start(self._status_file, self.status)
 
     def run(self) -> None:
-        """Until the process and all that it started have ended."""
+        """Serve until the process and everything that it started have ended."""
         self._settle()
         while not self._is_ending and (not self._has_ended or self._output >= 0 or proc.tree(os.getpid())):
             self._events.wait(self._milliseconds_to_wait())
@@ -96,9 +96,9 @@ class Minder:
         self._control.close()
 
     def _settle(self) -> None:
-        """Become a process of its own, that holds nothing of the keeper."""
+        """Become an independent process, which holds no descriptor of the shell supervisor."""
         os.setsid()
-        proc.set_title("handrail-minder")
+        proc.set_title("handrail-job")
         wire.keep_only(self._kept)
         null = os.open("/dev/null", os.O_RDWR)
         for fd in (0, 1, 2):
@@ -106,7 +106,7 @@ class Minder:
         self._events = Events(self._on_child, on_term=self._end)
         self._events.watch(self._control.fileno(), self._on_caller)
         self._events.watch(self._output, self._on_output)
-        self._events.reap()  # it may have ended before anybody listened
+        self._events.reap()  # it may have ended already
 
     def _on_output(self) -> None:
         try:
@@ -114,7 +114,7 @@ class Minder:
         except BlockingIOError:
             return
         except OSError:
-            data = b""  # a terminal whose last user has gone gives EIO
+            data = b""  # a terminal without users raises EIO
         if data:
             self._log.write(data)
             return
@@ -134,7 +134,7 @@ class Minder:
         except OSError:
             return
         caller.setblocking(False)
-        # It has its own time to say what it wants: the log goes on meanwhile.
+        # Its request may take a while: the log continues meanwhile.
         self._events.watch(caller.fileno(), lambda: self._serve(caller))
 
     def _serve(self, caller: socket.socket) -> None:
@@ -146,7 +146,7 @@ class Minder:
                     os.close(fd)
                 wire.send(caller, self._answer(packet or {"op": ""}))
             except (OSError, ValueError, KeyError, TypeError):
-                pass  # it went away or made no sense; the next one is served
+                pass  # it left or made no sense; the next one is served
 
     def _answer(self, packet: Packet) -> Packet:
         op = packet["op"]
@@ -161,7 +161,7 @@ class Minder:
             resize(self._input, packet["rows"], packet["columns"])
         elif op == "waits":
             waits = self._input >= 0 and not self._pending and waits_for_input(self._input, os.getpid())
-            self._drain()  # whoever hears that it waits finds the question in the log
+            self._drain()  # a client that learns that it waits finds the question in the log
             return {"waits": waits}
         elif op == "reader" and self._is_pty and self._input >= 0:
             name, hides = reader(self._input, os.getpid())
@@ -169,7 +169,7 @@ class Minder:
         return {}
 
     def _write(self, data: bytes) -> bool:
-        """Whether there was room for it, and somebody to read it."""
+        """Whether there was room for it, and a process to read it."""
         if self._input < 0 or len(self._pending) + len(data) > INPUT_BYTES:
             return False
         self._pending += data
@@ -191,8 +191,8 @@ class Minder:
             self._events.unwatch(self._input)
 
     def _close_input(self) -> None:
-        if self._is_pty:  # a terminal has no end of input but the character for it
-            with contextlib.suppress(OSError):  # its last user has gone, or reads nothing
+        if self._is_pty:  # the only end of input of a terminal is a character
+            with contextlib.suppress(OSError):  # it has no users left, or they do not read
                 os.write(self._input, b"\x04")
         elif self._input >= 0:
             self._events.unwatch(self._input)
@@ -208,9 +208,9 @@ class Minder:
             self._ended(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
 
     def _ended(self, code: int) -> None:
-        self._drain()  # what it printed is in the log before anybody can see that it has ended
+        self._drain()  # its output is in the log before anyone can see that it has ended
         self._has_ended = True
-        job_status.end(self._status_file, code)
+        job_folder.write_end(self._status_file, code)
 
     def _milliseconds_to_wait(self) -> float | None:
         return None if self._kill_at is None else max(0.0, self._kill_at - time.monotonic()) * 1000 + 0.5
@@ -220,8 +220,9 @@ class Minder:
 
 
 def _status(job: Packet, child: int) -> Packet:
-    keeper = os.getppid()
-    mine, its, keepers = proc.stat_of(os.getpid()), proc.stat_of(child), proc.stat_of(keeper)
+    shell_supervisor = os.getppid()
+    mine, its, parents = proc.stat_of(os.getpid()), proc.stat_of(child), proc.stat_of(shell_supervisor)
+    # The keys of a stored file: "minder" is this job supervisor, "keeper" its shell supervisor.
     return {
         "id": job["id"],
         "command": job["command"][:_COMMAND_SHOWN],
@@ -233,8 +234,8 @@ def _status(job: Packet, child: int) -> Packet:
         "start": its.start if its is not None else 0,
         "minder": os.getpid(),
         "minder_start": mine.start if mine is not None else 0,
-        "keeper": keeper,
-        "keeper_start": keepers.start if keepers is not None else 0,
+        "keeper": shell_supervisor,
+        "keeper_start": parents.start if parents is not None else 0,
         "boot": proc.boot_id(),
         "code": None,
         "ended_at": None,

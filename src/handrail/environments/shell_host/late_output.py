@@ -1,4 +1,4 @@
-"""What processes print after the command that started them has ended."""
+"""Late output: what processes print after the command that started them has ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PIPES_REMEMBERED = 32
 
 
 class LateOutput:
-    """The end of what came through one command's pipe since the command ended."""
+    """The latest output through one command's pipe since the command ended."""
 
     def __init__(self, command: int, fd: int) -> None:
         self.command = command
@@ -19,7 +19,7 @@ class LateOutput:
         self.tail = bytearray()
 
     def read(self) -> bool:
-        """Take what is there. False at the end of the pipe, which is then closed."""
+        """Read what is there. False at the end of the pipe, which is then closed."""
         try:
             data = os.read(self.fd, 1 << 16)
         except BlockingIOError:
@@ -34,7 +34,7 @@ class LateOutput:
 
 
 class LatePipes:
-    """All of them. Reading goes on so that a server neither blocks on a full pipe nor dies of a closed one."""
+    """Of all commands. Reading continues so that a server neither blocks on a full pipe nor dies of a closed one."""
 
     def __init__(self) -> None:
         self._of_command: dict[int, LateOutput] = {}
@@ -48,7 +48,7 @@ class LatePipes:
         return late
 
     def since(self, command: int, offset: int) -> tuple[int, bytes]:
-        """How much there was so far, and what is kept of it from `offset` on."""
+        """The total size so far, and what is kept from `offset` on."""
         late = self._of_command.get(command)
         if late is None:
             return 0, b""

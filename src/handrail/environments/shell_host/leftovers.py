@@ -1,4 +1,4 @@
-"""Processes that outlive the command which started them: whose they are, and which of them must not be touched."""
+"""Processes that outlive the command that started them: which command that was, and which must not be touched."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ _EXEC_SECONDS = 0.005
 
 class Leftover(NamedTuple):
     start: int
-    command: int  # the number of the command that left it; 0 for a minder
-    lives_on: bool
+    command: int  # the number of the command that left it; 0 for a job supervisor
+    survives: bool
 
 
 class Leftovers:
-    """What a shell's earlier commands left running on purpose, and the minders of its background processes."""
+    """What a shell's earlier commands left running on purpose, and the supervisors of its background processes."""
 
     def __init__(self) -> None:
         self._known: dict[int, Leftover] = {}
 
-    def keep(self, pid: int, start: int, *, lives_on: bool) -> None:
-        """A minder: never a command's own process. One that lives on is not ended with the shell either."""
-        self._known[pid] = Leftover(start, 0, lives_on)
+    def keep(self, pid: int, start: int, *, survives: bool) -> None:
+        """Register a job supervisor, which is never a command's own process. If it survives, it does not end with the shell."""
+        self._known[pid] = Leftover(start, 0, survives)
 
     def forget(self, pid: int) -> None:
         self._known.pop(pid, None)
 
-    def look(self, tree: dict[int, proc.Stat], shell: int, command: int) -> list[dict[str, Any]]:
-        """All that was left running. What is seen for the first time was left by `command`; 0 when one still runs."""
+    def find(self, tree: dict[int, proc.Stat], shell: int, command: int) -> list[dict[str, Any]]:
+        """Everything that was left running. What is new was left by `command`, which is 0 if one still runs."""
         self._drop_dead(tree)
         new = self.strangers(tree, shell) if command else []
         for pid in new:
-            if tree[pid].parent not in new:  # what is below another goes with it
+            if tree[pid].parent not in new:  # descendants are ended with their parent
                 self._known[pid] = Leftover(tree[pid].start, command, False)
         listed = [(pid, left) for pid, left in self._known.items() if left.command]
         subshell = proc.command_line(shell)
@@ -46,7 +46,7 @@ class Leftovers:
             {
                 "pid": pid,
                 "start": left.start,
-                "started_at": began + left.start / proc.TICKS_A_SECOND,
+                "started_at": began + left.start / proc.TICKS_PER_SECOND,
                 "number": left.command,
                 "command": _name(pid, subshell),
             }
@@ -54,12 +54,12 @@ class Leftovers:
         ]
 
     def strangers(self, tree: dict[int, proc.Stat], shell: int, before: int | None = None) -> list[int]:
-        """Descendants that are not known, nor below a known one, nor were there `before` that tick."""
+        """Descendants that are not known, not below a known one, and not older than the tick `before`."""
         old = {pid for pid, left in self._known.items() if pid in tree and tree[pid].start == left.start}
         if before is not None:
             old |= {pid for pid, stat in tree.items() if stat.start < before and pid != shell}
         inside = proc.below(old, tree)
-        # The worker of an old server, orphaned by now, is told by its process group; the shell's own says nothing.
+        # An orphaned worker of an old server is recognised by its process group; the shell's own group means nothing.
         groups = {tree[pid].group for pid in inside} - {shell}
         return [
             pid
@@ -67,13 +67,13 @@ class Leftovers:
             if pid != shell and pid not in inside and (stat.parent in tree or stat.group not in groups)
         ]
 
-    def mortal(self, tree: dict[int, proc.Stat]) -> list[int]:
-        """All but those that live on, with what is below them."""
-        spared = proc.below([pid for pid, left in self._known.items() if left.lives_on], tree)
+    def not_surviving(self, tree: dict[int, proc.Stat]) -> list[int]:
+        """All but those that survive, with their descendants."""
+        spared = proc.below([pid for pid, left in self._known.items() if left.survives], tree)
         return [pid for pid in tree if pid not in spared]
 
     def end(self, pid: int, start: int, root: int, reap: Callable[[], object]) -> bool:
-        """End one that was left below `root`, with all below it. False when it is not one of those."""
+        """End a leftover below `root`, with its descendants. False if it is not a leftover."""
         left = self._known.get(pid)
         if left is None or left.start != start or not left.command:
             return False
@@ -94,7 +94,7 @@ class Leftovers:
 
 
 def _name(pid: int, subshell: str) -> str:
-    """Its words; nothing for a subshell. One that was forked just now gets a moment to become the program it will be."""
+    """Its command line; empty for a subshell. A process that was just forked gets a moment to execute its program."""
     end = time.monotonic() + _EXEC_SECONDS
     while True:
         words = proc.command_line(pid)

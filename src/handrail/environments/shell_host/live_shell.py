@@ -1,7 +1,7 @@
-"""Runs commands in a keeper's bash, one at a time.
+"""Runs commands in a supervisor's bash, one at a time.
 
-The client owns the output's pipe and speaks to bash directly: a command costs two wake-ups, bash's and the client's. What it
-tells the keeper on the way is one-way and rare.
+The client owns the output pipe and talks to bash directly: a command costs two wake-ups, bash's and the client's. Its notices to
+the supervisor are one-way and rare.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from fcntl import fcntl
 from typing import Callable, NamedTuple, Optional  # noqa: UP035  Python 3.8 knows no other place
 
 from . import wire
-from .command_run import CODE_KILLED, Attempt, Command, Reader
+from .command_run import CODE_KILLED, Command, CommandRun, Reader
 from .connection import Connection, Fatal, Lost
 from .wire import Packet
 
 NOTE_AFTER_SECONDS = 0.02
 DIRTY_EVERY_SECONDS = 0.1
 HELD_SECONDS = 0.02
-_HELD_LOOKS = 20
+_HELD_POLLS = 20
 SHORT_MILLISECONDS = 1
 KILL_SECONDS = 3.0
 _USUAL_PIPE, _BIG_PIPE, _F_SETPIPE_SZ = 1 << 16, 1 << 20, 1031
@@ -41,18 +41,18 @@ class Ended(NamedTuple):
     code: int | None  # None: it did not run, as its working directory could not be entered
     why: str  # timeout, cancelled, or nothing
     cwd: str
-    restarted: str  # why the shell is another one than before: ended, timeout, cancelled, keeper; or nothing
-    state: str  # and what the new one began with: kept, snapshot, older, clean
+    restarted: str  # why the shell is another one than before: ended, timeout, cancelled, supervisor; or nothing
+    state: str  # and what the new one started with: kept, snapshot, older, clean
     left: list[Packet]  # processes that the command left running
 
 
 class LiveShell:
-    """`connect` gives a line to a new keeper. It gets `state`, what another shell had, the first time."""
+    """`connect` opens a connection to a new supervisor. The first one gets `state`, the state of a previous shell."""
 
     def __init__(self, connect: Connect, state: bytes | None = None) -> None:
-        self._new_line = connect
+        self._open_connection = connect
         self.on_saved: Callable[[bytes], None] = lambda _: None
-        self.others: dict[int, Callable[[], None]] = {}  # what else to serve while a command runs
+        self.others: dict[int, Callable[[], None]] = {}  # other descriptors to serve while a command runs
         self._lock = threading.Lock()
         self._number = self._running = 0
         self._began = self._dirty_at = 0.0
@@ -60,49 +60,49 @@ class LiveShell:
         self._killed_why = ""
         self._last_codes: tuple[int, ...] = (0,)
         self._restart = ("", "")
-        self._known = 0  # the command whose state, or what was saved of it, the bash that is there began with
+        self._known = 0  # the command whose state, or saved state, the current bash started with
         self._connect(state)
 
     def run(
         self, command: Command, read: Reader, *, may_block: bool = False, on_begin: Callable[[int], None] | None = None
     ) -> Ended:
-        """Run to the end. `may_block` says that `read` may take long. `on_begin` hears the number that `kill` takes."""
+        """Run to the end. `may_block`: `read` may take long. `on_begin` gets the number that `kill` takes."""
         self._number += 1
-        attempt = Attempt(self._number, command, read, self._last_codes)
-        attempt.may_block = may_block
+        run = CommandRun(self._number, command, read, self._last_codes)
+        run.may_block = may_block
         self._killed_at = None
-        self._running, self._began = attempt.number, attempt.began
+        self._running, self._began = run.number, run.began
         try:
-            self._try(attempt, on_begin)
+            self._try(run, on_begin)
         except (Lost, Fatal):
             raise
         except BaseException:
-            self._abort(attempt)
+            self._abort(run)
             raise
         finally:
             self._running = 0
-        return self._report(attempt)
+        return self._report(run)
 
     def kill(self, number: int, why: str) -> None:
-        """Abandon the command, if it still runs. Any thread may."""
+        """Abandon the command if it still runs. Safe from any thread."""
         with self._lock:
             if number and number == self._running and self._killed_at is None:
                 self._killed_at, self._killed_why = time.monotonic(), why
-                self.line.tell({"op": "kill", "number": number, "why": why, "began": self._began})
+                self.connection.notify({"op": "kill", "number": number, "why": why, "began": self._began})
 
     def interrupt(self) -> None:
         """Abandon whatever runs."""
         self.kill(self._running, "cancelled")
 
-    def hear_while_idle(self) -> None:
+    def receive_while_idle(self) -> None:
         try:
-            self.line.hear()
+            self.connection.receive()
         except Lost:
             self.reconnect()
-        for birth in self.line.births:
-            self._restarted(birth.why, birth.state, birth.saved, last=self._number)
+        for restart in self.connection.restarts:
+            self._restarted(restart.why, restart.state, restart.saved, last=self._number)
             self._last_codes = (0,)
-        self.line.births.clear()
+        self.connection.restarts.clear()
 
     @property
     def is_running(self) -> bool:
@@ -110,243 +110,239 @@ class LiveShell:
 
     @property
     def last_number(self) -> int:
-        """Of the command that runs, or ran last."""
+        """The number of the command that runs, or ran last."""
         return self._number
 
-    def is_at(self, number: int, is_running: bool) -> None:
-        """Commands are given from elsewhere: this is how far they are."""
-        self._number, self._running = number, number if is_running else 0
-
     def close(self) -> None:
-        self.line.close()
+        self.connection.close()
 
     # One command
 
-    def _try(self, attempt: Attempt, on_begin: Callable[[int], None] | None) -> None:
+    def _try(self, run: CommandRun, on_begin: Callable[[int], None] | None) -> None:
         for tried in range(_MAX_TRIES):
-            # What has died is sometimes noticed a moment later, on a busy machine a long one.
+            # A death is sometimes noticed a moment later, and on a busy machine a long moment.
             if tried > 1:
                 time.sleep(_BETWEEN_TRIES_SECONDS * tried)
             try:
-                if not self._begin(attempt):
+                if not self._begin(run):
                     continue
                 if on_begin is not None:
-                    on_begin(attempt.number)
+                    on_begin(run.number)
                     on_begin = None
-                self._attend(attempt)
-                self._drain(attempt)
+                self._attend(run)
+                self._drain(run)
                 return
             except Lost:
-                was_read = attempt.is_given and not self.line.is_word_unread()
-                self._drain(attempt)
+                was_read = run.is_given and not self.connection.is_word_unread()
+                self._drain(run)
                 self.reconnect()
-                attempt.is_given = False
+                run.is_given = False
                 if was_read:
-                    attempt.end(CODE_KILLED, self._killed_why if self._killed_at is not None else "")
+                    run.end(CODE_KILLED, self._killed_why if self._killed_at is not None else "")
                     return
-        raise Lost("it is lost again and again before the command can begin")
+        raise Lost("it was lost repeatedly before the command could start")
 
-    def _begin(self, attempt: Attempt) -> bool:
-        """Give bash the command. False when there was another bash, or keeper, than was thought: try again."""
-        line = self.line
-        if attempt.command.stdin is not None:
-            content = wire.memory_file("stdin", attempt.command.stdin)
+    def _begin(self, run: CommandRun) -> bool:
+        """Give bash the command. False if the bash or its supervisor had been replaced: try again."""
+        connection = self.connection
+        if run.command.stdin is not None:
+            content = wire.memory_file("stdin", run.command.stdin)
             try:
-                line.ask("stdin", [content])
+                connection.ask("stdin", [content])
             finally:
                 os.close(content)
-        if attempt.must_save:
-            line.ask("save")
+        if run.must_save:
+            connection.ask("save")
         try:
-            line.write_text(attempt.text_fields(line.stdin_path))
-            line.give(attempt.words)
+            connection.write_text(run.text_fields(connection.stdin_path))
+            connection.send_words(run.words)
         except (FileNotFoundError, BrokenPipeError):
-            self.hear_while_idle()
+            self.receive_while_idle()
             return False
-        attempt.is_given = True
-        if attempt.began - self._dirty_at > DIRTY_EVERY_SECONDS:
-            self._dirty_at = attempt.began
-            line.tell({"op": "dirty"})
+        run.is_given = True
+        if run.began - self._dirty_at > DIRTY_EVERY_SECONDS:
+            self._dirty_at = run.began
+            connection.notify({"op": "dirty"})
         return True
 
-    def _attend(self, attempt: Attempt) -> None:
-        line = self.line
-        # A short command wakes us once, when it is done; what it printed is in the pipe then.
-        for fd, _ in line.news.poll(SHORT_MILLISECONDS):
-            if fd == line.done:
-                self._on_done(attempt)
-        if attempt.is_over:
+    def _attend(self, run: CommandRun) -> None:
+        connection = self.connection
+        # A short command wakes us once, when it is done: its output is in the pipe by then.
+        for fd, _ in connection.control_poll.poll(SHORT_MILLISECONDS):
+            if fd == connection.done:
+                self._on_done(run)
+        if run.is_over:
             return
         # From here on the pipe is watched, and must not look ended before bash has opened it.
-        if attempt.writer < 0:
-            attempt.writer = os.open(f"/proc/self/fd/{line.out}", os.O_WRONLY | os.O_CLOEXEC)
+        if run.writer < 0:
+            run.writer = os.open(f"/proc/self/fd/{connection.out}", os.O_WRONLY | os.O_CLOEXEC)
         for fd in self.others:
-            line.poll.register(fd, select.POLLIN)
+            connection.poll.register(fd, select.POLLIN)
         try:
-            while not attempt.is_over:
-                for fd, _ in line.poll.poll(self._milliseconds_to_wait(attempt)):
-                    self._on_ready(fd, attempt)
-                if line.births:
-                    self._on_births(attempt)
-                if attempt.deadline is not None or self._killed_at is not None:
-                    self._look_at_the_clock(attempt)
+            while not run.is_over:
+                for fd, _ in connection.poll.poll(self._milliseconds_to_wait(run)):
+                    self._on_ready(fd, run)
+                if connection.restarts:
+                    self._on_restarts(run)
+                if run.deadline is not None or self._killed_at is not None:
+                    self._check_deadlines(run)
         finally:
             for fd in self.others:
-                line.poll.unregister(fd)
+                connection.poll.unregister(fd)
 
-    def _on_ready(self, fd: int, attempt: Attempt) -> None:
-        if fd == self.line.out:
-            self._pull(attempt)
-        elif fd == self.line.done:
-            self._on_done(attempt)
-        elif fd == self.line.fileno():
-            self.line.hear()
+    def _on_ready(self, fd: int, run: CommandRun) -> None:
+        if fd == self.connection.out:
+            self._pull(run)
+        elif fd == self.connection.done:
+            self._on_done(run)
+        elif fd == self.connection.fileno():
+            self.connection.receive()
         elif fd in self.others:
             self.others[fd]()
 
-    def _pull(self, attempt: Attempt) -> int | None:
-        """Read from the pipe: how much, 0 at its end, None when it is empty."""
-        if attempt.may_block and attempt.deadline is not None and not (attempt.is_noted or attempt.is_over):
-            self._note(attempt)
+    def _pull(self, run: CommandRun) -> int | None:
+        """Read from the pipe: how many bytes, 0 at its end, None if it is empty."""
+        if run.may_block and run.deadline is not None and not (run.is_noted or run.is_over):
+            self._note(run)
         try:
-            count = attempt.read(self.line.out)
+            count = run.read(self.connection.out)
         except BlockingIOError:
             return None
-        if count >= _USUAL_PIPE and not attempt.has_big_pipe:
-            attempt.has_big_pipe = True
-            with contextlib.suppress(OSError):  # this user has too many big pipes already; a small one will do
-                fcntl(self.line.out, _F_SETPIPE_SZ, _BIG_PIPE)
+        if count >= _USUAL_PIPE and not run.has_big_pipe:
+            run.has_big_pipe = True
+            with contextlib.suppress(OSError):  # this user has too many big pipes already; a small one is enough
+                fcntl(self.connection.out, _F_SETPIPE_SZ, _BIG_PIPE)
         return count
 
-    def _on_done(self, attempt: Attempt) -> None:
+    def _on_done(self, run: CommandRun) -> None:
         try:
-            reply = os.read(self.line.done, 1 << 16)
+            reply = os.read(self.connection.done, 1 << 16)
         except BlockingIOError:
             return
         with self._lock:
-            # Once it was to be killed, the shell is replaced whatever happens: that is the end to wait for.
-            if self._killed_at is None and attempt.hear(reply):
+            # After a kill the shell is replaced in any case: wait for that instead.
+            if self._killed_at is None and run.take_reply(reply):
                 self._running = 0
 
-    def _on_births(self, attempt: Attempt) -> None:
-        births, self.line.births = self.line.births, []
-        must_give = False
-        for birth in births:
-            self._restarted(birth.why, birth.state, birth.saved, last=attempt.number - 1)
-            was_meant = birth.why != "ended" and birth.number == attempt.number
-            if attempt.is_over or must_give:
+    def _on_restarts(self, run: CommandRun) -> None:
+        restarts, self.connection.restarts = self.connection.restarts, []
+        must_send = False
+        for restart in restarts:
+            self._restarted(restart.why, restart.state, restart.saved, last=run.number - 1)
+            was_killed = restart.why != "ended" and restart.number == run.number
+            if run.is_over or must_send:
                 continue
-            if birth.is_unread and not was_meant:
-                must_give = True  # the shell died before it had read the command: the new one runs it
+            if restart.is_unread and not was_killed:
+                must_send = True  # the shell died before it read the command: the new one runs it
             else:
-                attempt.end(birth.code, birth.why if was_meant else "")
-        if must_give:
-            with contextlib.suppress(BrokenPipeError):  # that one is gone as well, and the next will be told of
-                self.line.give(attempt.words)
+                run.end(restart.code, restart.why if was_killed else "")
+        if must_send:
+            with contextlib.suppress(BrokenPipeError):  # that one is gone as well: another restart will be reported
+                self.connection.send_words(run.words)
 
-    def _look_at_the_clock(self, attempt: Attempt) -> None:
+    def _check_deadlines(self, run: CommandRun) -> None:
         now = time.monotonic()
         if self._killed_at is not None:
             if now > self._killed_at + KILL_SECONDS:
-                self.line.kill_keeper()
-        elif attempt.deadline is not None and now >= attempt.deadline:
-            self.kill(attempt.number, "timeout")
-        elif not attempt.is_noted and now >= attempt.began + NOTE_AFTER_SECONDS:
-            self._note(attempt)
+                self.connection.kill_supervisor()
+        elif run.deadline is not None and now >= run.deadline:
+            self.kill(run.number, "timeout")
+        elif not run.is_noted and now >= run.began + NOTE_AFTER_SECONDS:
+            self._note(run)
 
-    def _milliseconds_to_wait(self, attempt: Attempt) -> float | None:
+    def _milliseconds_to_wait(self, run: CommandRun) -> float | None:
         if self._killed_at is not None:
             return 100
-        if attempt.deadline is None:
+        if run.deadline is None:
             return None
-        until = attempt.deadline if attempt.is_noted else min(attempt.deadline, attempt.began + NOTE_AFTER_SECONDS)
+        until = run.deadline if run.is_noted else min(run.deadline, run.began + NOTE_AFTER_SECONDS)
         return max(0.0, until - time.monotonic()) * 1000 + 0.2
 
-    def _note(self, attempt: Attempt) -> None:
-        """From here on the keeper holds the time limit as well, whatever becomes of this process."""
-        attempt.is_noted = True
-        self.line.tell({"op": "note", "number": attempt.number, "began": attempt.began, "deadline": attempt.deadline})
+    def _note(self, run: CommandRun) -> None:
+        """From here on the supervisor enforces the timeout as well, whatever happens to this process."""
+        run.is_noted = True
+        self.connection.notify({"op": "note", "number": run.number, "began": run.began, "deadline": run.deadline})
 
-    def _drain(self, attempt: Attempt) -> None:
-        """What the command printed is in the pipe. If somebody still holds it, give him a moment: `> >(tee)` ends at once."""
-        if attempt.writer >= 0:
-            os.close(attempt.writer)
-            attempt.writer = -1
-        drained, looks, end = 0, _HELD_LOOKS, 0.0
-        while attempt.is_given:
-            count = self._pull(attempt)
+    def _drain(self, run: CommandRun) -> None:
+        """Read the rest of the output. If a process still holds the pipe, wait a moment: `> >(tee)` ends soon."""
+        if run.writer >= 0:
+            os.close(run.writer)
+            run.writer = -1
+        drained, polls, end = 0, _HELD_POLLS, 0.0
+        while run.is_given:
+            count = self._pull(run)
             if count == 0:
                 return
             end = end or time.monotonic() + HELD_SECONDS
             drained += count or 0
-            # More than the pipe held at the end: it goes on and on.
-            if not looks or (drained > _BIG_PIPE and time.monotonic() > end):
-                attempt.is_held = True
+            # More than the pipe can hold: somebody keeps writing.
+            if not polls or (drained > _BIG_PIPE and time.monotonic() > end):
+                run.is_held = True
                 return
             if count is None:
-                looks = self._look_for_more(looks)
+                polls = self._poll_for_more(polls)
 
-    def _look_for_more(self, looks: int) -> int:
-        """How many looks are left when there is more. Each is short, and takes longer on a machine that is slow for all."""
+    def _poll_for_more(self, polls: int) -> int:
+        """Poll until there is more, and return how many polls are left. Each is short, and longer on a slow machine."""
         poll = select.poll()
-        poll.register(self.line.out, select.POLLIN)
-        while looks > 0:
-            looks -= 1
-            if poll.poll(HELD_SECONDS * 1000 / _HELD_LOOKS):
+        poll.register(self.connection.out, select.POLLIN)
+        while polls > 0:
+            polls -= 1
+            if poll.poll(HELD_SECONDS * 1000 / _HELD_POLLS):
                 break
-        return looks
+        return polls
 
-    def _abort(self, attempt: Attempt) -> None:
-        """The reader failed, or the user pressed Ctrl-C: nothing may go on running."""
-        attempt.read, attempt.may_block = _discard, False
+    def _abort(self, run: CommandRun) -> None:
+        """After the reader failed or the user pressed Ctrl-C: nothing may keep running."""
+        run.read, run.may_block = _discard, False
         try:
-            if attempt.is_given and not attempt.is_over:
-                self.kill(attempt.number, "cancelled")
-                self._attend(attempt)
-            self._drain(attempt)
-            self._report(attempt)
+            if run.is_given and not run.is_over:
+                self.kill(run.number, "cancelled")
+                self._attend(run)
+            self._drain(run)
+            self._report(run)
         except Lost:
             self.reconnect()
 
-    def _report(self, attempt: Attempt) -> Ended:
-        line = self.line
-        if attempt.is_noted:
-            line.tell({"op": "over"})
+    def _report(self, run: CommandRun) -> Ended:
+        connection = self.connection
+        if run.is_noted:
+            connection.notify({"op": "over"})
         restarted, state = self._restart
-        self._restart, self._last_codes = ("", ""), attempt.codes
+        self._restart, self._last_codes = ("", ""), run.codes
         left: list[Packet] = []
         try:
-            cwd = _without_mark(line.cwd_of_bash())
-            if attempt.is_held or line.has_new_family(attempt.last_background):
-                answer = line.renew_out(attempt.number) if attempt.is_held else line.ask("left", number=attempt.number)
-                left = [one for one in answer["left"] if one["number"] == attempt.number]
-            for one in left:  # a subshell has no words of its own
-                one["command"] = one["command"] or attempt.command.text[:_SHOWN_BYTES].decode("utf-8", "replace")
+            cwd = _without_mark(connection.cwd_of_bash())
+            if run.is_held or connection.has_new_children(run.last_background):
+                answer = connection.renew_out(run.number) if run.is_held else connection.ask("left", number=run.number)
+                left = [one for one in answer["left"] if one["number"] == run.number]
+            for one in left:  # a subshell has no command line of its own
+                one["command"] = one["command"] or run.command.text[:_SHOWN_BYTES].decode("utf-8", "replace")
         except (OSError, Lost):
-            cwd = line.cwd  # it died just now; the next command finds out
-        return Ended(attempt.number, attempt.code, attempt.why, cwd, restarted, state, left)
+            cwd = connection.cwd  # it has just died; the next command finds out
+        return Ended(run.number, run.code, run.why, cwd, restarted, state, left)
 
     def _connect(self, state: bytes | None) -> None:
-        self.line = self._new_line(state)
-        self.line.on_saved = lambda content: self.on_saved(content)
+        self.connection = self._open_connection(state)
+        self.connection.on_saved = lambda content: self.on_saved(content)
 
     def reconnect(self) -> None:
-        """The keeper is gone: have another."""
-        self.line.bury()
+        """The supervisor is gone: start another."""
+        self.connection.clean_up()
         self._connect(None)
         last = self._number - 1 if self._running else self._number
-        self._restarted("keeper", self.line.began_with, self.line.birth["saved"], last=last)
+        self._restarted("supervisor", self.connection.began_with, self.connection.started["saved"], last=last)
         self._last_codes = (0,)
 
     def _restarted(self, why: str, state: str, saved: int, *, last: int) -> None:
-        """`last` is the command whose state should be there."""
+        """`last` is the command whose state the new shell should have."""
         is_older = state == "snapshot" and max(saved, self._known) < last
         self._restart = (why, "older" if is_older else state)
         self._known = self._number
 
 
 def _without_mark(path: str) -> str:
-    """The system marks a directory that was removed. Whoever makes a file there means the place by its name."""
+    """The path without the kernel's mark for a directory that was removed: its name is still where new files go."""
     return path[: -len(_DELETED)] if path.endswith(_DELETED) and not os.path.isdir(path) else path
 
 

@@ -1,4 +1,4 @@
-"""Where the far side begins, once it is loaded."""
+"""The entry point of the shell host, once it is loaded."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import os
 import socket
 
 from . import proc, wire
-from .fork_server import Guard
+from .fork_server import ForkServer
 from .wire import Packet
 
 
 def main(arguments: Packet) -> None:
-    """`fork_server`: serve a client on this machine, by the socket it passed on. `remote`: serve the other end of our pipes."""
+    """Role `fork_server`: serve a client on this machine, through its socket. `remote`: serve the client at stdin and stdout."""
     if arguments["role"] == "fork_server":
-        Guard(socket.socket(fileno=arguments["socket"]), owner=arguments["owner"]).run()
+        ForkServer(socket.socket(fileno=arguments["socket"]), owner=arguments["owner"]).run()
         return
     mine, theirs = wire.packet_pair()
-    pump = os.getpid()
+    relay = os.getpid()
     if os.fork() == 0:
         try:
             os.setsid()
-            guard = os.dup(theirs.fileno())
-            wire.keep_only((2, guard))
+            client = os.dup(theirs.fileno())
+            wire.keep_only((2, client))
             null = os.open("/dev/null", os.O_RDWR)
             os.dup2(null, 0)
             os.dup2(null, 1)
-            Guard(socket.socket(fileno=guard), owner=pump).run()
+            ForkServer(socket.socket(fileno=client), owner=relay).run()
         finally:
             os._exit(0)
     theirs.close()
-    proc.set_title("handrail-pump")
-    from .frame_relay import run_pump
+    proc.set_title("handrail-relay")
+    from .frame_relay import run_frame_relay  # not sent along when the shell is local
 
-    run_pump(mine, {**arguments, "env": {**os.environ, **arguments["env"]}})
+    run_frame_relay(mine, {**arguments, "env": {**os.environ, **arguments["env"]}})

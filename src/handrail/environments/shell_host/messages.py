@@ -1,7 +1,7 @@
-"""What the bodies of frames hold, as bytes and back.
+"""Encode and decode the bodies of frames.
 
-What every command sends has a fixed form, which takes a tenth of the time that JSON takes: a command that prints one word is
-over in a third of a millisecond. The rest is an object with data behind it: four bytes of length, JSON, data.
+What every command sends has a fixed layout, which takes a tenth of the time of JSON: a command that prints one word takes a third
+of a millisecond. Everything else is an object followed by data: four bytes of length, JSON, data.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from .command_run import Command
 from .live_shell import Ended
 from .wire import Packet
 
-_COMMAND = struct.Struct(
-    ">dII?"
-)  # time limit, bytes of the working directory, bytes of the text, whether stdin is given
+_COMMAND = struct.Struct(">dII?")  # timeout, bytes of the working directory, bytes of the text, whether stdin is given
 _ENDED = struct.Struct(">Ih")  # number, exit code
 _NO_LIMIT = -1.0
 _NO_CODE = -1
-_MAX_STATE_BYTES = 48 << 10  # what fits into a pipe: a client that does not run anything need not read it
+_MAX_STATE_BYTES = 48 << 10  # fits into a pipe, so that a client that runs nothing need not read it
 
 
 def pack(details: Packet, data: bytes = b"") -> bytes:
@@ -67,11 +65,11 @@ def unpack_ended(body: bytes) -> Ended:
 
 
 def pack_state(state: bytes) -> bytes | None:
-    """None when it is too large to be worth it."""
+    """None if it is too large to be worth sending."""
     packed = zlib.compress(state, 1)
     return packed if len(packed) <= _MAX_STATE_BYTES else None
 
 
 def unpack_state(packed: str) -> bytes:
-    """From what was packed, as hexadecimal digits."""
+    """Undo `pack_state`, from hexadecimal digits."""
     return zlib.decompress(bytes.fromhex(packed))

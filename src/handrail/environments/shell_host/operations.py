@@ -1,21 +1,19 @@
-"""What a client can ask beside running commands, by name: the same functions here and on another machine."""
+"""What a client can ask for besides running commands, by name: the same functions locally and remotely."""
 
 from __future__ import annotations
 
 import os
 from typing import Any, Tuple  # noqa: UP035  Python 3.8 knows no other place
 
-from . import file_operations, jobs, wire
-from .connection import Lost
-from .job_log import SEGMENT_BYTES
+from . import file_operations, job_folder, jobs, wire
 from .live_shell import LiveShell
 from .wire import Packet
 
 Answer = Tuple[Packet, bytes]  # noqa: UP006  the same
 
 
-class JobOps:
-    """What can be asked of background processes that run: it takes their folder, and no shell."""
+class JobOperations:
+    """Operations on background processes that need only their folder, and no shell."""
 
     def __init__(self, jobs_root: str) -> None:
         self._root = jobs_root
@@ -24,23 +22,23 @@ class JobOps:
         answer: Any = getattr(self, "op_" + op)(data, **details)
         return answer if isinstance(answer, tuple) else (answer, b"")
 
-    def op_job_poll(self, _: bytes, id: str) -> Packet:  # noqa: A002
+    def op_job_poll(self, _: bytes, id: str) -> Packet:  # noqa: A002  the field's name on the wire
         return jobs.poll(self._folder(id))
 
-    def op_job_log(self, _: bytes, id: str, offset: int, max_bytes: int) -> Answer:  # noqa: A002
-        piece = jobs.log(self._folder(id), offset, max_bytes)
+    def op_job_log(self, _: bytes, id: str, offset: int, max_bytes: int) -> Answer:  # noqa: A002  the field's name on the wire
+        piece = job_folder.read_log(self._folder(id), offset, max_bytes)
         return {"offset": piece.offset, "end": piece.end}, piece.data
 
-    def op_job_write(self, data: bytes, id: str) -> Packet:  # noqa: A002
+    def op_job_write(self, data: bytes, id: str) -> Packet:  # noqa: A002  the field's name on the wire
         return jobs.ask(self._folder(id), "write", data=data.decode("latin-1")) or {"room": False}
 
-    def op_job_ask(self, _: bytes, id: str, what: str, **details: Any) -> Packet:  # noqa: A002
+    def op_job_ask(self, _: bytes, id: str, what: str, **details: Any) -> Packet:  # noqa: A002  the field's name on the wire
         answer = jobs.ask(self._folder(id), what, **details)
         if answer is None and what == "kill":
             jobs.end_orphan(self._folder(id))
         return answer or {}
 
-    def op_job_forget(self, _: bytes, id: str) -> Packet:  # noqa: A002
+    def op_job_forget(self, _: bytes, id: str) -> Packet:  # noqa: A002  the field's name on the wire
         jobs.forget(self._folder(id))
         return {}
 
@@ -48,50 +46,44 @@ class JobOps:
         jobs.prune(self._root)
         return {"ids": jobs.known(self._root)}
 
-    def _folder(self, id: str) -> str:  # noqa: A002
+    def _folder(self, id: str) -> str:  # noqa: A002  the field's name on the wire
         if "/" in id or id in ("", ".", ".."):
             raise FileNotFoundError(2, f"there is no background process {id}")
         return os.path.join(self._root, id)
 
 
-class Ops(JobOps):
-    """All of them. Each method is an operation: details and data in and out. What goes wrong is an OSError or Lost."""
+class Operations(JobOperations):
+    """All operations, one per `op_` method: details and data in, details and data out. Failures are OSError or Lost."""
 
     def __init__(self, shell: LiveShell, jobs_root: str) -> None:
         super().__init__(jobs_root)
         self._shell = shell
 
-    # Processes that commands left running
-
     def op_left(self, _: bytes, is_idle: bool) -> Packet:
-        """`is_idle`: no command runs, so that what is found was left by the last."""
-        can_tell = is_idle and not self._shell.is_running
-        return self._shell.line.ask("left", number=self._shell.last_number if can_tell else 0)
+        """`is_idle`: no command runs, so that what is found was left by the last one."""
+        is_certain = is_idle and not self._shell.is_running
+        return self._shell.connection.ask("left", number=self._shell.last_number if is_certain else 0)
 
     def op_left_end(self, _: bytes, pid: int, start: int) -> Packet:
-        return self._shell.line.ask("end", pid=pid, start=start)
+        return self._shell.connection.ask("end", pid=pid, start=start)
 
     def op_late(self, _: bytes, number: int, offset: int) -> Answer:
-        answer = self._shell.line.ask("late", number=number, offset=offset)
+        answer = self._shell.connection.ask("late", number=number, offset=offset)
         return {"end": answer["total"]}, answer["data"].encode("latin-1")
 
-    # Background processes
-
     def op_job_start(self, data: bytes, **job: Any) -> Packet:
-        folder = os.path.join(jobs.own_folder(self._root), job["id"])
+        folder = os.path.join(jobs.private_folder(self._root), job["id"])
         text = wire.memory_file("text", data)
         progress = {"number": self._shell.last_number, "busy": self._shell.is_running}
-        details = {"segment_bytes": SEGMENT_BYTES, **job, "folder": folder, **progress}
+        details = {"segment_bytes": job_folder.SEGMENT_BYTES, **job, "folder": folder, **progress}
         try:
-            answer = self._shell.line.ask("job", [text], **details)
+            answer = self._shell.connection.ask("job", [text], **details)
         finally:
             os.close(text)
         if "error" in answer:
             jobs.forget(folder)
             raise OSError(answer["error"], answer["reason"])
         return answer
-
-    # Files
 
     def op_resolve(self, _: bytes, cwd: str, path: str) -> Packet:
         return {"path": file_operations.resolve(cwd, path)}
@@ -119,6 +111,3 @@ class Ops(JobOps):
     def op_remove(self, _: bytes, path: str) -> Packet:
         file_operations.remove(path)
         return {}
-
-
-__all__ = ["Answer", "JobOps", "Lost", "Ops"]

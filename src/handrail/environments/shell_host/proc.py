@@ -1,4 +1,4 @@
-"""Processes: who descends from whom, and how all of them are ended."""
+"""Processes: their descendants, and how to end all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import time
 from typing import Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
 
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
@@ -18,7 +18,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Stat(NamedTuple):
-    """What /proc says of a living process. `start` is in ticks since boot: with the pid it names a process for good."""
+    """What /proc says about a process. `start` is in ticks since boot: with the pid it identifies a process uniquely."""
 
     state: bytes
     parent: int
@@ -27,12 +27,12 @@ class Stat(NamedTuple):
 
 
 def become_subreaper() -> None:
-    """Orphans among the descendants come to this process, instead of getting lost at init."""
+    """Make orphaned descendants children of this process instead of init."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def set_title(title: str) -> None:
-    """Be called so in `ps`. A `pkill python` or `pkill -f python` in a command must not hit what runs the command."""
+    """Set the name in `ps`. A `pkill python` or `pkill -f python` in a command must not hit what runs the command."""
     name = title.encode()
     _libc.prctl(_PR_SET_NAME, name[:15], 0, 0, 0)
     start, end = _command_line_place()
@@ -41,7 +41,7 @@ def set_title(title: str) -> None:
         ctypes.memmove(start, name[: end - start - 1], min(len(name), end - start - 1))
 
 
-@functools.lru_cache(maxsize=1)  # a fork has it in the same place
+@functools.lru_cache(maxsize=1)  # the same in a fork
 def _command_line_place() -> tuple[int, int]:
     try:
         with open("/proc/self/stat", "rb") as file:
@@ -66,7 +66,7 @@ def is_alive(pid: int, start: int) -> bool:
 
 
 def command_line(pid: int) -> str:
-    """The process's words, quoted by nothing: for people."""
+    """The process's command line, unquoted: for display."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read(4096).rstrip(b"\0").replace(b"\0", b" ")
@@ -80,16 +80,16 @@ def command_line(pid: int) -> str:
 
 @functools.lru_cache(maxsize=1)
 def boot_id() -> str:
-    """Names the time since the machine's last start: a pid means something only within it."""
+    """Identifies the current boot of the machine: a pid means something only within it."""
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
 
 
 def tree(root: int) -> dict[int, Stat]:
-    """The living descendants of `root`. Complete when it is a subreaper and nothing in the tree is forking."""
+    """The living descendants of `root`. Complete if it is a subreaper and nothing in the tree is forking."""
     found: dict[int, Stat] = {}
     todo = [root]
-    # The cost is that of the tree: a scan of all /proc made twenty time limits at once take half a second each.
+    # This costs as much as the tree is large: scanning all of /proc made twenty simultaneous timeouts take half a second each.
     while todo:
         for pid in children(todo.pop()):
             todo.append(pid)
@@ -111,15 +111,15 @@ def below(roots: Iterable[int], among: dict[int, Stat]) -> set[int]:
 
 def signal_each(pids: Iterable[int], number: int) -> None:
     for pid in pids:
-        with contextlib.suppress(OSError):  # it has ended by itself
+        with contextlib.suppress(OSError):  # it has already ended
             os.kill(pid, number)
 
 
 def stop_and_kill(find: Callable[[], Iterable[int]], reap: Callable[[], object], *, seconds: float) -> bool:
-    """Kill all that `find` gives until it gives nothing. False when some still live after `seconds`."""
+    """Kill everything that `find` returns until it returns nothing. False if some are still alive after `seconds`."""
     end = time.monotonic() + seconds
     stopped: set[int] = set()
-    while time.monotonic() < end:  # a stopped process forks no new one between the look and the kill
+    while time.monotonic() < end:  # a stopped process cannot fork between the search and the kill
         new = set(find()) - stopped
         if not new:
             break
@@ -137,7 +137,7 @@ def stop_and_kill(find: Callable[[], Iterable[int]], reap: Callable[[], object],
 
 
 def children(pid: int) -> list[int]:
-    """Its children, ended ones too."""
+    """Its children, including zombies."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:

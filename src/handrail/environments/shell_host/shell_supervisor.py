@@ -1,20 +1,18 @@
-"""The process that owns one bash after the other: restores it when it ends, ends what runs in it.
+"""The shell supervisor: owns one bash after the other, restores it when it ends, and ends what runs in it.
 
-It is not on the way of a command. The client writes the command and reads the output through descriptors of its own; the
-keeper hears of it by a note, so that the time limit holds even when the client has stopped reading.
+It is not on the path of a command. The client writes the command and reads the output through its own descriptors; for a command
+that takes long the supervisor gets a note, so that the timeout holds even if the client has stopped reading.
 
 Packets from the client, each with an `op`:
 
-    dirty   commands run: save the state when idle    left    what did the command leave behind?
-    note    this one takes long: mind its deadline    late    what came from it after its end?
-    over    it has ended                              end     kill a process that was left behind
-    kill    abandon it, for this reason               job     start a background process, in a minder
-    stdin   what the next command reads               save    save the state now
-    cwd     where is bash?
+    dirty   commands run: save the state when idle     left    which processes did the command leave behind?
+    note    this command takes long: mind its deadline late    what did it print after its end?
+    over    the command has ended                      end     kill a process that was left behind
+    kill    abandon the command, for this reason       job     start a background process, in a job supervisor
+    stdin   what the next command reads                save    save the state now
 
-Packets to the client: `born` with its ends of GO and DONE (and where the client is far, the folder of bash in /proc) and how
-the bash before ended, `saved` when the state was saved,
-`fatal` when there can be no shell. A packet that asks for an answer brings the socket for it.
+Packets to the client: `started` with its ends of GO and DONE and how the previous bash ended, `ready`, `saved` when the state was
+saved, and `fatal` when no shell can be started. A packet that wants an answer carries the socket for it.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no othe
 from . import bash_template, proc, wire
 from .bash import OLDEST, Bash, Files, find_bash, version_of
 from .events import Events
-from .job_log import remove_folder
-from .job_supervisor import start_minder
+from .job_folder import remove_folder
+from .job_supervisor import start_job_supervisor
 from .late_output import LatePipes
 from .leftovers import Leftovers
 from .state import Report, Snapshot, nearest
@@ -47,20 +45,20 @@ _OF_ANOTHER_SHELL = ("OLDPWD", "PWD", "SHLVL", "_")
 
 
 class Running(NamedTuple):
-    """The command that the client's last note was about."""
+    """The command of the client's last note."""
 
     number: int
     began: float
     deadline: float | None
 
 
-class Keeper:
-    """See the module. `spec` has the environment variables and the working directory to begin with."""
+class ShellSupervisor:
+    """See the module. `spec` has the initial environment variables and working directory."""
 
     def __init__(
         self, sockets: tuple[socket.socket, socket.socket], out: int, snapshot: Snapshot, spec: Packet
     ) -> None:
-        self._client, self._guard = sockets
+        self._client, self._fork_server = sockets
         self._snapshot, self._spec = snapshot, spec
         for name in _OF_ANOTHER_SHELL:
             spec["env"].pop(name, None)
@@ -84,15 +82,15 @@ class Keeper:
         self._events.watch(self._client.fileno(), self._on_packets)
 
     def run(self) -> bool:
-        """Until the client is gone: True. Nothing that ran here lives on, except what was started to."""
+        """Serve until the client leaves (True) or something else ends it. Only processes started to survive keep running."""
         try:
             self._start("snapshot" if self._snapshot.known else "clean")
             while not self._is_ending:
                 self._events.wait(self._milliseconds_to_wait())
                 if self._shell is not None and self._shell.status is not None:
                     self._died("ended")
-                self._look_at_the_clock()
-            self._on_reports()  # a keeper that takes this one's place goes on with what bash has just said
+                self._check_deadlines()
+            self._on_reports()  # a supervisor that replaces this one continues from the last report
         finally:
             proc.stop_and_kill(self._everything, self._events.reap, seconds=5)
             for folder in self._job_folders:
@@ -102,14 +100,14 @@ class Keeper:
     # The life of a bash
 
     def _start(self, state: str, ended: Packet | None = None) -> None:
-        """A new bash with `state`: kept, snapshot or clean. `ended` is what became of the one before."""
+        """Start a bash with `state`: kept, snapshot or clean. `ended` says how the previous one ended."""
         if self._program is None:
             self._give_up("bash was not found; install bash 4.4 or newer there")
             return
         old = self._shell
         is_restored = state != "clean"
         cwd = nearest(self._snapshot.cwd if is_restored else self._spec["cwd"])
-        # A state has all the variables: one that was unset must not come back from the first environment.
+        # A state has all variables: one that was unset must not come back from the initial environment.
         env = {} if is_restored else self._spec["env"]
         try:
             shell = self._shell = Bash(self._program, self._files, cwd=cwd, env=env)
@@ -119,11 +117,10 @@ class Keeper:
         self._is_restored, self._has_exit_state = is_restored, False
         self._ready_by, self._running = time.monotonic() + READY_SECONDS, None
         self._events.watch(shell.state, self._on_reports)
-        place = [os.open(f"/proc/{shell.pid}", os.O_PATH | os.O_CLOEXEC)] if self._spec["is_far"] else []
-        self._tell(
+        self._notify(
             {
-                "op": "born",
-                "keeper": os.getpid(),
+                "op": "started",
+                "supervisor": os.getpid(),
                 "bash": shell.pid,
                 "bash_start": shell.start,
                 "text": self._files.text,
@@ -133,11 +130,9 @@ class Keeper:
                 "saved": self._snapshot.command,
                 "ended": ended,
             },
-            [shell.go, shell.done_read, *place],
+            [shell.go, shell.done_read],
         )
-        for fd in place:
-            os.close(fd)
-        if old is not None:  # only now: who finds the old channels closed can read why
+        if old is not None:  # only now: a client that finds the old channels closed can read why
             self._events.unwatch(old.state)
             old.close()
 
@@ -154,8 +149,8 @@ class Keeper:
                 self._has_exit_state = True
             if report.kind == bash_template.SNAPSHOT:
                 shell.asked -= 1
-                if self._spec["is_far"]:
-                    self._tell({"op": "saved"}, [self._snapshot.fd])
+                if self._spec["is_remote"]:
+                    self._notify({"op": "saved"}, [self._snapshot.fd])
 
     def _ready(self, report: Report) -> None:
         self._ready_by = None
@@ -163,38 +158,38 @@ class Keeper:
         if version_of(report) < OLDEST:
             self._give_up(f"bash there is {report.head.decode('ascii', 'replace')}; 4.4 or newer is needed")
         else:
-            self._tell({"op": "ready"})
+            self._notify({"op": "ready"})
 
     def _died(self, why: str) -> None:
-        """bash is gone: a new one from the state that its EXIT trap wrote, else from the last that is known."""
+        """Replace a bash that has ended: with the state that its EXIT trap wrote, else with the last known one."""
         shell = self._shell
         assert shell is not None
         self._on_reports()
-        if self._ready_by is not None:  # it never came to work
+        if self._ready_by is not None:  # it never got ready
             if not self._is_restored:
-                self._give_up(f"bash ended at once, with code {shell.exit_code()}")
+                self._give_up(f"bash ended immediately, with code {shell.exit_code()}")
                 return
             self._snapshot.forget()
         state = "kept" if self._has_exit_state else "snapshot" if self._snapshot.known else "clean"
         self._start(state, {"code": shell.exit_code(), "why": why, "number": self._abandoned})
 
     def _abandon(self, why: str, began: float) -> None:
-        """End the command with all its processes. What earlier commands left running stays."""
+        """End the command with all its processes. What earlier commands left running keeps running."""
         shell = self._shell
         if shell is None:
             return
-        tick = int((time.clock_gettime(time.CLOCK_BOOTTIME) - (time.monotonic() - began)) * proc.TICKS_A_SECOND)
+        tick = int((time.clock_gettime(time.CLOCK_BOOTTIME) - (time.monotonic() - began)) * proc.TICKS_PER_SECOND)
 
         def victims() -> list[int]:
             return self._leftovers.strangers(proc.tree(os.getpid()), shell.pid, before=tick)
 
-        # It is pending before the command's child dies: the next command of a list never starts.
+        # Pending before the command's child dies, so that the next command of a list never starts.
         proc.signal_each([shell.pid], signal.SIGRTMAX)
         proc.signal_each(victims(), signal.SIGTERM)
         self._wait(TERM_SECONDS, until=lambda: not victims())
         proc.stop_and_kill(victims, self._events.reap, seconds=1)
         self._wait(ANSWER_SECONDS, until=lambda: shell.status is not None)
-        # No answer: it is in a long builtin, it is stopped, or our trap was taken away.
+        # No answer: it is in a long builtin, it is stopped, or our trap was removed.
         proc.signal_each([shell.pid] if shell.status is None else [], signal.SIGKILL)
         self._wait(READY_SECONDS, until=lambda: shell.status is not None)
         proc.stop_and_kill(victims, self._events.reap, seconds=1)
@@ -231,7 +226,7 @@ class Keeper:
         elif op == "job":
             self._start_job(packet, fds)
         else:
-            # Suppressed: whoever asked has gone.
+            # Suppressed: the client that asked has gone.
             with socket.socket(fileno=os.dup(fds[0])) as asker, contextlib.suppress(OSError):
                 wire.send(asker, self._answer(op, packet, fds[1:]))
 
@@ -239,8 +234,6 @@ class Keeper:
         if op == "stdin":
             os.dup2(fds[0], self._stdin, inheritable=False)
             return {}
-        if op == "cwd":
-            return {"cwd": os.readlink(f"/proc/{self._shell.pid}/cwd") if self._shell is not None else ""}
         if op == "save":
             self._save_now()
             return {}
@@ -252,10 +245,10 @@ class Keeper:
         if fds:
             self._rotate(packet["number"], fds[0])
         shell = self._shell.pid if self._shell is not None else 0
-        return {"left": self._leftovers.look(proc.tree(os.getpid()), shell, packet["number"])}
+        return {"left": self._leftovers.find(proc.tree(os.getpid()), shell, packet["number"])}
 
     def _rotate(self, command: int, new: int) -> None:
-        """Somebody still holds the command's pipe. It is read on, apart, and the next command gets a new one."""
+        """A process still holds the command's pipe: keep reading it separately, and give the next command a new one."""
         old = os.dup(self._files.out)
         late = self._late.add(command, old)
         os.dup2(new, self._files.out, inheritable=False)
@@ -272,16 +265,16 @@ class Keeper:
         state = wire.read_whole(self._snapshot.fd)
         env = {} if self._snapshot.known else self._spec["env"]
         job = {**packet, "env": env, "shell_cwd": self._snapshot.cwd or self._spec["cwd"], "program": self._program}
-        started = start_minder(job, state, answer=fds[0], text=fds[1])
+        started = start_job_supervisor(job, state, answer=fds[0], text=fds[1])
         if started is None:
             return
         pid, start = started
-        self._leftovers.keep(pid, start, lives_on=packet["survives"])
+        self._leftovers.keep(pid, start, survives=packet["survives"])
         if not packet["survives"]:
             self._job_folders.append(packet["folder"])
         notice = {"pid": pid, "start": start, "survives": packet["survives"], "folder": packet["folder"]}
-        with contextlib.suppress(OSError):  # it was killed; nobody sweeps up after this process then
-            wire.send(self._guard, {**notice, "keeper": os.getpid()})
+        with contextlib.suppress(OSError):  # it was killed; then nothing cleans up after this process
+            wire.send(self._fork_server, {**notice, "supervisor": os.getpid()})
 
     def _save_now(self) -> None:
         shell = self._shell
@@ -289,12 +282,12 @@ class Keeper:
             shell.ask(bash_template.SNAPSHOT)
             self._wait(FRESH_STATE_SECONDS, until=lambda: shell.asked == 0 or shell.status is not None)
 
-    # The loop's means
+    # The event loop
 
-    def _look_at_the_clock(self) -> None:
+    def _check_deadlines(self) -> None:
         now = time.monotonic()
         if self._ready_by is not None and now >= self._ready_by and self._shell is not None:
-            # The restored state leaves no shell that works.
+            # With the restored state the shell does not work.
             proc.signal_each([self._shell.pid], signal.SIGKILL)
             self._ready_by = now + READY_SECONDS
         running = self._running
@@ -305,7 +298,7 @@ class Keeper:
                 self._abandon("timeout", running.began)
         if self._save_at is not None and now >= self._save_at:
             self._save_at = None
-            if running is None and self._shell is not None:  # what runs for long is followed by another save
+            if running is None and self._shell is not None:  # a command that runs now is followed by another save
                 self._shell.ask(bash_template.SNAPSHOT)
 
     def _milliseconds_to_wait(self) -> float | None:
@@ -315,7 +308,7 @@ class Keeper:
         return max(0.0, min(times) - time.monotonic()) * 1000 + 0.5 if times else None
 
     def _wait(self, seconds: float, *, until: Callable[[], bool]) -> None:
-        """Wait without hearing the client, but reading what bash has to say: its state may be larger than a pipe."""
+        """Wait without serving the client, but read the reports of bash: a state may be larger than a pipe."""
         end = time.monotonic() + seconds
         poll = select.poll()
         poll.register(self._events.signals, select.POLLIN)
@@ -332,18 +325,18 @@ class Keeper:
         self._leftovers.forget(pid)
 
     def _everything(self) -> list[int]:
-        return self._leftovers.mortal(proc.tree(os.getpid()))
+        return self._leftovers.not_surviving(proc.tree(os.getpid()))
 
-    def _tell(self, packet: Packet, fds: list[int] | None = None) -> None:
+    def _notify(self, packet: Packet, fds: list[int] | None = None) -> None:
         try:
             wire.send(self._client, packet, fds or ())
         except BlockingIOError:
-            pass  # news that nobody has read for long: the client finds out when it looks
+            pass  # the client has not read for long: it finds out when it does
         except OSError:
             self._is_ending = True
 
     def _give_up(self, reason: str) -> None:
-        self._tell({"op": "fatal", "reason": reason})
+        self._notify({"op": "fatal", "reason": reason})
         self._is_ending = True
 
     def _end(self) -> None:

@@ -1,4 +1,4 @@
-"""What bash reports about itself, and the state that a new bash begins with."""
+"""What bash reports about itself, and the state that a new bash starts with."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 from . import wire
 
 # Options under which nothing would run in the restored shell.
-_UNLIVABLE = {b"set -o " + option for option in (b"noexec", b"onecmd", b"privileged", b"restricted")}
-# Variables that bash makes itself; restoring them takes time or is refused.
+_UNUSABLE = {b"set -o " + option for option in (b"noexec", b"onecmd", b"privileged", b"restricted")}
+# Variables that bash sets itself; restoring them takes time or is refused.
 _OF_BASH = re.compile(
     rb"(?m)^declare -\S+ (?:BASH|BASHOPTS|BASH_ARGC|BASH_ARGV|BASH_ARGV0|BASH_COMMAND|BASH_LINENO|BASH_LOADABLES_PATH"
     rb"|BASH_MONOSECONDS|BASHPID|BASH_SOURCE|BASH_SUBSHELL|BASH_VERSINFO|BASH_VERSION|COMP_WORDBREAKS|EPOCHREALTIME"
@@ -23,7 +23,7 @@ _END = re.compile(rb"\n#end (-?\d+) ([0-9a-f]*)\n\Z")
 
 
 class Report(NamedTuple):
-    """One message of bash: see `line`."""
+    """One report of bash on its STATE channel: see `bash_template`."""
 
     kind: bytes
     head: bytes
@@ -33,7 +33,7 @@ class Report(NamedTuple):
 
 
 class Reports:
-    """Cuts the stream of a bash's STATE channel into reports. What is incomplete when bash dies does not count."""
+    """Splits the stream of the STATE channel into reports. What is incomplete when bash dies does not count."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -43,13 +43,13 @@ class Reports:
         found = []
         while self._rest.count(b"\0") >= 4:
             head, variables, options, functions, self._rest = self._rest.split(b"\0", 4)
-            if head[:1] in _KINDS:  # else a command wrote into the channel; what it spoiled is lost
+            if head[:1] in _KINDS:  # else a command wrote into the channel; the report that it spoiled is lost
                 found.append(Report(head[:1], head[1:].rstrip(b"\n"), variables, options, functions))
         return found
 
 
 class Snapshot:
-    """The last known state, in memory that outlives the keeper: the guard holds it too."""
+    """The last known state, in memory that outlives the shell supervisor: the fork server holds it too."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -57,11 +57,11 @@ class Snapshot:
         self.known = found is not None
         self.cwd = bytes.fromhex(found.group(2).decode()).decode("utf-8", "surrogateescape") if found else ""
         self._arguments = b""
-        self.command = int(found.group(1)) if found else -1  # the last one that it knows of
+        self.command = int(found.group(1)) if found else -1  # the last one that it includes
         self._usual_options: frozenset[bytes] = frozenset()
 
     def begin(self, report: Report) -> None:
-        """A bash is ready, and has told which options it has by itself: those need no restoring."""
+        """Remember which options a fresh bash has by itself: those need not be restored."""
         self._usual_options = frozenset(report.options.splitlines())
 
     def take(self, report: Report) -> None:
@@ -71,7 +71,7 @@ class Snapshot:
             self._arguments = arguments[-1]
         else:  # written inside a function, whose arguments are not the shell's
             variables += self._arguments
-        options = [line for line in report.options.splitlines() if line not in self._usual_options | _UNLIVABLE]
+        options = [line for line in report.options.splitlines() if line not in self._usual_options | _UNUSABLE]
         body = variables + b"\n".join(options) + b"\n" + report.functions
         number, _, cwd = report.head.partition(b" ")
         self.command = int(number) if number.isdigit() else 0
@@ -87,7 +87,7 @@ class Snapshot:
 
 
 def of_another(state: bytes) -> bytes:
-    """The state of a shell whose commands had other numbers."""
+    """The state for another shell, whose commands have other numbers."""
     return _END.sub(rb"\n#end -1 \2\n", state)
 
 

@@ -14,24 +14,33 @@ Packet = Dict[str, Any]  # noqa: UP006  the same
 Received = Tuple[Optional[Packet], List[int]]  # noqa: UP006, UP045  the same
 
 PACKET_BYTES = 1 << 17
-# Who gets at a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
+# Whoever has a pipe's descriptor may open its other end. In a container that can be another user than the one who made it.
 PIPE_MODE = 0o666
 _MAX_DESCRIPTORS = 8
 FRAME = struct.Struct(">cII")  # kind, number of the request, bytes that follow
 
 
 def packet_pair() -> tuple[socket.socket, socket.socket]:
-    """Two ends that keep message boundaries, carry descriptors, and tell when the other is gone."""
+    """Two ends that keep message boundaries, carry descriptors, and notice when the other is gone."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 def send(sock: socket.socket, message: Packet, fds: Iterable[int] = (), flags: int = 0) -> None:
-    send_with(sock, json.dumps(message).encode(), fds, flags)
+    passed = array.array("i", fds)
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)] if passed else []
+    sock.sendmsg([json.dumps(message).encode()], ancillary, flags)
 
 
 def receive(sock: socket.socket, flags: int = 0) -> Received:
-    """The next message and the descriptors with it; None at the end. Raises BlockingIOError when there is none yet."""
-    data, fds = receive_with(sock, PACKET_BYTES, flags)
+    """The next message and its descriptors; None at the end. Raises BlockingIOError if there is none yet."""
+    room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
+    data, ancillary, _, _ = sock.recvmsg(PACKET_BYTES, room, flags | socket.MSG_CMSG_CLOEXEC)
+    fds: list[int] = []
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            passed = array.array("i")
+            passed.frombytes(content[: len(content) - len(content) % passed.itemsize])
+            fds += passed
     try:
         return (json.loads(data) if data else None), fds
     except ValueError:
@@ -40,34 +49,15 @@ def receive(sock: socket.socket, flags: int = 0) -> Received:
         raise
 
 
-def send_with(sock: socket.socket, data: bytes, fds: Iterable[int], flags: int = 0) -> int:
-    """Bytes, and descriptors beside them: how many bytes went."""
-    passed = array.array("i", fds)
-    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)] if passed else []
-    return sock.sendmsg([data], ancillary, flags)
-
-
-def receive_with(sock: socket.socket, size: int, flags: int = 0) -> tuple[bytes, list[int]]:
-    room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
-    data, ancillary, _, _ = sock.recvmsg(size, room, flags | socket.MSG_CMSG_CLOEXEC)
-    fds: list[int] = []
-    for level, kind, content in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            passed = array.array("i")
-            passed.frombytes(content[: len(content) - len(content) % passed.itemsize])
-            fds += passed
-    return data, fds
-
-
 def memory_file(name: str, content: bytes = b"") -> int:
-    """A file without a name on any disk."""
+    """An anonymous file in memory."""
     fd = os.memfd_create(name)
     write_all(fd, content)
     return fd
 
 
 def read_whole(fd: int) -> bytes:
-    """The content of a regular file from its beginning, wherever its offset is."""
+    """The whole content of a regular file, wherever its offset is."""
     size = os.fstat(fd).st_size
     pieces = []
     offset = 0
@@ -87,9 +77,9 @@ def write_all(fd: int, content: bytes) -> None:
 
 
 def keep_only(fds: Iterable[int]) -> None:
-    """Close every descriptor but these: a forked child must not hold what belongs to its parent."""
+    """Close every descriptor except these: a forked child must not hold its parent's."""
     kept = set(fds)
     for name in os.listdir("/proc/self/fd"):
         if int(name) not in kept:
-            with contextlib.suppress(OSError):  # it was the one that listed
+            with contextlib.suppress(OSError):  # it was the one of the listing itself
                 os.close(int(name))

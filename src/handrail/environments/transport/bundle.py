@@ -1,4 +1,4 @@
-"""The far side as text: what is sent to a Python that has nothing of ours installed."""
+"""The shell host as text, to be sent to a Python without a Handrail installation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import shell_host
 
-# In the order of their imports. `frame_relay` and what only it needs come last, and stay here when the shell is local.
+# In the order of their imports. A local shell does not need `frame_relay` and its imports.
 LOCAL = (
     "proc",
     "wire",
@@ -22,8 +22,7 @@ LOCAL = (
     "leftovers",
     "bash",
     "input_wait",
-    "job_log",
-    "job_status",
+    "job_folder",
     "child",
     "job_supervisor",
     "shell_supervisor",
@@ -43,11 +42,11 @@ REMOTE = (
     "main",
 )
 
-# The first word of ours; before it may come what start-up files print.
+# The first bytes of the shell host; the output of start-up files may precede them.
 READY = b"\0handrail\0"
 
-# Says the word, reads a length and a bundle from stdin, and makes modules of it. Also old Pythons must be able to read this
-# much, and it must fit into the line of a terminal, which keeps its hands off the bytes from here on.
+# Prints READY, reads a length and a bundle from stdin, and makes modules of it. Old Pythons must be able to parse this much, and
+# it must fit into a line of a terminal, which is then switched to raw mode.
 BOOT = """
 import os, sys
 if sys.version_info < (3, 8):
@@ -56,7 +55,7 @@ def take(n):
     b = b''
     while len(b) < n:
         c = os.read(0, n - len(b))
-        if not c: sys.exit('handrail: the connection ended before all had come')
+        if not c: sys.exit('handrail: the connection ended early')
         b += c
     return b
 if os.isatty(0):
@@ -76,19 +75,19 @@ for name, text in bundle['modules']:
 package.main.main(bundle['arguments'])
 """
 
-# -I and -S: nothing of the place's own Python set-up is loaded, and nothing in its environment can change what runs.
+# -I and -S: no site packages are loaded, and no environment variable can change what runs.
 PYTHON_ARGUMENTS = ("-I", "-S", "-c", BOOT)
 
 
 def shell_words(words: Sequence[str]) -> str:
-    """What a shell is given to run them, whichever it is: some know no line breaks in quotes."""
+    """The words for any shell to run: some shells do not allow line breaks in quotes."""
     return " ".join(
         shlex.quote(f"exec(bytes.fromhex('{word.encode().hex()}'))" if "\n" in word else word) for word in words
     )
 
 
 def bundle(**arguments: Any) -> bytes:
-    """What `BOOT` reads, with the arguments of `shell_host.main.main`."""
+    """What `BOOT` reads: the modules, and the arguments of `shell_host.main.main`."""
     modules = LOCAL if arguments["role"] == "fork_server" else REMOTE
     content = json.dumps({"modules": [[name, _source(name)] for name in modules], "arguments": arguments}).encode()
     return b"%09d" % len(content) + content

@@ -1,15 +1,13 @@
-"""What frames go over: a stream of bytes to a Python that was started somewhere, and back.
+"""Carries frames: a two-way byte stream to a Python that was started somewhere.
 
-`Transport` starts it with a program of this machine (`docker exec -i C python3 ...`, `ssh host python3 ...`) and speaks through
-its pipes. What comes by the stream of an SDK is in stream.py, and by a socket of this machine in doors.py.
+`Transport` starts it with a program on this machine (`docker exec -i C python3 ...`, `ssh host python3 ...`) and talks through
+its pipes. stream.py does the same with the stream of an SDK.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
-import socket
 import subprocess
 import threading
 import time
@@ -27,69 +25,86 @@ _ERROR_BYTES = 2000
 
 
 class Channel(Protocol):
-    """Any thread may send, close or let go; one at a time receives. Times are those of `time.monotonic`."""
+    """Any thread may send or close; one at a time receives. `end` is a deadline by `time.monotonic`."""
 
     @property
     def where(self) -> str:
         """For messages: "the container c1", "the host build.example"."""
 
     @property
-    def silence(self) -> float:
-        """The far side ends after so many seconds without a word from here; 0 where it learns by itself that we are gone."""
+    def client_timeout(self) -> float:
+        """The shell host ends after this many seconds without a frame from here; 0 if it notices by itself that we are gone."""
 
     @property
     def window(self) -> int:
-        """The most bytes that may be on their way to here; 0 where a sender is held up by one who does not read."""
+        """The most bytes that may be in transit to here; 0 if a slow reader slows down the sender."""
 
     def send(self, data: bytes, end: float) -> None:
-        """All of it, in one piece. Raises Lost, also when there is no room by `end`."""
+        """Send all of it, in one piece. Raises Lost, also if there is no room by `end`."""
 
     def receive(self, end: float | None) -> bytes:
-        """What has come, once something has. Raises Lost at the stream's end, and when nothing comes by `end`."""
+        """Wait for data, and return it. Raises Lost at the stream's end, and if nothing comes by `end`."""
 
     def failure(self, noise: bytes) -> Exception:
-        """Why the far side never said a word of ours, to be raised. `noise` is what came instead."""
+        """The error to raise if the shell host never started. `noise` is what came instead."""
 
     def close(self) -> None:
-        """End the far side, and wait until it has ended. Twice is the same as once."""
+        """End the shell host, and wait until it has ended. Closing twice is allowed."""
 
-    def let_go(self) -> None:
+    def close_inherited(self) -> None:
         """In a forked child: close what was inherited, without ending what is the parent's."""
 
 
-class Way(Protocol):
-    """How to start a Python somewhere."""
+class Launcher(Protocol):
+    """Starts a Python somewhere."""
 
     def open(self) -> Channel: ...
 
 
 class Transport(NamedTuple):
-    """The way by a program of this machine. `argv` gets what is to run there, and gives what to run here."""
+    """Launch through a program on this machine. `argv` gets the command to run there, and returns the one to run here."""
 
     argv: Callable[[Sequence[str]], Sequence[str]]
     where: str
     python: str = "python3"
-    env: dict[str, str] | None = None  # of the program that is run here; None is this process's own
-    silence: float = 0.0
-    explain: Callable[[int, str], None] | None = None  # raises when it knows what an exit code and a complaint mean
-    is_near: bool = False  # what is run here becomes what runs there: there is nobody in between
+    env: dict[str, str] | None = None  # of the program that runs here; None: this process's own
+    client_timeout: float = 0.0
+    explain: Callable[[int, str], None] | None = None  # raises if it knows what an exit code and an error message mean
 
     def open(self) -> Channel:
-        return PairChannel(self) if self.is_near else PipeChannel(self)
+        return PipeChannel(self)
 
 
-class DescriptorChannel:
-    """Two descriptors of this process, or twice the same: the half of a channel that is the same for pipes and sockets."""
+class PipeChannel:
+    """The stdin and stdout of a program that runs on this machine and stands in for the shell host."""
 
     window = 0
 
-    def __init__(self, where: str, silence: float, outgoing: int, incoming: int) -> None:
-        self.where, self.silence = where, silence
-        self._out, self._in = outgoing, incoming
-        os.set_blocking(outgoing, False)
+    def __init__(self, transport: Transport) -> None:
+        self.where, self.client_timeout = transport.where, transport.client_timeout
+        self._explain = transport.explain
+        self._errors = os.memfd_create("errors")
+        try:
+            self._process = subprocess.Popen(
+                [*transport.argv([transport.python, *bundle.PYTHON_ARGUMENTS])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=transport.env,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(self._errors)
+            raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        self._stdin, self._stdout = stdin, stdout
+        os.set_blocking(stdin.fileno(), False)
         self._incoming = select.poll()
-        self._incoming.register(incoming, select.POLLIN)
-        # Held while a descriptor is used: one that is closed meanwhile could be another's by then.
+        self._incoming.register(stdout.fileno(), select.POLLIN)
+        # Held while a pipe is used: the number of a descriptor that is closed meanwhile could already be reused.
         self._sending, self._receiving = threading.Lock(), threading.Lock()
 
     def send(self, data: bytes, end: float) -> None:
@@ -99,105 +114,47 @@ class DescriptorChannel:
         try:
             while view:
                 try:
-                    view = view[os.write(self._out, view) :]
+                    view = view[os.write(self._stdin.fileno(), view) :]
                 except BlockingIOError:
                     self._wait_for_room(end)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: it was closed
             raise Lost(f"the connection to {self.where} is gone") from None
         finally:
             self._sending.release()
 
     def _wait_for_room(self, end: float) -> None:
-        """The far side always reads: one that does not is gone, whatever the connection says."""
+        """The shell host always reads: one that does not is gone, whatever the connection says."""
         poll = select.poll()
-        poll.register(self._out, select.POLLOUT)
+        poll.register(self._stdin.fileno(), select.POLLOUT)
         if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
             raise Lost(f"{self.where} does not answer")
 
     def receive(self, end: float | None) -> bytes:
         with self._receiving:
-            if self._in < 0:
+            if self._stdout.closed:
                 raise Lost(f"the connection to {self.where} was closed")
             if not self._incoming.poll(None if end is None else max(0.0, end - time.monotonic()) * 1000):
                 raise Lost(f"{self.where} does not answer")
-            try:
-                data = self._read()
-            except ConnectionError:
-                data = b""
+            data = os.read(self._stdout.fileno(), READ_BYTES)
         if not data:
             raise Lost(f"the connection to {self.where} ended")
         return data
-
-    def _read(self) -> bytes:
-        return os.read(self._in, READ_BYTES)
-
-
-class SocketChannel(DescriptorChannel):
-    """A socket of this machine: descriptors can come by it, too."""
-
-    def __init__(self, where: str, silence: float, way: socket.socket) -> None:
-        way.setblocking(False)
-        super().__init__(where, silence, way.fileno(), way.fileno())
-        self._way = way
-        self._descriptors: list[int] = []
-
-    def take_descriptors(self) -> list[int]:
-        """Those that came with what was received last, for the caller to close."""
-        found, self._descriptors = self._descriptors, []
-        return found
-
-    def _read(self) -> bytes:
-        data, found = wire.receive_with(self._way, READ_BYTES)
-        if found:
-            self._drop_descriptors()
-            self._descriptors = found
-        return data
-
-    def _drop_descriptors(self) -> None:
-        for fd in self.take_descriptors():
-            os.close(fd)
-
-
-class _Program(DescriptorChannel):
-    """A program that runs here, and speaks for the far side."""
-
-    _process: subprocess.Popen[bytes]
-
-    def _start(self, transport: Transport, stdin: int, stdout: int) -> None:
-        self._explain = transport.explain
-        self._errors = os.memfd_create("errors")
-        try:
-            self._process = subprocess.Popen(
-                [*transport.argv([transport.python, *bundle.PYTHON_ARGUMENTS])],
-                stdin=stdin,
-                stdout=stdout,
-                stderr=self._errors,
-                env=transport.env,
-                bufsize=0,
-                start_new_session=True,
-            )
-        except OSError as error:
-            os.close(self._errors)
-            raise Fatal(f"{error.filename} cannot be run here: {error.strerror}; install it") from None
 
     def failure(self, noise: bytes) -> Exception:
         try:
             code = self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             return Fatal(f"{self.where} did not answer in time")
-        said = _shown(wire.read_whole(self._errors)) or _shown(noise)
+        message = _shown(wire.read_whole(self._errors)) or _shown(noise)
         if self._explain is not None:
-            self._explain(code, said)
-        if code == 127 or "executable file not found" in said:
-            return Fatal(f"python3 was not found in {self.where}; install Python 3.8 or newer there ({said})")
-        return Fatal(f"{self.where} ended with code {code}: {said or 'it said nothing'}")
-
-    def let_go(self) -> None:
-        raise NotImplementedError
+            self._explain(code, message)
+        if code == 127 or "executable file not found" in message:
+            return Fatal(f"python3 was not found in {self.where}; install Python 3.8 or newer there ({message})")
+        return Fatal(f"{self.where} ended with code {code}: {message or 'it printed nothing'}")
 
     def close(self) -> None:
         if self._sending.acquire(timeout=_LOCK_SECONDS):
-            self._close_stdin()
+            self._stdin.close()
             self._sending.release()
         else:
             self._process.kill()  # which ends the wait of whoever sends
@@ -206,63 +163,17 @@ class _Program(DescriptorChannel):
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._receiving.acquire(timeout=_LOCK_SECONDS):  # the end of the process is the end of what it says
-            self.let_go()
+        if self._receiving.acquire(timeout=_LOCK_SECONDS):  # the end of the process is the end of its output
+            self.close_inherited()
             self._receiving.release()
         if self._errors >= 0:
             os.close(self._errors)
             self._errors = -1
 
-    def _close_stdin(self) -> None:
-        """Let the program read an end of what we say."""
-        raise NotImplementedError
+    def close_inherited(self) -> None:
+        self._stdin.close()
+        self._stdout.close()
 
 
-class PipeChannel(_Program):
-    """The stdin and stdout of a program."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._start(transport, subprocess.PIPE, subprocess.PIPE)
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        super().__init__(transport.where, transport.silence, stdin.fileno(), stdout.fileno())
-
-    def _close_stdin(self) -> None:
-        self._out = -1
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-
-    def let_go(self) -> None:
-        self._close_stdin()
-        self._in = -1
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-
-
-class PairChannel(_Program, SocketChannel):
-    """A socket that is stdin and stdout of a program which becomes the far side."""
-
-    def __init__(self, transport: Transport) -> None:
-        mine, theirs = socket.socketpair()
-        try:
-            with theirs:
-                self._start(transport, theirs.fileno(), theirs.fileno())
-        except BaseException:
-            mine.close()
-            raise
-        super().__init__(transport.where, transport.silence, mine)
-
-    def _close_stdin(self) -> None:
-        self._out = -1
-        with contextlib.suppress(OSError):  # it is closed already, or the other end is
-            self._way.shutdown(socket.SHUT_WR)
-
-    def let_go(self) -> None:
-        self._out = self._in = -1  # and no shutdown, which would be the parent's too
-        self._drop_descriptors()
-        self._way.close()
-
-
-def _shown(said: bytes) -> str:
-    return said[-_ERROR_BYTES:].decode("utf-8", "replace").strip()
+def _shown(noise: bytes) -> str:
+    return noise[-_ERROR_BYTES:].decode("utf-8", "replace").strip()

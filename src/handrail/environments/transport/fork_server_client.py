@@ -1,4 +1,4 @@
-"""The guard of this process's local shells: started by the first of them, ended by the last."""
+"""The fork server of this process's local shells: started by the first of them, ended by the last."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _END_SECONDS = 10.0
 
 
 class ForkServerClient:
-    """One guard process. A shell is a fork of it: milliseconds, and little memory."""
+    """One fork server process. A shell is a fork of it: milliseconds, and little memory."""
 
     def __init__(self) -> None:
         self._socket, theirs = wire.packet_pair()
         self.users = 0
-        self.is_broken = False  # somebody found it dead before the system said so
+        self.is_broken = False  # found dead before the system reports it
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, *bundle.PYTHON_ARGUMENTS],
@@ -53,14 +53,14 @@ class ForkServerClient:
 
 
 class ForkServerClients:
-    """Counts who uses the fork_server. After a fork the child has one of its own."""
+    """Counts the users of the fork server. After a fork the child gets its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._current: ForkServerClient | None = None
         self._process = os.getpid()
 
-    def take(self) -> ForkServerClient:
+    def acquire(self) -> ForkServerClient:
         if self._process != os.getpid():
             self._lock, self._current, self._process = threading.Lock(), None, os.getpid()
         with self._lock:
@@ -69,7 +69,7 @@ class ForkServerClients:
             self._current.users += 1
             return self._current
 
-    def give_back(self, fork_server: ForkServerClient) -> None:
+    def release(self, fork_server: ForkServerClient) -> None:
         with self._lock:
             fork_server.users -= 1
             if fork_server.users > 0:

@@ -1,13 +1,13 @@
-"""Wait inside of a container until nobody uses it any more, and then end it.
+"""The idle watcher: waits inside a container until nothing uses it any longer, and then ends it.
 
-The text of this module is run there, by whatever Python 3.8 there is; it is the container's first process, or beside it:
+The text of this module is run there, by any Python from 3.8 on, as the container's first process or beside it:
 
-    python3 -c TEXT idle 60            as the first one: take in orphans, and end when nobody has been here for 60 seconds
+    python3 -c TEXT idle 60            as process 1: reap orphans, and end when nothing else has run here for 60 seconds
     python3 -c TEXT idle 60 beside     the same beside it, in the background: a signal ends process 1
-    python3 -c TEXT leave 2            end it now, if nobody else is there; a shell that was closed has 2 seconds to go
+    python3 -c TEXT leave 2            end it now if nothing else runs there; a closed shell has 2 seconds to end
 
-It does not matter who is there: a runtime's shell, a process that was started to live on, a person who looks around. So a
-runtime that was killed leaves a container that ends by itself, and one that shares it with another takes nothing away.
+It does not matter what uses it: a runtime's shell, a process that was started to survive, a user who looks around. So a killed
+runtime leaves a container that ends by itself, and one that shares it with another runtime takes nothing away.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ import signal
 import sys
 import time
 
-STOP_SIGNAL = signal.SIGPWR  # ends process 1. A command that ends all processes it can see sends another
-SOMEBODY = 3  # the exit code of `leave`
+STOP_SIGNAL = signal.SIGPWR  # ends process 1. A command that kills all processes it can see sends another
+IN_USE = 3  # the exit code of `leave`
 _NAME = b"handrail-wait"
-_LEAVING = {b"handrail-pump", b"handrail-guard", b"handrail-keeper"}
+_ENDING = {b"handrail-relay", b"handrail-fork", b"handrail-shell"}
 
 
 def source() -> str:
     """The text of this module."""
-    from importlib.resources import files
+    from importlib.resources import files  # not when this runs in a container
 
     return (files(__package__) / "idle_watcher.py").read_text(encoding="utf-8")
 
 
 def main(task: str, seconds: float, *, is_beside: bool) -> None:
     if task == "leave":
-        _be_called()
+        _set_title()
         sys.exit(_leave(seconds))
     if not is_beside:
         signal.signal(STOP_SIGNAL, lambda *_: os._exit(0))
-        _be_called()
+        _set_title()
     elif _NAME in _others() or os.fork() != 0:
         return  # one is enough
     else:
-        _settle()
+        _daemonize()
     _wait_until_alone(seconds)
     if is_beside:
         os.kill(1, STOP_SIGNAL)
@@ -54,9 +54,9 @@ def _leave(seconds: float) -> int:
         if not names:
             os.kill(1, STOP_SIGNAL)
             return 0
-        # What remains of the shell that was closed just now is on its way out.
-        if names - _LEAVING or time.monotonic() >= end:
-            return SOMEBODY
+        # What remains of the shell that was just closed is about to end.
+        if names - _ENDING or time.monotonic() >= end:
+            return IN_USE
         time.sleep(0.01)
 
 
@@ -71,7 +71,7 @@ def _wait_until_alone(seconds: float) -> None:
 
 
 def _others() -> set[bytes]:
-    """What the processes beside the first one and this are called."""
+    """The names of all processes except the first one and this one."""
     names: set[bytes] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         if int(pid) not in (1, os.getpid()):
@@ -91,16 +91,16 @@ def _reap() -> None:
         pass
 
 
-def _settle() -> None:
+def _daemonize() -> None:
     os.setsid()
-    _be_called()
+    _set_title()
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
 
 
-def _be_called() -> None:
-    """Be called so in `ps`, instead of by this whole text."""
+def _set_title() -> None:
+    """Show a name in `ps` instead of this whole text."""
     with open("/proc/self/comm", "wb") as file:
         file.write(_NAME)
     with open("/proc/self/stat", "rb") as file:

@@ -1,4 +1,4 @@
-"""Tell far sides again and again that this process lives, where the connection would not tell them of its end."""
+"""Tell shell hosts regularly that this process is alive, where a connection would not show its end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 
 
-class Heart:
-    """One thread for all of them; there is none while nobody needs it."""
+class KeepAlive:
+    """One thread for all sessions; there is none while no session needs it."""
 
     def __init__(self) -> None:
         self._reset()
@@ -16,39 +16,39 @@ class Heart:
     def _reset(self) -> None:
         self._process = os.getpid()
         self._changed = threading.Condition()
-        self._beats: dict[Callable[[], None], float] = {}
+        self._senders: dict[Callable[[], None], float] = {}
         self._thread: threading.Thread | None = None
 
-    def add(self, beat: Callable[[], None], *, every: float) -> None:
-        """Call it about so often, in seconds. It must not take long."""
-        if self._process != os.getpid():  # after a fork the thread is the parent's, and all that it told is too
+    def add(self, send: Callable[[], None], *, every: float) -> None:
+        """Call `send` about every so many seconds. It must not take long."""
+        if self._process != os.getpid():  # after a fork the thread and its sessions are the parent's
             self._reset()
         with self._changed:
-            self._beats[beat] = every
+            self._senders[send] = every
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="handrail-heartbeat", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="handrail-keep-alive", daemon=True)
                 self._thread.start()
-            elif every <= min(self._beats.values()):
+            elif every <= min(self._senders.values()):
                 self._changed.notify()
 
-    def remove(self, beat: Callable[[], None]) -> None:
+    def remove(self, send: Callable[[], None]) -> None:
         if self._process == os.getpid():
             with self._changed:
-                self._beats.pop(beat, None)
-                if not self._beats:
+                self._senders.pop(send, None)
+                if not self._senders:
                     self._changed.notify()
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                if self._beats:
-                    self._changed.wait(min(self._beats.values()))
-                beats = list(self._beats)
-                if not beats:
+                if self._senders:
+                    self._changed.wait(min(self._senders.values()))
+                senders = list(self._senders)
+                if not senders:
                     self._thread = None
                     return
-            for beat in beats:
-                beat()
+            for send in senders:
+                send()
 
 
-heart = Heart()
+keep_alive = KeepAlive()

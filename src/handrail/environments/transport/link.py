@@ -1,4 +1,4 @@
-"""The way to a live shell: straight when it is on this machine, by frames when it is elsewhere (session.py)."""
+"""Links to a live shell: direct on this machine, by frames if it is elsewhere (session.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..shell_host.command_run import Command
 from ..shell_host.connection import Fatal, Lost, connect
 from ..shell_host.live_shell import Ended, LiveShell
-from ..shell_host.operations import Ops
+from ..shell_host.operations import Operations
 from .fork_server_client import ForkServerClient, fork_servers
 
 if TYPE_CHECKING:
@@ -21,66 +21,49 @@ __all__ = ["Command", "DirectLink", "Ended", "Fatal", "Link", "Lost"]
 
 
 class Link(Protocol):
-    """Raises Fatal when there can be no shell, Lost when it is gone, and OSError for an operation that failed."""
+    """Raises Fatal if no shell can be started, Lost if it is gone, and OSError for an operation that failed."""
 
     @property
     def cwd(self) -> str:
-        """Where the shell began."""
+        """Where the shell started."""
 
     @property
     def state(self) -> bytes | None:
-        """The last known state, for the next link to go on with."""
+        """The last known state, for the next link to continue from."""
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended: ...
 
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
-        """Any thread may, also while a command runs. The operations are in far/ops.py."""
+        """Perform an operation of shell_host/operations.py. Safe from any thread, also while a command runs."""
 
     def interrupt(self) -> None:
-        """Abandon the command that runs. Any thread may."""
+        """Abandon the running command. Safe from any thread."""
 
     def close(self) -> None:
-        """When no command runs any more."""
+        """Called when no command runs."""
 
-    def let_go(self) -> None:
+    def close_inherited(self) -> None:
         """In a forked child: close what was inherited, without ending what is the parent's."""
 
 
-def run_directly(shell: LiveShell, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
-    """In a shell whose pipes this process has."""
-    may_block = sink.listener is not None
-    if cancel is None:
-        return shell.run(command, sink.read_from, may_block=may_block)
-    forget: list[Callable[[], object]] = []
-
-    def begin(number: int) -> None:
-        forget.append(cancel.on_cancel(lambda: shell.kill(number, "cancelled")))
-
-    try:
-        return shell.run(command, sink.read_from, may_block=may_block, on_begin=begin)
-    finally:
-        for function in forget:
-            function()
-
-
 class DirectLink:
-    """A shell of this machine, forked from this process's fork_server."""
+    """A shell on this machine, forked from this process's fork server."""
 
-    state = None  # the guard has it
+    state = None  # the fork server has it
 
     def __init__(self, *, env: dict[str, str], cwd: str, jobs_root: str) -> None:
-        spec: Packet = {"env": env, "cwd": cwd, "is_far": False}
+        spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
         try:
             self._fork_server, self._shell = self._open(spec)
-        except Lost:  # the guard was killed; another takes its place
+        except Lost:  # the fork server was killed; another replaces it
             self._fork_server, self._shell = self._open(spec)
-        self._ops = Ops(self._shell, jobs_root)
+        self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
 
     @staticmethod
     def _open(spec: Packet) -> tuple[ForkServerClient, LiveShell]:
         try:
-            fork_server = fork_servers.take()
+            fork_server = fork_servers.acquire()
         except OSError as error:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
@@ -88,15 +71,27 @@ class DirectLink:
             return fork_server, LiveShell(lambda state: connect(fork_server.ask, name, spec, state))
         except BaseException as error:
             fork_server.is_broken = fork_server.is_broken or isinstance(error, Lost)
-            fork_servers.give_back(fork_server)
+            fork_servers.release(fork_server)
             raise
 
     @property
     def cwd(self) -> str:
-        return self._shell.line.cwd
+        return self._shell.connection.cwd
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
-        return run_directly(self._shell, command, sink, cancel)
+        may_block = sink.listener is not None
+        if cancel is None:
+            return self._shell.run(command, sink.read_from, may_block=may_block)
+        forget: list[Callable[[], object]] = []
+
+        def begin(number: int) -> None:
+            forget.append(cancel.on_cancel(lambda: self._shell.kill(number, "cancelled")))
+
+        try:
+            return self._shell.run(command, sink.read_from, may_block=may_block, on_begin=begin)
+        finally:
+            for function in forget:
+                function()
 
     def interrupt(self) -> None:
         self._shell.interrupt()
@@ -104,12 +99,12 @@ class DirectLink:
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         return self._ops.call(op, details, data)
 
-    def let_go(self) -> None:
+    def close_inherited(self) -> None:
         self._is_closed = True
-        self._shell.line.let_go()
+        self._shell.connection.close_inherited()
 
     def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
             self._shell.close()
-            fork_servers.give_back(self._fork_server)
+            fork_servers.release(self._fork_server)

@@ -1,4 +1,4 @@
-"""The event loop that the SDKs of clouds run in: on a thread of its own, from their first use to their last."""
+"""The event loop that cloud SDKs run in, on its own thread, from their first use to their last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MARGIN_SECONDS = 5.0
 
 
 class SdkLoop:
-    """Runs coroutines for whatever thread asks."""
+    """Runs coroutines for any thread."""
 
     def __init__(self) -> None:
         self.users = 0
@@ -27,12 +27,12 @@ class SdkLoop:
         self._is_running.wait()
 
     def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """Wait for it. Raises TimeoutError when it takes longer, and whatever it raises."""
+        """Wait for the result. Raises TimeoutError if it takes longer, and whatever `work` raises."""
         future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, seconds), self.loop)
         try:
             return future.result(seconds + _MARGIN_SECONDS)
         except CancelledError:
-            raise TimeoutError("it was given up") from None
+            raise TimeoutError("it was cancelled") from None
         except BaseException:
             future.cancel()
             raise
@@ -48,7 +48,7 @@ class SdkLoop:
 
 
 class SdkLoops:
-    """Counts who uses the loop. After a fork the child has one of its own."""
+    """Counts the users of the loop. After a fork the child gets its own."""
 
     def __init__(self) -> None:
         self._reset()
@@ -57,7 +57,7 @@ class SdkLoops:
         self._process, self._lock = os.getpid(), threading.Lock()
         self._current: SdkLoop | None = None
 
-    def take(self) -> SdkLoop:
+    def acquire(self) -> SdkLoop:
         if self._process != os.getpid():
             self._reset()
         with self._lock:
@@ -65,7 +65,7 @@ class SdkLoops:
             self._current.users += 1
             return self._current
 
-    def give_back(self, loop: SdkLoop) -> None:
+    def release(self, loop: SdkLoop) -> None:
         if self._process != os.getpid():
             return  # it is the parent's
         with self._lock:

@@ -1,7 +1,6 @@
-"""The way to a shell that is elsewhere: frames over a channel to a Python that was started there (channel.py).
+"""A link to a shell elsewhere: frames over a channel to a Python that was started there (channel.py).
 
-The far side is sent through that channel, so that nothing has to be installed there but bash 4.4 and Python 3.8, with /proc.
-Where there is no python3 the start fails and says so; a helper that needs none is not built yet.
+The shell host is sent through that channel, so that only bash 4.4, Python 3.8 and /proc are needed there.
 """
 
 from __future__ import annotations
@@ -14,15 +13,12 @@ from typing import TYPE_CHECKING
 
 from ..shell_host.command_run import Command
 from ..shell_host.connection import Fatal, Lost
-from ..shell_host.live_shell import Ended, LiveShell
-from ..shell_host.messages import pack, pack_command, pack_state, unpack, unpack_ended
+from ..shell_host.live_shell import Ended
+from ..shell_host.messages import pack, pack_command, unpack, unpack_ended
 from ..shell_host.wire import FRAME, Packet
 from . import bundle
-from .channel import SocketChannel, Transport, Way
-from .container_socket import Door
-from .direct_container_shell import NearConnection, has_room
-from .keep_alive import heart
-from .link import run_directly
+from .channel import Launcher, Transport
+from .keep_alive import keep_alive
 
 if TYPE_CHECKING:
     from ...types import CancelToken
@@ -34,11 +30,11 @@ START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 OVERDUE_SECONDS = 15.0
 _MAX_NOISE_BYTES = 1 << 20
-_BEATS_A_SILENCE = 8
+_KEEP_ALIVES_PER_TIMEOUT = 8
 
 
 class _Waiting:
-    """A request on its way, and what has come for it."""
+    """A request that is under way, and what has arrived for it."""
 
     def __init__(self, sink: OutputSink | None = None) -> None:
         self.sink = sink
@@ -47,51 +43,41 @@ class _Waiting:
 
 
 class Session:
-    """A `Link`. Whoever waits for an answer reads what comes, and passes on what is for others: no thread of its own."""
+    """A `Link` without a thread of its own: whoever waits for an answer reads, and passes on what is for others."""
 
     def __init__(
         self,
-        way: Way,
+        launcher: Launcher,
         *,
         env: dict[str, str],
         cwd: str,
         jobs_root: str = "",
         state: bytes | None = None,
         must_have_cwd: bool = False,
-        door: Door | None = None,
     ) -> None:
-        """`cwd` is where the shell begins if there is no `state`: the nearest folder above it, unless it must be there.
-
-        By `door` the far side may come to this process, instead of staying with what `way` opens.
-        """
+        """Without a `state` the shell starts in `cwd`, or in the nearest folder above that exists unless `must_have_cwd`."""
         self.state = state
         self._number = self._running = 0
         self._waiting: dict[int, _Waiting] = {}
-        self._news = threading.Condition()
-        self._is_read = False
+        self._changed = threading.Condition()
+        self._is_read = False  # whether some thread reads
         self._lost: Exception | None = None
         self._buffer = bytearray()
         self._received = self._confirmed = 0
-        self._door = door
-        self._near: LiveShell | None = None
-        self._channel = way.open()
+        self._channel = launcher.open()
         self._where = self._channel.where
         try:
             hello = self._greet(
                 env=env, cwd=cwd, jobs_root=jobs_root, state=state.hex() if state else "", must_have_cwd=must_have_cwd
             )
             self.cwd: str = hello["cwd"]
-            self._near = self._come_near()
         except BaseException:
             self.close()
             raise
-        if self._channel.silence > 0:
-            heart.add(self._confirm, every=self._channel.silence / _BEATS_A_SILENCE)
+        if self._channel.client_timeout > 0:
+            keep_alive.add(self._confirm, every=self._channel.client_timeout / _KEEP_ALIVES_PER_TIMEOUT)
 
     def run(self, command: Command, sink: OutputSink, cancel: CancelToken | None) -> Ended:
-        if self._near is not None:
-            self._near.hear_while_idle()  # what has come since
-            return run_directly(self._near, command, sink, cancel)
         waiting = _Waiting(sink)
         number = self._running = self._ask(b"R", pack_command(command), waiting)
         forget = cancel.on_cancel(lambda: self._cancel(number)) if cancel is not None else None
@@ -108,95 +94,50 @@ class Session:
         return unpack_ended(answer)
 
     def call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
-        if self._near is not None:
-            details["progress"] = (self._near.last_number, self._near.is_running)
-        return self._answer({"op": op, **details}, data, ANSWER_SECONDS)
-
-    def _answer(self, question: Packet, data: bytes, seconds: float) -> tuple[Packet, bytes]:
         waiting = _Waiting()
-        number = self._ask(b"Q", pack(question, data), waiting)
-        answer, content = unpack(self._await(number, waiting, seconds))
+        number = self._ask(b"Q", pack({"op": op, **details}, data), waiting)
+        answer, content = unpack(self._await(number, waiting, ANSWER_SECONDS))
         if "errno" in answer:
             raise OSError(answer["errno"], answer["reason"])
         return answer, content
 
     def interrupt(self) -> None:
-        if self._near is not None:
-            self._near.interrupt()
-        elif self._running:
+        if self._running:
             self._cancel(self._running)
 
-    def let_go(self) -> None:
-        if self._near is not None:
-            self._near.line.let_go()
-        self._channel.let_go()
+    def close_inherited(self) -> None:
+        self._channel.close_inherited()
 
     def close(self) -> None:
-        heart.remove(self._confirm)
-        with contextlib.suppress(Lost):  # a stream may have no end that the far side would see
+        keep_alive.remove(self._confirm)
+        with contextlib.suppress(Lost):  # a stream may have no end that the shell host would see
             self._channel.send(FRAME.pack(b"E", 0, 0), time.monotonic())
-        if self._near is not None:
-            self._near.close()
         self._channel.close()
-
-    # A shell in a container of this machine
-
-    def _come_near(self) -> LiveShell | None:
-        """The shell with its pipes in this process, where they can be had."""
-        if not (isinstance(self._channel, SocketChannel) and has_room()):
-            return None
-        try:
-            shell = LiveShell(lambda _: self._near_line())
-        except Lost:  # what was handed over is of no use here
-            self.call("take_back")
-            return None
-        shell.on_saved = self._keep_state
-        return shell
-
-    def _near_line(self) -> NearConnection:
-        lost = 0 if self._near is None else self._near.line.keeper
-        try:
-            facts, _ = self.call("hand_over", lost=lost)
-            assert isinstance(self._channel, SocketChannel)
-            return NearConnection(facts, self._channel.take_descriptors(), self._kill_keeper)
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise Lost(f"{self._where} hands over no shell: {error}") from None
-
-    def _kill_keeper(self, keeper: int) -> None:
-        self._answer({"op": "kill_keeper", "keeper": keeper}, b"", OVERDUE_SECONDS)
-
-    def _keep_state(self, state: bytes) -> None:
-        self.state = pack_state(state) or self.state
-
-    # Frames
 
     def _greet(self, **arguments: object) -> Packet:
         waiting = self._waiting[0] = _Waiting()
-        limits = {"silence": self._channel.silence, "window": self._channel.window}
-        invitation = self._door.invitation if self._door is not None else None
+        limits = {"client_timeout": self._channel.client_timeout, "window": self._channel.window}
         try:
             self._skip_noise()
-            self._write(bundle.bundle(role="remote", door=invitation, **limits, **arguments))
+            self._write(bundle.bundle(role="remote", **limits, **arguments))
             answer, _ = unpack(self._await(0, waiting, START_SECONDS))
         except Lost:
             raise self._channel.failure(bytes(self._buffer)) from None
-        finally:
-            self._door = None
         if "reason" in answer:
             raise Fatal(f"in {self._where}: {answer['reason']}")
         return answer
 
     def _skip_noise(self) -> None:
-        """What start-up files print comes before the first word of ours."""
+        """Skip what start-up files print before the shell host starts."""
         end = time.monotonic() + START_SECONDS
         while (found := self._buffer.find(bundle.READY)) < 0:
             if len(self._buffer) > _MAX_NOISE_BYTES:
-                raise Fatal(f"{self._where} prints much before a command can run: look at the start-up files there")
+                raise Fatal(f"{self._where} prints too much before a command can run: check the start-up files there")
             self._buffer += self._channel.receive(end)
         del self._buffer[: found + len(bundle.READY)]
 
     def _ask(self, kind: bytes, body: bytes, waiting: _Waiting) -> int:
-        with self._news:
+        with self._changed:
             if self._lost is not None:
                 raise self._lost
             self._number += 1
@@ -206,16 +147,16 @@ class Session:
         return number
 
     def _cancel(self, number: int) -> None:
-        with contextlib.suppress(Lost):  # whoever waits finds out
+        with contextlib.suppress(Lost):  # whoever waits for the answer finds out
             self._write(FRAME.pack(b"K", number, 0))
 
     def _write(self, data: bytes) -> None:
         self._channel.send(data, time.monotonic() + START_SECONDS)
 
     def _confirm(self) -> None:
-        """Say that we are here, and how much has come."""
+        """Send a keep-alive with the number of bytes received."""
         received = self._received
-        with contextlib.suppress(Lost):  # a stream that is full says as much, and whoever waits finds out the rest
+        with contextlib.suppress(Lost):  # a full stream shows as much, and whoever waits finds out the rest
             self._channel.send(FRAME.pack(b"B", 0, 8) + struct.pack(">Q", received), time.monotonic())
             self._confirmed = received
 
@@ -223,9 +164,9 @@ class Session:
         end = None if seconds is None else time.monotonic() + seconds
         try:
             while True:
-                with self._news:
+                with self._changed:
                     while waiting.answer is None and not waiting.pieces and self._is_read:
-                        self._news.wait()
+                        self._changed.wait()
                     pieces, waiting.pieces = waiting.pieces, []
                     answer = waiting.answer
                     must_read = not pieces and answer is None
@@ -240,11 +181,11 @@ class Session:
                 if must_read:
                     self._read(end)
         finally:
-            with self._news:
+            with self._changed:
                 self._waiting.pop(number, None)
 
     def _read(self, end: float | None) -> None:
-        """Be the one who reads, for one piece of what comes."""
+        """Read once, as the only reader."""
         try:
             data = self._channel.receive(end)
             self._received += len(data)
@@ -255,9 +196,9 @@ class Session:
         except Lost as lost:
             self._lost = lost
         finally:
-            with self._news:
+            with self._changed:
                 self._is_read = False
-                self._news.notify_all()
+                self._changed.notify_all()
 
     def _take_frames(self) -> None:
         at = 0
@@ -275,13 +216,10 @@ class Session:
             return
         if kind == b"F" and 0 not in self._waiting:
             raise Lost(f"in {self._where}: {unpack(body)[0]['reason']}")
-        if kind == b"L" and self._door is not None:
-            self._channel, self._door = self._door.let_in(self._channel), None
-            return
         waiting = self._waiting.get(number)
         if waiting is None:
-            return  # nobody waits for it any more
-        with self._news:
+            return  # nobody waits for it any longer
+        with self._changed:
             if kind == b"O":
                 waiting.pieces.append(body)
             else:

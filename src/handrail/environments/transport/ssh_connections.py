@@ -1,7 +1,7 @@
-"""The connections to ssh hosts that the environments of this process share: OpenSSH's own multiplexing, in a private folder.
+"""SSH connections that the environments of this process share: OpenSSH's multiplexing, in a private folder.
 
-The first session to a host makes the connection, which goes to the background (`ControlPersist`); later ones use it, without
-another login. It ends a second after its last session, also when this process was killed; the last environment ends it at once.
+The first session to a host opens the connection, which goes to the background (`ControlPersist`); later ones use it without
+another login. It ends a second after its last session, also if this process was killed; the last environment ends it immediately.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PERSIST_SECONDS = 1
 
 
 class Connections:
-    """Counts who uses the folder. After a fork the child has one of its own."""
+    """Counts the users of the folder. After a fork the child gets its own."""
 
     def __init__(self) -> None:
         self._reset()
@@ -30,8 +30,8 @@ class Connections:
         self._process, self._lock = os.getpid(), threading.Lock()
         self._folder, self._users = "", 0
 
-    def take(self) -> str:
-        """The folder for control sockets. To be given back."""
+    def acquire(self) -> str:
+        """The folder for control sockets. The caller releases it."""
         if self._process != os.getpid():
             self._reset()
         with self._lock:
@@ -40,7 +40,7 @@ class Connections:
             self._users += 1
             return self._folder
 
-    def give_back(self, folder: str) -> None:
+    def release(self, folder: str) -> None:
         with self._lock:
             if self._process != os.getpid() or folder != self._folder:
                 return  # it is the parent's
@@ -53,13 +53,13 @@ connections = Connections()
 
 
 def options(folder: str, name: str) -> list[str]:
-    """For ssh: share a connection under this name."""
+    """Options of ssh to share a connection under this name."""
     shared = {"ControlMaster": "auto", "ControlPath": f"{folder}/{name}", "ControlPersist": str(_PERSIST_SECONDS)}
     return [word for key, value in shared.items() for word in ("-o", f"{key}={value}")]
 
 
 def prune(*, dry_run: bool) -> list[str]:
-    """What processes that were killed have left, and is removed unless `dry_run`."""
+    """Remove what killed processes left, unless `dry_run`. Returns one line each."""
     found = private_dirs.left_behind(_PREFIX)
     if not dry_run:
         for folder in found:

@@ -1,4 +1,4 @@
-"""A channel over the stream of an SDK: bytes that come and go in an event loop."""
+"""A channel over the stream of an SDK, whose bytes come and go in an event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..shell_host.connection import Fatal, Lost
 from .sdk_loop import SdkLoop
 
 OPEN_SECONDS = 60.0
-# An SDK tries again and again; what has not got through by then is lost.
+# An SDK retries; what has not got through by then is lost.
 WRITE_SECONDS = 30.0
 CLOSE_SECONDS = 10.0
 _WINDOW_BYTES = 8 << 20
@@ -24,29 +24,29 @@ _NO_PYTHON = ("not found", "No such file", "code 127")
 
 
 class Stream(Protocol):
-    """A process somewhere, as an SDK has it. All of it runs in the loop."""
+    """A process in a cloud, as an SDK offers it. All methods run in the loop."""
 
     async def open(self, on_data: Callable[[bytes], None]) -> None:
-        """Start the process. What it prints goes to `on_data`, which never waits."""
+        """Start the process. Its output goes to `on_data`, which never blocks."""
 
     async def write(self, data: bytes) -> None: ...
 
     async def wait(self) -> str:
-        """Until it has ended: why, in words."""
+        """Wait until it has ended. Returns the reason in words."""
 
     async def close(self) -> None:
         """End what is left of it, here and there."""
 
 
 class StreamChannel:
-    """Such a stream tells nobody that the other side is gone, and holds nobody up: the far side is asked to mind both."""
+    """Such a stream neither shows that the other side is gone nor slows down a sender: the shell host handles both."""
 
     window = _WINDOW_BYTES
 
-    def __init__(self, stream: Stream, loop: SdkLoop, *, where: str, silence: float) -> None:
-        self.where, self.silence = where, silence
+    def __init__(self, stream: Stream, loop: SdkLoop, *, where: str, client_timeout: float) -> None:
+        self.where, self.client_timeout = where, client_timeout
         self._stream, self._loop = stream, loop
-        self._news = threading.Condition()
+        self._changed = threading.Condition()
         self._incoming: deque[bytes] = deque()
         self._outgoing: deque[bytes] = deque()
         self._unsent = 0
@@ -61,9 +61,9 @@ class StreamChannel:
         self._tasks = [asyncio.run_coroutine_threadsafe(work, loop.loop) for work in (self._write(), self._wait())]
 
     def send(self, data: bytes, end: float) -> None:
-        with self._news:
+        with self._changed:
             while self._unsent > _MAX_UNSENT_BYTES and not self._lost:
-                if not self._news.wait(max(0.0, end - time.monotonic())):
+                if not self._changed.wait(max(0.0, end - time.monotonic())):
                     raise Lost(f"{self.where} does not answer")
             if self._lost:
                 raise Lost(self._lost)
@@ -72,45 +72,45 @@ class StreamChannel:
         self._loop.loop.call_soon_threadsafe(self._wanted.set)
 
     def receive(self, end: float | None) -> bytes:
-        with self._news:
+        with self._changed:
             while not self._incoming:
                 if self._lost:
                     raise Lost(self._lost)
-                if not self._news.wait(None if end is None else max(0.0, end - time.monotonic())):
+                if not self._changed.wait(None if end is None else max(0.0, end - time.monotonic())):
                     raise Lost(f"{self.where} does not answer")
             data = b"".join(self._incoming)
             self._incoming.clear()
             return data
 
     def failure(self, noise: bytes) -> Exception:
-        said = noise[-_SHOWN_BYTES:].decode("utf-8", "replace").strip()
+        output = noise[-_SHOWN_BYTES:].decode("utf-8", "replace").strip()
         why = self._lost or f"{self.where} did not answer in time"
-        if any(words in f"{said} {why}" for words in _NO_PYTHON):
+        if any(words in f"{output} {why}" for words in _NO_PYTHON):
             return Fatal(
-                f"python3 was not found in {self.where}; use an image with Python 3.8 or newer ({said or why})"
+                f"python3 was not found in {self.where}; use an image with Python 3.8 or newer ({output or why})"
             )
-        return Fatal(f"{why}; it said: {said}" if said else why)
+        return Fatal(f"{why}; it printed: {output}" if output else why)
 
     def close(self) -> None:
-        with self._news:
+        with self._changed:
             was_closed, self._is_closed = self._is_closed, True
         if not was_closed:
-            with self._news:  # it was told to end: that must get out first
-                self._news.wait_for(lambda: not self._unsent or self._lost, CLOSE_SECONDS)
+            with self._changed:  # the frame that ends it must get out first
+                self._changed.wait_for(lambda: not self._unsent or self._lost, CLOSE_SECONDS)
             self._close_stream()
             for task in self._tasks:
                 task.cancel()
             self._lose(f"the connection to {self.where} was closed")
 
-    def let_go(self) -> None:
-        """The loop stayed with the parent."""
+    def close_inherited(self) -> None:
+        """Nothing to close: the loop stayed with the parent."""
 
     # In the loop
 
     def _on_data(self, data: bytes) -> None:
-        with self._news:
+        with self._changed:
             self._incoming.append(data)
-            self._news.notify_all()
+            self._changed.notify_all()
 
     async def _write(self) -> None:
         try:
@@ -120,16 +120,16 @@ class StreamChannel:
                 while data := self._take():
                     async with asyncio.timeout(WRITE_SECONDS):
                         await self._stream.write(data)
-                    with self._news:
+                    with self._changed:
                         self._unsent -= len(data)
-                        self._news.notify_all()
+                        self._changed.notify_all()
         except TimeoutError:
             self._lose(f"{self.where} does not answer")
         except Exception as error:  # noqa: BLE001  an SDK raises anything
             self._lose(f"the connection to {self.where} is gone: {error}")
 
     def _take(self) -> bytes:
-        with self._news:
+        with self._changed:
             data = b"".join(self._outgoing)
             self._outgoing.clear()
             return data
@@ -142,10 +142,10 @@ class StreamChannel:
         self._lose(f"the connection to {self.where} ended: {why}")
 
     def _lose(self, why: str) -> None:
-        with self._news:
+        with self._changed:
             self._lost = self._lost or why
-            self._news.notify_all()
+            self._changed.notify_all()
 
     def _close_stream(self) -> None:
-        with contextlib.suppress(Exception):  # an SDK raises anything, and the far side ends by itself
+        with contextlib.suppress(Exception):  # an SDK raises anything, and the shell host ends by itself
             self._loop.run(self._stream.close(), CLOSE_SECONDS)

@@ -1,4 +1,4 @@
-"""What a check is, and how it says that something is wrong."""
+"""What a check is, and how it reports a failure."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ import inspect
 import unittest
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .place import Place
+CheckFunction = Callable[[Any], None]  # takes a `Place`
 
 _MAX_SHOWN = 300
 
 
 class ConformanceFailure(AssertionError):
-    """An environment does not keep a promise; the message says which, and what was seen instead."""
+    """An environment does not keep a promise; the message says which one, and what was found instead."""
 
 
 class NotApplicable(unittest.SkipTest):
-    """The environment does not claim what the check is about, or whoever runs the kit gave no means to try it."""
+    """The environment does not claim what the check is about, or the caller gave no means to try it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One promise. `quick` ones take well under a second; `fresh` ones need an environment of their own."""
+    """One promise. `quick` ones take well under a second; `fresh` ones need their own environment."""
 
     name: str
     sentence: str
-    function: Callable[[Place], None]
+    function: CheckFunction
     quick: bool
     fresh: bool
 
@@ -36,10 +35,10 @@ class Check:
         return self.name
 
 
-def check(*, quick: bool = True, fresh: bool = False) -> Callable[[Callable[[Place], None]], Check]:
-    """Make a check of a function: its docstring is the promise, its module and name the name."""
+def check(*, quick: bool = True, fresh: bool = False) -> Callable[[CheckFunction], Check]:
+    """Make a check from a function: its docstring is the promise, its module and name are the check's name."""
 
-    def make(function: Callable[[Place], None]) -> Check:
+    def make(function: CheckFunction) -> Check:
         theme = function.__module__.rpartition(".")[2]
         sentence = " ".join((inspect.getdoc(function) or "").split())
         return Check(f"{theme}.{function.__name__}", sentence, function, quick, fresh)
@@ -58,7 +57,7 @@ def expect_that(is_so: object, complaint: str) -> None:
 
 
 def expect_error(kind: type[Exception] | tuple[type[Exception], ...], call: Callable[[], object], what: str) -> None:
-    """`call` has to raise it, and with words that help whoever reads them."""
+    """`call` has to raise it, with a message."""
     try:
         found = call()
     except kind as error:
@@ -66,7 +65,7 @@ def expect_error(kind: type[Exception] | tuple[type[Exception], ...], call: Call
         return
     kinds = kind if isinstance(kind, tuple) else (kind,)
     names = " or ".join(one.__name__ for one in kinds)
-    raise ConformanceFailure(f"{what}: expected {names}, and nothing was raised (it gave {_shown(found)})")
+    raise ConformanceFailure(f"{what}: expected {names}, but nothing was raised (it returned {_shown(found)})")
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Several things at once."""
+"""Several things at the same time."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from .place import Place, takes_at_most
 
 @check()
 def what_is_left_running_holds_up_nobody(place: Place) -> None:
-    """`sleep 100 &` returns at once, though the process holds the command's output."""
+    """`sleep 100 &` returns immediately, although the process holds the command's output."""
     nap = place.nap()
     with takes_at_most(place.patience / 3, "a command that ends with &"):
         place.says(f"sleep {nap} & echo started", "started\n")

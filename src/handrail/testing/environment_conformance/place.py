@@ -1,4 +1,4 @@
-"""What a check works with: an environment, and short ways to use it."""
+"""What a check works with: an environment, and shortcuts to use it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.01
 
 
 class Running:
-    """A command that another thread waits for. `outcome` is its result, or what was raised."""
+    """A command that runs in another thread. `outcome` is its result, or the exception."""
 
     def __init__(self, environment: Environment, command: str, timeout: float) -> None:
         self.cancel = CancelToken()
@@ -35,7 +35,7 @@ class Running:
 
     def __enter__(self) -> Running:
         self._thread.start()
-        expect_that(self._has_printed.wait(self._timeout), f"nothing came from `{self._command}` while it ran")
+        expect_that(self._has_printed.wait(self._timeout), f"`{self._command}` printed nothing while it ran")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -57,12 +57,12 @@ class Running:
                 cancel=self.cancel,
                 on_output=lambda _: self._has_printed.set(),
             )
-        except Exception as error:  # noqa: BLE001  whoever waits for it looks at what it was
+        except Exception as error:  # noqa: BLE001  `end` returns it to the check
             self.outcome = error
 
 
 class Place:
-    """`env` is the environment to check. What a check makes here is taken away afterwards."""
+    """`env` is the environment to check. What a check makes here is removed afterwards."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Place:
         self.patience = patience
         self.flood_seconds = flood_seconds
         self._break_connection = break_connection
-        # Everything that is still there when a call returns gets this long to be taken out of the process table.
+        # What is still there when a call returns gets this long to disappear from the process table.
         self._gone_seconds = patience / 3
         self._start = env.cwd
         self._folder: str | None = None
@@ -89,11 +89,11 @@ class Place:
         """An empty folder inside."""
         if self._folder is None:
             self._folder = self.text('cd "$(mktemp -d)" && pwd -P && cd - >/dev/null').rstrip("\n")
-            expect_that(self._folder.startswith("/"), f"mktemp -d gave no folder, but {self._folder!r}")
+            expect_that(self._folder.startswith("/"), f"mktemp -d returned no folder, but {self._folder!r}")
         return self._folder
 
     def run(self, command: str, **options: object) -> CommandResult:
-        """Run what should end by itself."""
+        """Run a command that should end by itself."""
         return self.env.execute(command, **{"timeout": self.patience, **options})  # type: ignore[arg-type]
 
     def text(self, command: str, **options: object) -> str:
@@ -107,11 +107,11 @@ class Place:
         return result
 
     def works(self) -> None:
-        """The next command runs as if nothing had been."""
+        """The next command runs as if nothing had happened."""
         self.says("echo goes on", "goes on\n")
 
     def running(self, command: str, env: Environment | None = None) -> Running:
-        """Have it run in another thread, from its first output on."""
+        """Run it in another thread. Entering waits for its first output."""
         return Running(env or self.env, command, self.patience)
 
     def another(self) -> Environment:
@@ -121,23 +121,23 @@ class Place:
 
     def needs_break_connection(self) -> BreakConnection:
         if self._break_connection is None:
-            raise NotApplicable("whoever runs the kit gave no break_connection")
+            raise NotApplicable("no break_connection was given")
         return self._break_connection
 
     def needs_pty(self) -> None:
         if not self.env.has_pty:
             raise NotApplicable("the environment has no terminals")
 
-    # Processes are told by how long they sleep.
+    # Processes are identified by how long they sleep.
 
     def nap(self) -> str:
         """A number of seconds that no other process on the machine sleeps for."""
         return str(random.randrange(10**8, 10**9))
 
     def is_asleep(self, nap: str, env: Environment | None = None) -> bool:
-        # The pattern does not match the command line of the one who looks for it.
+        # The pattern does not match the command line of grep itself.
         look = f"grep -ls '{nap[:-1]}[{nap[-1]}]' /proc/[0-9]*/cmdline"
-        # Not by its code, which also says that some process has ended before it was looked at.
+        # Not by its exit code, which also shows that some process ended before it was read.
         return bool((env or self.env).execute(look, timeout=self.patience).output.head)
 
     def wait_until_asleep(self, nap: str) -> None:
@@ -153,7 +153,7 @@ class Place:
             time.sleep(_POLL_SECONDS)
 
     def wait_until_none(self, find: Callable[[], object], what: str) -> None:
-        """Until `find` gives nothing any more; what it gives at the end is named."""
+        """Wait until `find` returns nothing; what it still returns at the end is in the message."""
         end = time.monotonic() + self._gone_seconds
         while (found := find()) and time.monotonic() < end:
             time.sleep(_POLL_SECONDS)
@@ -182,7 +182,7 @@ def takes_at_most(seconds: float, what: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     taken = time.monotonic() - began
-    expect_that(taken <= seconds, f"{what} took {taken:.1f} s, where at most {seconds:.1f} s were due")
+    expect_that(taken <= seconds, f"{what} took {taken:.1f} s, and at most {seconds:.1f} s are allowed")
 
 
 def _short(command: str) -> str:

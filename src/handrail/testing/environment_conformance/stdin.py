@@ -19,6 +19,6 @@ def stdin_is_what_was_given(place: Place) -> None:
 
 @check()
 def without_stdin_there_is_an_end_at_once(place: Place) -> None:
-    """A command that was given no input reads an end of file at once: it never waits for a person."""
+    """A command without input reads end of file immediately: it never waits for a user."""
     with takes_at_most(place.patience / 2, "reading nothing"):
         place.says("cat; read kit_line; echo $?; bash -c 'read x; echo $?'", "1\n1\n")

@@ -1,4 +1,4 @@
-"""Run the checks against a backend, and say how it did."""
+"""Run the checks against a backend, and report the outcomes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 30.0
 FLOOD_SECONDS = 1.0
-# A check that takes longer than this hangs: an environment that never comes back fails, and the others are still checked.
+# A check that takes longer than this has hung: it fails, and the others still run.
 _MAX_PATIENCES = 4
 
 
@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 class Report(NamedTuple):
-    """How a backend did. As text: a summary, and all that it does not do."""
+    """The outcomes for a backend. As text: a summary, and everything that did not pass."""
 
     name: str
     outcomes: tuple[Outcome, ...]
@@ -68,10 +68,10 @@ class Report(NamedTuple):
 
 
 class Conformance:
-    """A backend under test. `make_environment` gives a new environment of the same place each time; it need not be started.
+    """A backend under test. `make_environment` returns a new environment of the same place each time; it need not be started.
 
-    `break_connection` gets an environment in the middle of a command and takes away what it runs in or by: it cuts the
-    network, kills the client, removes the container. `patience` is how long something that should happen may take.
+    `break_connection` gets an environment in the middle of a command and removes what it depends on: it cuts the network,
+    kills the client, removes the container. `patience` is the timeout in seconds for what should happen.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Conformance:
         def work() -> None:
             try:
                 self._try(check)
-            except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
+            except BaseException as error:  # noqa: BLE001  it is raised again in the calling thread
                 problems.append(error)
 
         thread = threading.Thread(target=work, name=f"check {check.name}", daemon=True)
@@ -109,12 +109,12 @@ class Conformance:
         thread.join(self._patience * _MAX_PATIENCES)
         if thread.is_alive():
             self._abandon()
-            raise ConformanceFailure(f"it does not come to an end within {self._patience * _MAX_PATIENCES:g} s")
+            raise ConformanceFailure(f"it does not end within {self._patience * _MAX_PATIENCES:g} s")
         if not problems:
             return
         problem = problems.pop()
         if not isinstance(problem, NotApplicable):
-            self.close()  # nobody knows what it was left like
+            self.close()  # its condition is unknown
         if isinstance(problem, Exception) and not isinstance(problem, ConformanceFailure | NotApplicable):
             raise ConformanceFailure(f"{type(problem).__name__}: {problem}") from problem
         raise problem
@@ -122,9 +122,9 @@ class Conformance:
     def run(
         self, only: Iterable[Check] | None = None, *, on_outcome: Callable[[Outcome], object] | None = None
     ) -> Report:
-        """Try all checks, or `only` some. `on_outcome` hears of each when it is over."""
+        """Run all checks, or `only` some. `on_outcome` gets each outcome."""
         outcomes = []
-        for check in checks() if only is None else only:
+        for check in environment_checks() if only is None else only:
             outcomes.append(self._outcome(check))
             if on_outcome is not None:
                 on_outcome(outcomes[-1])
@@ -136,7 +136,7 @@ class Conformance:
             shared.close()
 
     def _abandon(self) -> None:
-        """A check hangs. Closing what it uses may end that, or hang as well: nobody waits for it."""
+        """For a check that hangs: closing its environment may end it, or hang as well, so nothing waits for that."""
         hanging, self._in_use, self._shared = self._in_use, None, None
         if hanging is not None:
             threading.Thread(target=hanging.close, daemon=True).start()
@@ -174,9 +174,9 @@ class Conformance:
 
 
 @cache
-def checks() -> Sequence[Check]:
-    """All of them, in the order in which they are best read."""
-    from . import (
+def environment_checks() -> Sequence[Check]:
+    """All checks, in a sensible reading order."""
+    from . import (  # the modules of checks import this package
         background,
         big_output,
         closing,
@@ -202,7 +202,7 @@ def checks() -> Sequence[Check]:
     return tuple(one for theme in themes for one in vars(theme).values() if isinstance(one, Check))
 
 
-def run(
+def check_environment(
     make_environment: MakeEnvironment,
     only: Iterable[Check] | None = None,
     *,
@@ -210,6 +210,6 @@ def run(
     patience: float = PATIENCE_SECONDS,
     on_outcome: Callable[[Outcome], object] | None = None,
 ) -> Report:
-    """Check a backend, with all checks or `only` some: `[one for one in checks() if one.quick]`."""
+    """Check a backend, with all checks or `only` some: `[one for one in environment_checks() if one.quick]`."""
     with Conformance(make_environment, break_connection=break_connection, patience=patience) as subject:
         return subject.run(only, on_outcome=on_outcome)

@@ -13,6 +13,7 @@ from ...types import Resources
 
 if TYPE_CHECKING:
     from ...core.entry import ToolEntry
+    from ...settings.schema import Config
     from ...types import JsonDict, ToolContext, Unavailable
 
 _DESCRIPTION = (
@@ -96,10 +97,10 @@ def _names_now(listed: frozenset[str]) -> JsonDict:
     return {"description": f"{_DESCRIPTION} NAME is one of: {', '.join(shown)}{rest}." if shown else _DESCRIPTION}
 
 
-def _check() -> Unavailable | bool:
+def _check(config: Config) -> Unavailable | bool:
     from ...environments.task_settings import missing_by_default
 
-    return usable_unless(missing_by_default())
+    return usable_unless(missing_by_default(config))
 
 
 registry.register(

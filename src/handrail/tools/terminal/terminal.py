@@ -13,6 +13,7 @@ from ...types import JsonDict, Resources, Unavailable
 
 if TYPE_CHECKING:
     from ...environments.tasks import TaskEnvironments
+    from ...settings.schema import Config
     from ...types import ToolContext
 
 SCHEMA: JsonDict = {
@@ -118,11 +119,11 @@ def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
     return Resources(writes=(everything(context),))
 
 
-def _check() -> Unavailable | bool:
+def _check(config: Config) -> Unavailable | bool:
     """Whether the environment that the configuration names can be had."""
     from ...environments.task_settings import missing_by_default
 
-    return usable_unless(missing_by_default())
+    return usable_unless(missing_by_default(config))
 
 
 registry.register(

@@ -287,7 +287,7 @@ def test_a_killed_keeper_costs_no_more_than_the_jobs(run: Run) -> None:
     result = run("echo $KEPT; f; pwd")
     assert text(result) == "1\nF\n/usr\n"
     assert result.restarted is not None
-    assert result.restarted.reason is RestartReason.KEEPER
+    assert result.restarted.reason is RestartReason.SUPERVISOR
 
 
 def test_a_command_that_kills_the_keeper_does_not_break_the_next(run: Run) -> None:
@@ -298,7 +298,7 @@ def test_a_command_that_kills_the_keeper_does_not_break_the_next(run: Run) -> No
 
 
 def _save(run: Run) -> int:
-    """Wait until the keeper has the state of this moment, as it has when nothing was run for a while: bash's pid."""
+    """Wait until the supervisor has the state of this moment, as it has when nothing was run for a while: bash's pid."""
     mark = os.urandom(8).hex()
     pid = int(text(run(f"MARK={mark}; echo $$")))
     bash = proc.stat_of(pid)
@@ -307,8 +307,8 @@ def _save(run: Run) -> int:
     return pid
 
 
-def _saved_state(keeper: int) -> bytes:
-    for descriptor in Path(f"/proc/{keeper}/fd").iterdir():
+def _saved_state(supervisor: int) -> bytes:
+    for descriptor in Path(f"/proc/{supervisor}/fd").iterdir():
         if os.readlink(descriptor).startswith("/memfd:state"):
             return descriptor.read_bytes()
     return b""

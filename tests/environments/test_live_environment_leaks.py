@@ -90,7 +90,7 @@ def test_closing_ends_all_and_twice_is_the_same_as_once(shell: LiveEnvironment, 
     shell.close()
     assert naps() == []
     wait_until(lambda: not any(map(is_running, pids)))
-    with pytest.raises(EnvironmentClosed, match="make a new one"):
+    with pytest.raises(EnvironmentClosed, match="open a new one"):
         shell.execute("true")
 
 
@@ -166,12 +166,12 @@ def test_a_lost_connection_is_an_error_and_the_next_command_has_the_state(tmp_pa
     with FramedEnvironment(str(work), str(tmp_path / "processes")) as shell:
         shell.execute("KEPT=1; cd /usr", timeout=PATIENCE_SECONDS)
         _wait_for_state(shell)
-        pump = _pump()
+        relay = _relay()
 
         def cut(_: bytes) -> None:
-            os.kill(pump, signal.SIGKILL)
+            os.kill(relay, signal.SIGKILL)
 
-        with pytest.raises(EnvironmentLost, match="nobody knows how far it came") as caught:
+        with pytest.raises(EnvironmentLost, match="how far it got is unknown") as caught:
             shell.execute("echo begun; sleep 1000", timeout=PATIENCE_SECONDS, on_output=cut)
         assert caught.value.details["output"] == "begun\n"
         result = shell.execute("echo $KEPT; pwd", timeout=PATIENCE_SECONDS)
@@ -198,9 +198,9 @@ def _wait_for_state(shell: FramedEnvironment) -> None:
     wait_until(has_come)
 
 
-def _pump() -> int:
-    (pump,) = [pid for pid in proc.tree(os.getpid()) if _name(pid) == "handrail-pump"]
-    return pump
+def _relay() -> int:
+    (relay,) = [pid for pid in proc.tree(os.getpid()) if _name(pid) == "handrail-relay"]
+    return relay
 
 
 def _name(pid: int) -> str:

@@ -1,4 +1,4 @@
-"""News of processes: each once, at a bearable rate, and of nothing that somebody has seen already."""
+"""Notices about processes: each once, at a limited rate, and none about what was already seen."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import pytest
 
 from handrail.environments.tasks import TaskEnvironments
 from handrail.processes.notices import Notice, NoticeKind
-from handrail.processes.patterns import LineMatcher, Rate, TooSlow
 from handrail.processes.table import ProcessTable
-from handrail.processes.watched_output import MAX_NOTICES
+from handrail.processes.watched_output import MAX_NOTICES, LineMatcher, Rate, TooSlow
 from handrail.store.processes import ProcessRecords
 
 from ..support import wait_until

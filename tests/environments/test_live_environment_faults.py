@@ -80,7 +80,7 @@ def test_on_a_full_disk_no_background_process_is_half_started(
 
 def test_a_background_process_that_cannot_be_forked_costs_nobody_else(anyones: Path) -> None:
     """As root no limit of processes holds, so this shell is somebody else's."""
-    from .test_environment_limits import _OtherUser
+    from .test_live_environment_limits import _OtherUser
 
     with _OtherUser(str(anyones), str(anyones / "processes")) as shell:
         before = shell.execute("KEPT=1; ulimit -u; prlimit --pid $PPID --nproc=1:", timeout=PATIENCE_SECONDS)
@@ -108,7 +108,7 @@ def test_a_keeper_killed_between_two_commands_takes_all_with_it_and_is_replaced(
     result = run("echo works")
     assert text(result) == "works\n"
     assert result.restarted is not None
-    assert result.restarted.reason is RestartReason.KEEPER
+    assert result.restarted.reason is RestartReason.SUPERVISOR
     assert not is_running(process.pid)
     assert [one.id for one in shell.processes()] == [lasting.id]
     lasting.forget()

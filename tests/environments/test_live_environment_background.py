@@ -15,8 +15,8 @@ from handrail.environments.base import ProcessState
 from handrail.environments.errors import EnvironmentStartError, InputRefused, NoSuchDirectory, NoSuchProcess
 from handrail.environments.live_environment import LiveEnvironment
 from handrail.environments.local_environment import LocalEnvironment
-from handrail.environments.shell_host import job_status
-from handrail.environments.shell_host.job_log import LogWriter, read_log
+from handrail.environments.shell_host import job_folder
+from handrail.environments.shell_host.job_folder import LogWriter, read_log
 
 from ..support import takes_less_than, wait_until
 from .conftest import PATIENCE_SECONDS, Run, is_running, text
@@ -233,7 +233,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path, work: Pat
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     local = LocalEnvironment(str(work), processes_dir=str(tmp_path / "open"))
-    with local, pytest.raises(EnvironmentStartError, match="open to others"):
+    with local, pytest.raises(EnvironmentStartError, match="writable by others"):
         local.background("true")
 
 
@@ -262,19 +262,19 @@ def test_a_full_disk_costs_the_log_and_not_the_process(tmp_path: Path) -> None:
 
 
 def test_a_status_that_is_just_being_written_says_what_was_known_before(tmp_path: Path) -> None:
-    status = job_status.create(str(tmp_path))
+    status = job_folder.create_status(str(tmp_path))
     with pytest.raises(FileNotFoundError):
-        job_status.read(str(tmp_path))
-    job_status.begin(status, {"pid": 7, "code": None})
+        job_folder.read_status(str(tmp_path))
+    job_folder.write_start(status, {"pid": 7, "code": None})
     before = (tmp_path / "status").read_bytes()
-    job_status.end(status, 143)
+    job_folder.write_end(status, 143)
     after = (tmp_path / "status").read_bytes()
     assert len(before) == len(after)
     for cut in range(8192, len(after)):
         (tmp_path / "status").write_bytes(after[:cut] + before[cut:])
-        assert job_status.read(str(tmp_path))["code"] in (None, 143)
+        assert job_folder.read_status(str(tmp_path))["code"] in (None, 143)
     (tmp_path / "status").write_bytes(after)
-    assert job_status.read(str(tmp_path))["code"] == 143
+    assert job_folder.read_status(str(tmp_path))["code"] == 143
     os.close(status)
 
 

@@ -20,8 +20,8 @@ from handrail.store.results import FileResultStore
 from handrail.testing import MemoryResultStore
 from handrail.types import Progress, ToolContext
 
-from ..support import costs_less_than
-from ..tools.terminal.conftest import Terminal
+from ...support import costs_less_than
+from .conftest import Terminal
 
 SECRET = "s3cret-of-the-test"
 
@@ -61,14 +61,14 @@ class TestWhatTheModelGets:
 
     def test_binary_output_is_described(self, terminal: Terminal) -> None:
         answer = terminal("head -c 300000 /bin/bash")
-        assert answer["output"].startswith("[binary output of 300,000 bytes, beginning with 7f 45 4c 46")
+        assert answer["output"].startswith("[binary output of 300,000 bytes, starting with 7f 45 4c 46")
         assert "/lib64/ld-linux" in answer["output"]
         assert len(answer["output"]) < 4000
 
     def test_binary_output_of_any_size_costs_little(self, terminal: Terminal) -> None:
         with costs_less_than(2):
             answer = terminal("head -c 20000000 /dev/zero", timeout=60)
-        assert answer["output"].startswith("[binary output of 20,000,000 bytes, beginning with 00 00")
+        assert answer["output"].startswith("[binary output of 20,000,000 bytes, starting with 00 00")
         assert "stored" not in answer
 
     @pytest.mark.parametrize("command", ["find /etc -maxdepth 1 -print0", "printf 'caf\\xe9\\n'", "printf 'a\\0b\\0'"])
@@ -151,7 +151,7 @@ class TestSecrets:
         context = ToolContext(tool="terminal", on_progress=lambda progress: news.append(progress.message))
         capture = Capture(context, Masker({SECRET}), TerminalConfig())
         for piece in (SECRET[:9], SECRET[9:] + "\n", "one\ntwo\nthr", "ee\n" + "x" * 1000 + SECRET + "\nfour\n"):
-            capture._told_at = 0.0
+            capture._reported_at = 0.0
             capture.sink.feed(piece.encode())
         assert news == ["two", "four"]
 

@@ -150,7 +150,7 @@ def test_a_runtime_that_is_stopped_does_not_stretch_the_limit(tmp_path: Path) ->
     try:
         wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
         pid = int((tmp_path / "pid").read_text())
-        time.sleep(0.05)  # the keeper is told of the limit after 20 ms, and this is about what happens then
+        time.sleep(0.05)  # the supervisor is told of the limit after 20 ms, and this is about what happens then
         os.kill(client.pid, 19)
         wait_until(lambda: not is_running(pid), timeout=0.6 + LENIENT_SECONDS)
     finally:
@@ -283,7 +283,7 @@ class _OtherUser(FramedEnvironment):
     def __init__(self, cwd: str, processes_dir: str) -> None:
         super().__init__(cwd, processes_dir, python="/usr/bin/python3")
 
-    def _connect(self, state: bytes | None):  # type: ignore[no-untyped-def]
+    def connect(self, state: bytes | None):  # type: ignore[no-untyped-def]
         from handrail.environments.transport.session import Session, Transport
 
         prefix = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
