@@ -1,15 +1,20 @@
-"""Options that several commands have."""
+"""What command modules are made of: an empty `cli`, and the options that several commands have."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import HandrailError
 
 _MAX_SECONDS = 366 * 24 * 3600
+
+
+def new_cli(**settings: Any) -> typer.Typer:
+    """The `cli` of a command module, to be filled by `@cli.command()`."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True, **settings)
 
 
 def _tool_names(incomplete: str) -> list[str]:

@@ -1,4 +1,13 @@
-"""`handrail approvals`: see what waits, answer it, take back what was allowed, look at what was decided."""
+"""See what waits for an answer, and answer it; take back what was allowed; look at what was decided.
+
+A question that an agent's runtime asks can be answered from any terminal of yours, once: whoever is first decides.
+
+\b
+Examples:
+  handrail approvals list
+  handrail approvals answer 3f9c once
+  handrail approvals log --last 50
+"""
 
 from __future__ import annotations
 
@@ -11,25 +20,11 @@ from .. import exit_codes, options
 if TYPE_CHECKING:
     from ...store.approvals import ApprovalStore
 
-_HELP = """See what waits for an answer, and answer it; take back what was allowed; look at what was decided.
 
-A question that an agent's runtime asks can be answered from any terminal of yours, once: whoever is first decides.
-
-\b
-Examples:
-  handrail approvals list
-  handrail approvals answer 3f9c once
-  handrail approvals log --last 50
-"""
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    approvals = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
-    for command in (list_waiting, answer, revoke, log, simulate):
-        approvals.command(command.__name__.removesuffix("_waiting"))(command)
-    app.add_typer(approvals, name="approvals")
-
-
+@cli.command("list")
 def list_waiting(as_json: options.Json = False) -> None:
     """List the questions that wait for an answer, and what is allowed for longer than once.
 
@@ -64,6 +59,7 @@ def list_waiting(as_json: options.Json = False) -> None:
         emit_table(("REVOKE WITH", "ALLOWED IN", "HOLDS", "KIND"), rows, wide=3)
 
 
+@cli.command()
 def answer(
     request: Annotated[str, typer.Argument(metavar="ID", help="The request, or the beginning of its id.")],
     decision: Annotated[
@@ -104,6 +100,7 @@ def answer(
         say("the process that asked is gone; the answer holds if the same is asked again before the time is over")
 
 
+@cli.command()
 def revoke(
     grant: Annotated[str, typer.Argument(metavar="GRANT", help="Its number, or the kind that is always allowed.")],
 ) -> None:
@@ -127,6 +124,7 @@ def revoke(
     say(f"{taken.key if taken else grant} asks again")
 
 
+@cli.command()
 def log(
     last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of the newest.")] = 20,
     as_json: options.Json = False,
@@ -151,6 +149,7 @@ def log(
         emit("Nothing was decided yet.")
 
 
+@cli.command()
 def simulate(
     policy: Annotated[str, typer.Argument(metavar="POLICY.yaml", help="A configuration to try: its approvals count.")],
     changed: Annotated[bool, typer.Option("--changed", help="Only what would be decided otherwise.")] = False,

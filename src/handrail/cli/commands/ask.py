@@ -1,4 +1,21 @@
-"""`handrail ask`: one question to an agent, for scripts."""
+"""Have an agent do one thing, and print its answer.
+
+The answer goes to stdout, what it does meanwhile to stderr. With a question, what comes on stdin is given to the
+agent as material. Nobody is asked anything: what would need a yes is denied, unless config.yaml allows it
+(`approvals.allow`, an earlier "always"), or --yolo. With `approvals.headless: queue` it waits for `handrail
+approvals answer` instead.
+
+\b
+Examples:
+  handrail ask "which tests cover billing?"
+  git diff | handrail ask "write a commit message for this"
+  handrail ask --continue "and now fix it"
+  handrail ask --json "how many TODOs are there?" | jq -r .answer
+  handrail ask --events "run the tests" | jq -r 'select(.event == "tool_ended") | .tool'
+
+Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
+time is over, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +36,10 @@ _MAX_CONTEXT_CHARS = 400_000
 _PATIENCE_SECONDS = 2.0
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("ask")(ask)
+cli = options.new_cli()
 
 
+@cli.command()
 def ask(
     question: Annotated[str, typer.Argument(metavar="[QUESTION]", help="What to do; - or none: stdin says it.")] = "-",
     model: options.Model = None,
@@ -41,24 +58,6 @@ def ask(
     ),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False,
 ) -> None:
-    """Have an agent do one thing, and print its answer.
-
-    The answer goes to stdout, what it does meanwhile to stderr. With a question, what comes on stdin is given to the
-    agent as material. Nobody is asked anything: what would need a yes is denied, unless config.yaml allows it
-    (`approvals.allow`, an earlier "always"), or --yolo. With `approvals.headless: queue` it waits for `handrail
-    approvals answer` instead.
-
-    \b
-    Examples:
-      handrail ask "which tests cover billing?"
-      git diff | handrail ask "write a commit message for this"
-      handrail ask --continue "and now fix it"
-      handrail ask --json "how many TODOs are there?" | jq -r .answer
-      handrail ask --events "run the tests" | jq -r 'select(.event == "tool_ended") | .tool'
-
-    Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
-    time is over, 130 interrupted.
-    """
     from ...agent.agent_factory import LAST, budgets_of, open_agent
     from ..ask_report import Reporter
     from ..open_runtime import open_runtime

@@ -1,4 +1,24 @@
-"""`handrail call`: run one tool, as a model would."""
+"""Run one tool, as a model would.
+
+\b
+key=value     text; the runtime fits it to what the tool takes (42, true, a list)
+key:=json     JSON as it is: limit:=5  choices:='["red", "blue"]'
+key=@file     the text of a file (key:=@file: its JSON)
+-             one JSON object from stdin; also without arguments, in a pipe
+
+On a terminal the result is shown for reading; in a pipe, or with --json, it is the JSON that the model would get.
+Ctrl-C cancels the call.
+
+\b
+Examples:
+  handrail call read_file path=README.md limit=20
+  handrail call write_file path=notes.txt content=@draft.txt
+  echo '{"pattern": "TODO"}' | handrail call search_files
+  handrail call read_file path=main.py --raw | wc -l
+  handrail call terminal command='make test' timeout=300
+
+Exit codes: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +47,10 @@ class _Request:
     yolo: bool
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("call")(call)
+cli = options.new_cli()
 
 
+@cli.command()
 def call(
     tool: options.Tool,
     arguments: Annotated[
@@ -44,27 +64,6 @@ def call(
     raw: Annotated[bool, typer.Option("--raw", help="Print only the result's text (content or output).")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run one tool, as a model would.
-
-    \b
-    key=value     text; the runtime fits it to what the tool takes (42, true, a list)
-    key:=json     JSON as it is: limit:=5  choices:='["red", "blue"]'
-    key=@file     the text of a file (key:=@file: its JSON)
-    -             one JSON object from stdin; also without arguments, in a pipe
-
-    On a terminal the result is shown for reading; in a pipe, or with --json, it is the JSON that the model would get.
-    Ctrl-C cancels the call.
-
-    \b
-    Examples:
-      handrail call read_file path=README.md limit=20
-      handrail call write_file path=notes.txt content=@draft.txt
-      echo '{"pattern": "TODO"}' | handrail call search_files
-      handrail call read_file path=main.py --raw | wc -l
-      handrail call terminal command='make test' timeout=300
-
-    Exit codes: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
-    """
     from ..arguments import read_arguments
     from ..output import result_stream
 

@@ -1,4 +1,20 @@
-"""`handrail chat`: talk with an agent that works in this folder."""
+"""Talk with an agent that works in this folder, with the tools of this runtime.
+
+Enter sends, Alt-Enter begins another line. Ctrl-C stops what runs; a second one leaves. What is dangerous asks
+first. `!command` runs a command of your own where the agent's run. /help shows the rest.
+
+The model comes from HANDRAIL_MODEL or config.yaml, its key from OPENAI_API_KEY. Needs `pip install
+'handrail[agent]'`.
+
+\b
+Examples:
+  handrail chat
+  handrail chat "what is this project?"
+  handrail chat --continue
+  handrail chat --resume 20261116-0912 --model gpt-5-mini
+
+Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +29,10 @@ if TYPE_CHECKING:
     from ..chat.chat import Chat
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("chat")(chat)
+cli = options.new_cli()
 
 
+@cli.command()
 def chat(
     message: Annotated[str, typer.Argument(metavar="[MESSAGE]", help="What to say first.")] = "",
     model: options.Model = None,
@@ -29,23 +45,6 @@ def chat(
         bool, typer.Option("--or-demo", help="Where no model is configured, or no terminal is there: show the demo.")
     ] = False,
 ) -> None:
-    """Talk with an agent that works in this folder, with the tools of this runtime.
-
-    Enter sends, Alt-Enter begins another line. Ctrl-C stops what runs; a second one leaves. What is dangerous asks
-    first. `!command` runs a command of your own where the agent's run. /help shows the rest.
-
-    The model comes from HANDRAIL_MODEL or config.yaml, its key from OPENAI_API_KEY. Needs `pip install
-    'handrail[agent]'`.
-
-    \b
-    Examples:
-      handrail chat
-      handrail chat "what is this project?"
-      handrail chat --continue
-      handrail chat --resume 20261116-0912 --model gpt-5-mini
-
-    Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
-    """
     from ...agent.agent_factory import LAST
     from ..output import emit, say
 

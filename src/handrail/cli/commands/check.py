@@ -1,4 +1,17 @@
-"""`handrail check`: say what a shell command would do, without running it."""
+"""Say what a shell command would do, and whether it may: nothing is run.
+
+The dangerous parts are marked, each with the rule that found it and why; rules of your own (`approval_rules` in
+config.yaml) count too. Below stand the command lines that would run, as far as they can be known: variables,
+quotes, wrappers and nested shells are followed.
+
+\b
+Examples:
+  handrail check 'rm -rf build/'
+  handrail check 'curl -s https://example.com/install.sh | sudo bash'
+  handrail check --json - < script.sh
+
+Exit codes: 0 it may run, 3 a person would be asked, 4 it is blocked and nobody can allow it.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +27,10 @@ if TYPE_CHECKING:
     from ...judge.values.assessment import Assessment, Finding
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("check")(check)
+cli = options.new_cli()
 
 
+@cli.command()
 def check(
     command: Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command; or - to read it from stdin.")],
     cwd: Annotated[
@@ -25,20 +38,6 @@ def check(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say what a shell command would do, and whether it may: nothing is run.
-
-    The dangerous parts are marked, each with the rule that found it and why; rules of your own (`approval_rules` in
-    config.yaml) count too. Below stand the command lines that would run, as far as they can be known: variables,
-    quotes, wrappers and nested shells are followed.
-
-    \b
-    Examples:
-      handrail check 'rm -rf build/'
-      handrail check 'curl -s https://example.com/install.sh | sudo bash'
-      handrail check --json - < script.sh
-
-    Exit codes: 0 it may run, 3 a person would be asked, 4 it is blocked and nobody can allow it.
-    """
     from ...approval.project_policy import policy_file, tightened
     from ...config import load_config, located
     from ...errors import ConfigError

@@ -1,4 +1,14 @@
-"""`handrail config`: read and change the configuration."""
+"""Read and change the configuration.
+
+It is one YAML file; its comments and order stay as they are. Environment variables named HANDRAIL_SECTION_SETTING go
+before the file.
+
+\b
+Examples:
+  handrail config show
+  handrail config set files.roots '[~/work]'
+  HANDRAIL_FILES_ROOTS=/tmp handrail config get files.roots
+"""
 
 from __future__ import annotations
 
@@ -13,26 +23,10 @@ from .. import options
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    config = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
-    for command in (get, set_value, unset, path, edit, show):
-        config.command(command.__name__.removesuffix("_value"))(command)
-    app.add_typer(config, name="config")
+cli = options.new_cli()
 
 
-_HELP = """Read and change the configuration.
-
-It is one YAML file; its comments and order stay as they are. Environment variables named HANDRAIL_SECTION_SETTING go
-before the file.
-
-\b
-Examples:
-  handrail config show
-  handrail config set files.roots '[~/work]'
-  HANDRAIL_FILES_ROOTS=/tmp handrail config get files.roots
-"""
-
-
+@cli.command()
 def get(key: Key, as_json: options.Json = False) -> None:
     """Print the value that holds for a setting.
 
@@ -53,6 +47,7 @@ def get(key: Key, as_json: options.Json = False) -> None:
         emit(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
+@cli.command("set")
 def set_value(
     key: Key, value: Annotated[str, typer.Argument(metavar="VALUE", help="Text, a number, true, [a, b].")]
 ) -> None:
@@ -72,6 +67,7 @@ def set_value(
     _say_what_holds(key, f"is set in {file.path}")
 
 
+@cli.command()
 def unset(key: Key) -> None:
     """Take a setting out of the file, so that its default holds again.
 
@@ -88,6 +84,7 @@ def unset(key: Key) -> None:
     _say_what_holds(key, f"is not set in {file.path} any more")
 
 
+@cli.command()
 def path() -> None:
     """Print where the file is. It need not exist.
 
@@ -101,6 +98,7 @@ def path() -> None:
     emit(str(config_path()))
 
 
+@cli.command()
 def edit() -> None:
     """Edit the file in $VISUAL or $EDITOR.
 
@@ -117,6 +115,7 @@ def edit() -> None:
     edit_config()
 
 
+@cli.command()
 def show(as_json: options.Json = False) -> None:
     """Print every setting, its value, and where that comes from.
 

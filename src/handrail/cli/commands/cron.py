@@ -1,4 +1,12 @@
-"""`handrail cron`: the scheduler, and the jobs that it runs."""
+"""Run jobs at set times, and see what became of them.
+
+\b
+Examples:
+  handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues of this project.'
+  handrail cron add 30m --tool terminal --arg command='df -h /'
+  handrail cron list
+  handrail cron run
+"""
 
 from __future__ import annotations
 
@@ -17,25 +25,12 @@ if TYPE_CHECKING:
     from ...store.jobs import Job
     from ...types import CancelToken, JsonDict
 
-_HELP = """Run jobs at set times, and see what became of them.
-
-\b
-Examples:
-  handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues of this project.'
-  handrail cron add 30m --tool terminal --arg command='df -h /'
-  handrail cron list
-  handrail cron run
-"""
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+cli = options.new_cli()
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.", show_default=False)]
 Zone = Annotated[str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; else the machine's own.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="cron")
-
-
-@group.command("run")
+@cli.command()
 def run(
     once: Annotated[
         bool, typer.Option("--once", help="Run what is due now and end, for a timer of the system.")
@@ -72,7 +67,7 @@ def run(
         raise typer.Exit(exit_codes.ExitCode.OK if once else exit_codes.ExitCode.FAILED) from None
 
 
-@group.command("add")
+@cli.command()
 def add(
     schedule: Annotated[str, typer.Argument(help="When: '0 9 * * MON-FRI', 30m, 'in 2h', 2026-12-24T18:00.")],
     prompt: Annotated[str, typer.Argument(help="What an agent is to do.")] = "",
@@ -122,7 +117,7 @@ def add(
     _print(save(job), as_json=as_json)
 
 
-@group.command("list")
+@cli.command("list")
 def list_jobs(as_json: options.Json = False) -> None:
     """List the jobs, when each runs next, and how its last run went."""
     from ...tools.cron.job_requests import described, open_jobs
@@ -146,7 +141,7 @@ def list_jobs(as_json: options.Json = False) -> None:
         say("no scheduler runs, so no job does; `handrail cron run` is one")
 
 
-@group.command("show")
+@cli.command()
 def show(job: JobName) -> None:
     """Show a job and its last runs, with what they gave."""
     from ...tools.cron.job_requests import described, open_jobs
@@ -158,7 +153,7 @@ def show(job: JobName) -> None:
         emit_json(described(found, jobs.runs(found.id, limit=20), whole=True))
 
 
-@group.command("next")
+@cli.command("next")
 def upcoming(
     schedule: Annotated[str, typer.Argument(help="A schedule, such as '0 9 * * MON-FRI'.")],
     timezone: Zone = "",
@@ -176,19 +171,19 @@ def upcoming(
         emit(at)
 
 
-@group.command("pause")
+@cli.command()
 def pause(job: JobName) -> None:
     """Keep a job from running until it is resumed."""
     _change(job, "pause")
 
 
-@group.command("resume")
+@cli.command()
 def resume(job: JobName) -> None:
     """Let a paused job run again, from its next time on."""
     _change(job, "resume")
 
 
-@group.command("now")
+@cli.command()
 def now(job: JobName) -> None:
     """Have a job run once, as soon as the scheduler looks."""
     from ...tools.cron.job_requests import check_may_schedule, open_jobs
@@ -201,7 +196,7 @@ def now(job: JobName) -> None:
     emit(f"{found.id} runs when the scheduler looks next")
 
 
-@group.command("remove")
+@cli.command()
 def remove(job: JobName) -> None:
     """Take a job away, with what is known of its runs."""
     from ...tools.cron.job_requests import check_may_schedule, open_jobs

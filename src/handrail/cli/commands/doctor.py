@@ -1,4 +1,15 @@
-"""`handrail doctor`: what is wrong, and how to fix it."""
+"""Look for what is wrong with this installation, and say how to fix it.
+
+It works when the configuration does not. A tool that lacks something optional is mentioned and is no fault; a
+configuration that cannot be used, or a tool that cannot be imported, is one.
+
+\b
+Examples:
+  handrail doctor
+  handrail doctor --json | jq '.findings[] | select(.health != "ok")'
+
+Exit codes: 0 nothing is broken, 1 something is.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +23,11 @@ if TYPE_CHECKING:
     from ..health import Finding
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("doctor")(doctor)
+cli = options.new_cli()
 
 
+@cli.command()
 def doctor(as_json: options.Json = False) -> None:
-    """Look for what is wrong with this installation, and say how to fix it.
-
-    It works when the configuration does not. A tool that lacks something optional is mentioned and is no fault; a
-    configuration that cannot be used, or a tool that cannot be imported, is one.
-
-    \b
-    Examples:
-      handrail doctor
-      handrail doctor --json | jq '.findings[] | select(.health != "ok")'
-
-    Exit codes: 0 nothing is broken, 1 something is.
-    """
     from ..health import Health, examine
     from ..output import colours, emit, emit_json, result_stream
 

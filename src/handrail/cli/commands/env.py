@@ -1,4 +1,11 @@
-"""`handrail env`: the places where commands can run."""
+"""The places where commands can run: which there are, whether they work, and what was left in them.
+
+\b
+Examples:
+  handrail env list
+  handrail env check docker
+  handrail env prune --dry-run
+"""
 
 from __future__ import annotations
 
@@ -18,24 +25,10 @@ Full = Annotated[bool, typer.Option("--full", help="Try everything that a backen
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    env = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
-    env.command("list")(list_environments)
-    env.command("check")(check)
-    env.command("prune")(prune)
-    app.add_typer(env, name="env")
+cli = options.new_cli()
 
 
-_HELP = """The places where commands can run: which there are, whether they work, and what was left in them.
-
-\b
-Examples:
-  handrail env list
-  handrail env check docker
-  handrail env prune --dry-run
-"""
-
-
+@cli.command("list")
 def list_environments(as_json: options.Json = False) -> None:
     """List the environments, and say of each whether it can be used now.
 
@@ -61,6 +54,7 @@ def list_environments(as_json: options.Json = False) -> None:
     )
 
 
+@cli.command()
 def check(name: Name, full: Full = False, as_json: options.Json = False) -> None:
     """Start an environment, try what commands count on, and take it away again.
 
@@ -92,6 +86,7 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
     raise typer.Exit(exit_codes.ExitCode.FAILED if any(one.problem for one in done) else exit_codes.ExitCode.OK)
 
 
+@cli.command()
 def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
     """Take away what runtimes that are gone have left: containers, logs, folders for temporary files.
 

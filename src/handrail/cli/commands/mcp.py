@@ -1,4 +1,12 @@
-"""`handrail mcp`: the MCP servers whose tools are offered."""
+"""See, add and try MCP servers.
+
+\b
+Examples:
+  handrail mcp add time -- mcp-server-time
+  handrail mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
+  handrail mcp test time
+  handrail call mcp__time__get_current_time timezone=UTC
+"""
 
 from __future__ import annotations
 
@@ -13,24 +21,11 @@ if TYPE_CHECKING:
     from ...mcp_client.tool_listing import Listed
     from ...tools.mcp.server_tools import McpTools
 
-_HELP = """See, add and try MCP servers.
-
-\b
-Examples:
-  handrail mcp add time -- mcp-server-time
-  handrail mcp add docs https://example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
-  handrail mcp test time
-  handrail call mcp__time__get_current_time timezone=UTC
-"""
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+cli = options.new_cli()
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name.", show_default=False)]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="mcp")
-
-
-@group.command("add")
+@cli.command()
 def add(
     name: Name,
     target: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND...", help="An address, or a command.")],
@@ -73,7 +68,7 @@ def add(
     emit(f"{name} is added; `handrail mcp test {name}` tries it")
 
 
-@group.command("remove")
+@cli.command()
 def remove(name: Name) -> None:
     """Take a server out of config.yaml, and forget what was trusted of it and the login there."""
     from ...config import ConfigFile
@@ -93,7 +88,7 @@ def remove(name: Name) -> None:
     emit(f"{name} is removed")
 
 
-@group.command("list")
+@cli.command("list")
 def list_servers(as_json: options.Json = False) -> None:
     """List the servers, without connecting to any."""
     from ..output import emit, emit_json, emit_table
@@ -108,7 +103,7 @@ def list_servers(as_json: options.Json = False) -> None:
         emit_table(("SERVER", "WAY", "STATE", "WHERE"), rows, wide=3)
 
 
-@group.command("get")
+@cli.command()
 def get(name: Name) -> None:
     """Show how one server is configured, with secrets masked."""
     from ..output import emit_json
@@ -116,7 +111,7 @@ def get(name: Name) -> None:
     emit_json(_as_json(_get(name)))
 
 
-@group.command("test")
+@cli.command("test")
 def try_server(name: Name, as_json: options.Json = False) -> None:
     """Connect to a server, and say what it offers or why it cannot be used."""
     from ..output import emit, emit_json
@@ -128,7 +123,7 @@ def try_server(name: Name, as_json: options.Json = False) -> None:
         emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
 
 
-@group.command("tools")
+@cli.command()
 def tools(name: Name, as_json: options.Json = False) -> None:
     """List a server's tools as the server describes them, and which of them need your trust.
 
@@ -165,7 +160,7 @@ def tools(name: Name, as_json: options.Json = False) -> None:
     emit_table(("TOOL", "STATE", "WHAT IT SAYS"), rows, wide=2)
 
 
-@group.command("trust")
+@cli.command()
 def trust(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A server; without one, the project's file.")
@@ -193,7 +188,7 @@ def trust(
     emit(f"{path} is trusted as it is now: {count} servers")
 
 
-@group.command("login")
+@cli.command()
 def login(name: Name) -> None:
     """Log in at a server that wants it: a page is opened, and the login is kept for the next time (OAuth)."""
     from ...core.registry import ToolRegistry
@@ -217,7 +212,7 @@ def login(name: Name) -> None:
     emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
 
 
-@group.command("logout")
+@cli.command()
 def logout(name: Name) -> None:
     """Forget the login at a server."""
     from ...mcp_client.oauth import Login
@@ -239,7 +234,7 @@ def _browse(url: str) -> None:
         webbrowser.open(url)
 
 
-@group.command("serve")
+@cli.command()
 def serve(
     http: Annotated[
         str | None, typer.Option("--http", metavar="[HOST:]PORT", help="Serve over HTTP instead of stdio.")

@@ -1,4 +1,13 @@
-"""`handrail model`: which models there are, and whether the chosen one works."""
+"""See which models there are, and try the one that an agent would ask.
+
+Which one that is: HANDRAIL_MODEL or `model.name` in the configuration; its provider: OPENAI_BASE_URL, or `model.base_url`;
+its key: OPENAI_API_KEY, in the environment or the system's keyring (`keyring set handrail OPENAI_API_KEY`).
+
+\b
+Examples:
+  handrail model list
+  handrail model test
+"""
 
 from __future__ import annotations
 
@@ -12,25 +21,11 @@ if TYPE_CHECKING:
     from ...agent.models.model_selection import Choice
     from ...config import Config
 
-_HELP = """See which models there are, and try the one that an agent would ask.
 
-Which one that is: HANDRAIL_MODEL or `model.name` in the configuration; its provider: OPENAI_BASE_URL, or `model.base_url`;
-its key: OPENAI_API_KEY, in the environment or the system's keyring (`keyring set handrail OPENAI_API_KEY`).
-
-\b
-Examples:
-  handrail model list
-  handrail model test
-"""
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    model = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
-    model.command("list")(list_models)
-    model.command("test")(try_model)
-    app.add_typer(model, name="model")
-
-
+@cli.command("list")
 def list_models(as_json: options.Json = False) -> None:
     """List the models of the configured provider, and of servers that run on this machine.
 
@@ -77,6 +72,7 @@ def list_models(as_json: options.Json = False) -> None:
     raise typer.Exit(ExitCode.OK if rows and not (problem and chosen) else ExitCode.FAILED)
 
 
+@cli.command("test")
 def try_model(
     name: Annotated[
         str | None, typer.Argument(metavar="[MODEL]", help="By default the one an agent would ask.")

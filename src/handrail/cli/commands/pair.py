@@ -1,4 +1,11 @@
-"""`handrail pair`: let a person's chat account in, see who is, and put them out again."""
+"""Show a code that lets a person in: they send it to the agent's account in a chat, once, within ten minutes.
+
+\b
+Examples:
+  handrail pair
+  handrail pair list
+  handrail pair remove matrix @ada:example.org
+"""
 
 from __future__ import annotations
 
@@ -11,26 +18,12 @@ from .. import exit_codes, options
 if TYPE_CHECKING:
     from ...serve.gateway.store import GatewayStore
 
-_HELP = """Show a code that lets a person in: they send it to the agent's account in a chat, once, within ten minutes.
 
-\b
-Examples:
-  handrail pair
-  handrail pair list
-  handrail pair remove matrix @ada:example.org
-"""
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    pair = typer.Typer(rich_markup_mode=None, help=_HELP, invoke_without_command=True)
-    pair.callback(invoke_without_command=True)(show)
-    pair.command("list")(list_people)
-    pair.command("remove")(remove)
-    app.add_typer(pair, name="pair")
-
-
+@cli.callback(invoke_without_command=True, no_args_is_help=False)
 def show(context: typer.Context) -> None:
-    """Show a code that lets a person in."""
     if context.invoked_subcommand is not None:
         return
     from ..approval_answers import refuse_inside
@@ -41,6 +34,7 @@ def show(context: typer.Context) -> None:
     say("Send this to the agent's account in a chat of its own. It works once, within ten minutes.")
 
 
+@cli.command("list")
 def list_people(as_json: options.Json = False) -> None:
     """List the people who are served."""
     from ..output import emit, emit_json, emit_table
@@ -54,6 +48,7 @@ def list_people(as_json: options.Json = False) -> None:
         emit("Nobody is paired.")
 
 
+@cli.command()
 def remove(
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account's name in the configuration.")],
     person: Annotated[str, typer.Argument(metavar="PERSON")],

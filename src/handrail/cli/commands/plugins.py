@@ -1,4 +1,11 @@
-"""`handrail plugins`: what there is, what became of it, and what may be loaded."""
+"""See, trust and write plugins.
+
+\b
+Examples:
+  handrail plugins list
+  handrail plugins new parrot
+  handrail plugins trust parrot
+"""
 
 from __future__ import annotations
 
@@ -13,23 +20,11 @@ if TYPE_CHECKING:
     from ...plugins.loader import Plugin
     from ...types import JsonDict
 
-_HELP = """See, trust and write plugins.
-
-\b
-Examples:
-  handrail plugins list
-  handrail plugins new parrot
-  handrail plugins trust parrot
-"""
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=False)]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="plugins")
-
-
-@group.command("list")
+@cli.command("list")
 def list_plugins(as_json: options.Json = False) -> None:
     """List the plugins that were found, and what became of each.
 
@@ -50,7 +45,7 @@ def list_plugins(as_json: options.Json = False) -> None:
         emit_table(("PLUGIN", "FROM", "STATE", "ABOUT"), rows, wide=3)
 
 
-@group.command("info")
+@cli.command()
 def info(name: Name, as_json: options.Json = False) -> None:
     """Show one plugin: where it is, what it brings, how often its hooks failed."""
     from ..output import emit, emit_json
@@ -67,19 +62,19 @@ def info(name: Name, as_json: options.Json = False) -> None:
         emit(f"brings {kind.replace('_', ' ')}: {', '.join(names)}")
 
 
-@group.command("enable")
+@cli.command()
 def enable(name: Name) -> None:
     """Load a plugin again that was switched off."""
     _switch(name, on=True)
 
 
-@group.command("disable")
+@cli.command()
 def disable(name: Name) -> None:
     """Keep a plugin from being loaded, wherever it comes from."""
     _switch(name, on=False)
 
 
-@group.command("trust")
+@cli.command()
 def trust(
     name: Name,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take the trust back.")] = False,
@@ -105,7 +100,7 @@ def trust(
     emit(f"{name} is trusted as it is now: {len(files.content)} files, {files.digest[:12]}")
 
 
-@group.command("new")
+@cli.command()
 def new(
     name: Name,
     folder: Annotated[

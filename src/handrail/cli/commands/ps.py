@@ -1,4 +1,15 @@
-"""`handrail ps`: the background processes of all tasks."""
+"""List the background processes of all tasks, those of earlier runtimes too.
+
+A process that was started in the background goes on when the program that started it ends. It is listed here
+until it ends, or is killed.
+
+\b
+Examples:
+  handrail ps
+  handrail ps --all --json
+  handrail ps log proc_1a2b3c4d --follow
+  handrail ps kill proc_1a2b3c4d
+"""
 
 from __future__ import annotations
 
@@ -17,32 +28,16 @@ Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Processe
 Id = Annotated[str, typer.Argument(metavar="ID", help="A process, as `handrail ps` names it.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
-    group.callback()(ps)
-    group.command("kill")(kill)
-    group.command("log")(log)
-    app.add_typer(group, name="ps")
+cli = options.new_cli()
 
 
+@cli.callback(invoke_without_command=True, no_args_is_help=False)
 def ps(
     context: typer.Context,
     everything: Annotated[bool, typer.Option("--all", help="Those that have ended, too.")] = False,
     task: options.Task = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the background processes of all tasks, those of earlier runtimes too.
-
-    A process that was started in the background goes on when the program that started it ends. It is listed here
-    until it ends, or is killed.
-
-    \b
-    Examples:
-      handrail ps
-      handrail ps --all --json
-      handrail ps log proc_1a2b3c4d --follow
-      handrail ps kill proc_1a2b3c4d
-    """
     if context.invoked_subcommand is not None:
         return
     from ..open_runtime import open_runtime
@@ -62,6 +57,7 @@ def ps(
     emit_table(names, [[visible(str(row[column])) for column in columns] for row in rows], wide=6)
 
 
+@cli.command()
 def kill(
     ids: Ids = None,
     everything: Annotated[bool, typer.Option("--all", help="All that run, of every task.")] = False,
@@ -90,6 +86,7 @@ def kill(
     raise typer.Exit(exit_codes.ExitCode.FAILED if failed else exit_codes.ExitCode.OK)
 
 
+@cli.command()
 def log(
     id: Id,  # noqa: A002  what it is
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the process has ended.")] = False,

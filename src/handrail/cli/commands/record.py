@@ -1,4 +1,10 @@
-"""`handrail record`: a session's tool traffic as a file."""
+"""Write down what a session called and what came back, so that `handrail replay` can answer from it.
+
+\b
+Examples:
+  handrail record last -o bug.cassette.jsonl
+  handrail replay bug.cassette.jsonl
+"""
 
 from __future__ import annotations
 
@@ -7,26 +13,19 @@ from typing import Annotated
 
 import typer
 
+from .. import options
 from ..session_views import LAST, SessionId
 
-
-def add_to(app: typer.Typer) -> None:
-    app.command("record")(record)
+cli = options.new_cli()
 
 
+@cli.command()
 def record(
     session: SessionId = LAST,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="By default SESSION.cassette.jsonl, here.")
     ] = None,
 ) -> None:
-    """Write down what a session called and what came back, so that `handrail replay` can answer from it.
-
-    \b
-    Examples:
-      handrail record last -o bug.cassette.jsonl
-      handrail replay bug.cassette.jsonl
-    """
     from ...agent.agent_factory import open_store
     from ...agent.cassette import Cassette
     from ..call_text import counted

@@ -1,4 +1,17 @@
-"""`handrail replay`: a recorded session again, and where today's run differs."""
+"""Have a recorded session again, and say where it differs.
+
+The model is asked what was said then, and gets the recorded results: no tool runs. With --tools it is the other way
+round: the recorded calls run, asking you before dangerous ones, and their results are compared; but for those of
+the agent's own tools, such as todo.
+
+\b
+Examples:
+  handrail replay bug.cassette.jsonl
+  handrail replay bug.cassette.jsonl --model other-model
+  handrail replay bug.cassette.jsonl --tools
+
+Exit codes: 0 as it was, 1 it differs.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +28,10 @@ if TYPE_CHECKING:
 _RESULT_CHARS = 300
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("replay")(replay)
+cli = options.new_cli()
 
 
+@cli.command()
 def replay(
     cassette: Annotated[Path, typer.Argument(metavar="FILE", help="What `handrail record` has written.")],
     model: Annotated[str | None, typer.Option("--model", "-m", help="Ask this model.")] = None,
@@ -27,20 +40,6 @@ def replay(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Have a recorded session again, and say where it differs.
-
-    The model is asked what was said then, and gets the recorded results: no tool runs. With --tools it is the other way
-    round: the recorded calls run, asking you before dangerous ones, and their results are compared; but for those of
-    the agent's own tools, such as todo.
-
-    \b
-    Examples:
-      handrail replay bug.cassette.jsonl
-      handrail replay bug.cassette.jsonl --model other-model
-      handrail replay bug.cassette.jsonl --tools
-
-    Exit codes: 0 as it was, 1 it differs.
-    """
     from ...agent.cassette import Cassette
     from ..call_text import counted
     from ..exit_codes import ExitCode

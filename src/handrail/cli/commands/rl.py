@@ -1,4 +1,9 @@
-"""`handrail rl`: run the rollouts that somebody planned."""
+"""Run planned rollouts. The tools rl_* plan them, start them and tell how they went.
+
+\b
+Example:
+  handrail rl run 1f2e3d4c
+"""
 
 from __future__ import annotations
 
@@ -7,25 +12,17 @@ from typing import Annotated
 
 import typer
 
-_HELP = """Run planned rollouts. The tools rl_* plan them, start them and tell how they went.
+from .. import options
 
-\b
-Example:
-  handrail rl run 1f2e3d4c
-"""
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="rl")
-
-
-@group.callback(help=_HELP)
+@cli.callback()
 def _root() -> None:
-    """It has one command, and may get others."""
+    """A group, though it has only one command yet."""
 
 
-@group.command("run")
+@cli.command()
 def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, from rl_configure.")]) -> None:
     """Run all rollouts of a planned run, and end when they are over. The tool rl_start does this in the background.
 

@@ -1,4 +1,18 @@
-"""`handrail run`: run the calls that a model asked for."""
+"""Run the tool calls that a model asked for, together where that is safe, and print the tool messages.
+
+FILE holds a message with tool_calls (OpenAI or Anthropic), a provider's whole response, a list of calls or of
+messages, or one of these on each line (JSONL). The calls of one message, and bare calls that follow each other, run
+as one batch; batches run one after the other and share one todo list.
+
+\b
+Examples:
+  handrail run message.json
+  handrail run - < calls.jsonl > tool-messages.jsonl
+  echo '[{"name": "read_file", "arguments": {"path": "README.md"}}]' | handrail run -
+
+The tool messages go to stdout in the order of the calls, progress to stderr. The exit code is the highest of the
+calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +53,10 @@ class _Agent:
         self.todos = Todos()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("run")(run)
+cli = options.new_cli()
 
 
+@cli.command()
 def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A JSON or JSONL file; - for stdin.")],
     task: options.Task = None,
@@ -51,21 +65,6 @@ def run(
     yolo: options.Yolo = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON value a line, in and out.")] = False,
 ) -> None:
-    """Run the tool calls that a model asked for, together where that is safe, and print the tool messages.
-
-    FILE holds a message with tool_calls (OpenAI or Anthropic), a provider's whole response, a list of calls or of
-    messages, or one of these on each line (JSONL). The calls of one message, and bare calls that follow each other, run
-    as one batch; batches run one after the other and share one todo list.
-
-    \b
-    Examples:
-      handrail run message.json
-      handrail run - < calls.jsonl > tool-messages.jsonl
-      echo '[{"name": "read_file", "arguments": {"path": "README.md"}}]' | handrail run -
-
-    The tool messages go to stdout in the order of the calls, progress to stderr. The exit code is the highest of the
-    calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
-    """
     from ..batch_input import read_batches
     from ..output import result_stream
 

@@ -1,4 +1,13 @@
-"""`handrail schema`: the tools as a model is shown them."""
+"""Print the tools as a model is shown them, as JSON.
+
+Only what can be used now is in it. Without --toolset or --disable, what the configuration says holds.
+
+\b
+Examples:
+  handrail schema --toolset file
+  handrail schema --disable terminal --format anthropic > tools.json
+  handrail schema | jq -r '.[].function.name'
+"""
 
 from __future__ import annotations
 
@@ -9,26 +18,15 @@ import typer
 from ...runtime.provider_formats import Format
 from .. import options
 
-
-def add_to(app: typer.Typer) -> None:
-    app.command("schema")(schema)
+cli = options.new_cli()
 
 
+@cli.command()
 def schema(
     toolset: options.Toolsets = None,
     disable: options.Disabled = None,
     dialect: Annotated[Format, typer.Option("--format", help="Whose dialect to write.")] = "openai",
 ) -> None:
-    """Print the tools as a model is shown them, as JSON.
-
-    Only what can be used now is in it. Without --toolset or --disable, what the configuration says holds.
-
-    \b
-    Examples:
-      handrail schema --toolset file
-      handrail schema --disable terminal --format anthropic > tools.json
-      handrail schema | jq -r '.[].function.name'
-    """
     from ...model_tools import get_tool_definitions
     from ..open_runtime import open_runtime
     from ..output import emit_json

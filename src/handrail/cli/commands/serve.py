@@ -1,4 +1,13 @@
-"""`handrail serve`: the HTTP API, the web console, approvals from anywhere."""
+"""Serve the tools, agents and approvals of this machine over HTTP, with a web console.
+
+It listens on this machine alone; for another address it wants a token first. The line that it prints lets your browser in.
+
+\b
+Examples:
+  handrail serve
+  handrail serve --http 0.0.0.0:8765 --host agent.example.org
+  handrail serve token new phone --role approve
+"""
 
 from __future__ import annotations
 
@@ -11,37 +20,16 @@ from .. import exit_codes, options
 if TYPE_CHECKING:
     from ...serve.tokens import Keys
 
+cli = options.new_cli()
+tokens = options.new_cli(help="Tokens for programs and other devices.")
+cli.add_typer(tokens, name="token")
 DEFAULT = "127.0.0.1:8765"
-_HELP = """Serve the tools, agents and approvals of this machine over HTTP, with a web console.
-
-It listens on this machine alone; for another address it wants a token first. The line that it prints lets your browser in.
-
-\b
-Examples:
-  handrail serve
-  handrail serve --http 0.0.0.0:8765 --host agent.example.org
-  handrail serve token new phone --role approve
-"""
-
 Http = Annotated[str, typer.Option("--http", metavar="[HOST:]PORT", help="Where to listen.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    serve = typer.Typer(rich_markup_mode=None, help=_HELP, invoke_without_command=True)
-    serve.callback(invoke_without_command=True)(run)
-    token = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Tokens for programs and other devices.")
-    token.command("new")(new_token)
-    token.command("list")(list_tokens)
-    token.command("revoke")(revoke_token)
-    serve.add_typer(token, name="token")
-    app.add_typer(serve, name="serve")
-
-
 NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jobs.")]
 
 
+@cli.callback(invoke_without_command=True, no_args_is_help=False)
 def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None, no_cron: NoCron = False) -> None:
-    """Serve the tools, agents and approvals of this machine over HTTP, with a web console."""
     if context.invoked_subcommand is not None:
         return
     from ...model_tools import default
@@ -71,6 +59,7 @@ def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None
         running.keep_serving(server, served, door, token=token, with_jobs=not no_cron)
 
 
+@tokens.command("new")
 def new_token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, such as phone.")],
     role: Annotated[str, typer.Option("--role", help="watch, approve or operate.")] = "watch",
@@ -96,6 +85,7 @@ def new_token(
     emit(_keys().new_token(name, wanted))
 
 
+@tokens.command("list")
 def list_tokens(as_json: options.Json = False) -> None:
     """List the tokens there are; not what they are."""
     from ..output import emit, emit_json, emit_table
@@ -109,6 +99,7 @@ def list_tokens(as_json: options.Json = False) -> None:
         emit("There are no tokens.")
 
 
+@tokens.command("revoke")
 def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Take a token back, and every browser that came in by it."""
     from ..approval_answers import refuse_inside

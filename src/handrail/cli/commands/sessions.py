@@ -1,4 +1,12 @@
-"""`handrail sessions`: the conversations that were held."""
+"""The conversations that were held: list, read, search, export, branch and delete them.
+
+\b
+Examples:
+  handrail sessions list
+  handrail sessions show last
+  handrail sessions search "the parser"
+  handrail sessions export last --format sharegpt > trajectory.json
+"""
 
 from __future__ import annotations
 
@@ -10,31 +18,10 @@ import typer
 from .. import options
 from ..session_views import LAST, SessionId
 
-_HELP = """The conversations that were held: list, read, search, export, branch and delete them.
-
-\b
-Examples:
-  handrail sessions list
-  handrail sessions show last
-  handrail sessions search "the parser"
-  handrail sessions export last --format sharegpt > trajectory.json
-"""
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    sessions = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
-    for name, command in (
-        ("list", list_sessions),
-        ("show", show),
-        ("search", search),
-        ("export", export),
-        ("branch", branch),
-        ("delete", delete),
-    ):
-        sessions.command(name)(command)
-    app.add_typer(sessions, name="sessions")
-
-
+@cli.command("list")
 def list_sessions(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 20,
     here: Annotated[bool, typer.Option("--here", help="Only those held in this folder.")] = False,
@@ -60,6 +47,7 @@ def list_sessions(
     emit_table(("ID", "USED", "MODEL", "TOKENS", "COST", "ABOUT"), [session_row(info) for info in found], wide=5)
 
 
+@cli.command()
 def show(
     session: SessionId = LAST,
     everything: Annotated[bool, typer.Option("--all", help="Also what was undone, or put into a summary.")] = False,
@@ -89,6 +77,7 @@ def show(
         emit(f"\n{message_text(stored)}")
 
 
+@cli.command()
 def search(
     words: Annotated[
         list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it stands.")
@@ -123,6 +112,7 @@ def search(
     raise typer.Exit(ExitCode.OK if hits else ExitCode.FAILED)
 
 
+@cli.command()
 def export(
     session: SessionId = LAST,
     form: Annotated[
@@ -160,6 +150,7 @@ def export(
     say(f"{info.id} is in {output}")
 
 
+@cli.command()
 def branch(
     session: SessionId = LAST,
     after: Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")] = None,
@@ -190,6 +181,7 @@ def branch(
         emit(made.id)
 
 
+@cli.command()
 def delete(
     sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Their ids, or the beginnings of them.")],
 ) -> None:

@@ -1,4 +1,16 @@
-"""`handrail shell`: look around where commands run."""
+"""Open a shell where a model's commands run, at your own terminal.
+
+It has the same files, variables and limits, and passes no gate: you are the person that would be asked. It ends
+with `exit` or Ctrl-D, and nothing of it is left. What the task's own shell has set since is its own.
+
+\b
+Examples:
+  handrail shell
+  handrail shell --env docker:python:3.12
+  handrail shell --task t1
+
+The exit code is the shell's.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +29,11 @@ Env = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("shell")(shell)
+cli = options.new_cli()
 
 
+@cli.command()
 def shell(env: Env = None, task: options.Task = None) -> None:
-    """Open a shell where a model's commands run, at your own terminal.
-
-    It has the same files, variables and limits, and passes no gate: you are the person that would be asked. It ends
-    with `exit` or Ctrl-D, and nothing of it is left. What the task's own shell has set since is its own.
-
-    \b
-    Examples:
-      handrail shell
-      handrail shell --env docker:python:3.12
-      handrail shell --task t1
-
-    The exit code is the shell's.
-    """
     from ...environments.base import ProcessState
     from ..open_runtime import open_runtime
     from ..output import note, say

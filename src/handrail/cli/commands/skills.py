@@ -1,4 +1,11 @@
-"""`handrail skills`: what there is, what a model sees of it, and what is held back."""
+"""See and trust skills: written know-how in the SKILL.md format.
+
+\b
+Examples:
+  handrail skills list
+  handrail skills show git-release
+  handrail skills trust git-release
+"""
 
 from __future__ import annotations
 
@@ -12,23 +19,11 @@ if TYPE_CHECKING:
     from ...tools.skills.library import Library, Skill
     from ...types import JsonDict
 
-_HELP = """See and trust skills: written know-how in the SKILL.md format.
-
-\b
-Examples:
-  handrail skills list
-  handrail skills show git-release
-  handrail skills trust git-release
-"""
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The skill's name.", show_default=False)]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="skills")
-
-
-@group.command("list")
+@cli.command("list")
 def list_skills(as_json: options.Json = False) -> None:
     """List the skills that were found, and whether a model sees them.
 
@@ -52,7 +47,7 @@ def list_skills(as_json: options.Json = False) -> None:
         emit_table(("SKILL", "FROM", "STATE", "ABOUT"), rows, wide=3)
 
 
-@group.command("show")
+@cli.command()
 def show(name: Name) -> None:
     """Show a skill's whole text, with what cannot be seen made visible, and the names of its files."""
     from ...base.prompt_injection import made_visible
@@ -68,7 +63,7 @@ def show(name: Name) -> None:
             emit(f"{visible(made_visible(each))} ({len(files[each]):,} bytes)")
 
 
-@group.command("trust")
+@cli.command()
 def trust(
     name: Name,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take the trust back.")] = False,

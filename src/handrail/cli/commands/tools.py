@@ -1,10 +1,17 @@
-"""`handrail tools`: what there is, and what can be used now."""
+"""List the tools, and say of each whether it can be used now.
+
+What cannot be used says why, and what would change that.
+
+\b
+Examples:
+  handrail tools
+  handrail tools --toolset file --toolset web
+  handrail tools --json | jq -r '.[] | select(.available) | .name'
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-import typer
 
 from .. import options
 
@@ -14,21 +21,11 @@ if TYPE_CHECKING:
     from ...types import JsonDict
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("tools")(tools)
+cli = options.new_cli()
 
 
+@cli.command()
 def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> None:
-    """List the tools, and say of each whether it can be used now.
-
-    What cannot be used says why, and what would change that.
-
-    \b
-    Examples:
-      handrail tools
-      handrail tools --toolset file --toolset web
-      handrail tools --json | jq -r '.[] | select(.available) | .name'
-    """
     from ..open_runtime import open_runtime
     from ..output import emit_json, emit_table, note
 

@@ -1,27 +1,23 @@
-"""`handrail trace`: what happened in a session, and how long it took."""
+"""Show a session's timeline: questions to the model, calls, approvals and child agents, with their times.
+
+Arguments are shown, results are not. For spans in a tracing system see `telemetry` in the configuration.
+
+\b
+Examples:
+  handrail trace
+  handrail trace 20260703-1412 --json | jq '.moments[] | select(.kind == "tool")'
+"""
 
 from __future__ import annotations
-
-import typer
 
 from .. import options
 from ..session_views import LAST, SessionId
 
-
-def add_to(app: typer.Typer) -> None:
-    app.command("trace")(trace)
+cli = options.new_cli()
 
 
+@cli.command()
 def trace(session: SessionId = LAST, as_json: options.Json = False) -> None:
-    """Show a session's timeline: questions to the model, calls, approvals and child agents, with their times.
-
-    Arguments are shown, results are not. For spans in a tracing system see `telemetry` in the configuration.
-
-    \b
-    Examples:
-      handrail trace
-      handrail trace 20260703-1412 --json | jq '.moments[] | select(.kind == "tool")'
-    """
     from ...agent.agent_factory import open_store
     from ..output import emit, emit_json
     from ..session_views import chosen, session_view
