@@ -18,9 +18,7 @@ from typer.main import get_command
 from .. import __version__
 from ..errors import HandrailError
 from ..plugins.sources import find_plugins
-from . import exit_codes
-from .open_runtime import close_runtime, open_runtime
-from .output import end_quietly, say
+from .output import ExitCode, end_quietly, exit_code_of_error, say
 
 _COMMANDS = Path(__file__).parent / "commands"
 
@@ -35,11 +33,18 @@ def run(args: list[str]) -> NoReturn:
         build(args)(args, prog_name="handrail")
     except HandrailError as error:
         say(str(error))
-        sys.exit(exit_codes.of_error(error))
+        sys.exit(exit_code_of_error(error))
     finally:
         close_runtime()
         end_quietly()
-    sys.exit(exit_codes.ExitCode.OK)
+    sys.exit(ExitCode.OK)
+
+
+def close_runtime() -> None:
+    """End what the command's calls have started, if there were any."""
+    model_tools = sys.modules.get("handrail.model_tools")
+    if model_tools is not None:
+        model_tools.reset()
 
 
 def build(args: Sequence[str] = ()) -> typer.Typer:
@@ -92,6 +97,8 @@ def _docstring(command: str) -> str:
 def _add_commands_of_plugins(cli: typer.Typer) -> None:
     if not any(find_plugins()):
         return
+    from .runtime import open_runtime
+
     try:
         plugins = open_runtime().plugins
     except HandrailError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import HandrailError
+from ..testing.environment_conformance import Conformance, Verdict, checks
 
 if TYPE_CHECKING:
     from ..environments.base import Environment
@@ -44,8 +46,6 @@ def check(make: Callable[[], Environment]) -> Iterator[Checked]:
 
 def check_all(make: Callable[[], Environment]) -> Iterator[Checked]:
     """Try all of the conformance kit. What the environment says that it cannot do is left out."""
-    from ..testing.environment_conformance import Conformance, Verdict, checks
-
     with Conformance(make) as subject:
         for one in checks():
             [outcome] = subject.run([one]).outcomes
@@ -142,6 +142,4 @@ def _expect(found: object, expected: object, what: str) -> None:
 
 
 def _quoted(path: str) -> str:
-    import shlex
-
     return shlex.quote(path)

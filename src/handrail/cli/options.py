@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import HandrailError
+from ..base.agent_ancestry import started_by_agent
+from ..errors import Denied, HandrailError
+from .output import ExitCode, say
 
 _MAX_SECONDS = 366 * 24 * 3600
 
@@ -15,6 +18,19 @@ _MAX_SECONDS = 366 * 24 * 3600
 def new_cli(**settings: Any) -> typer.Typer:
     """The `cli` of a command module, to be filled by `@cli.command()`."""
     return typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True, **settings)
+
+
+def refuse_agents(what: str) -> None:
+    """Raise Denied in a process that an agent's tool started."""
+    if started_by_agent():
+        raise Denied(f"an agent cannot {what}: this shell was started by one; use a terminal of your own")
+
+
+def require_terminal(otherwise: str) -> None:
+    """End the command, unless both its input and its output are a terminal. `otherwise` is for programs."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        say(f"this needs a terminal for input and output; a program uses `{otherwise}`")
+        raise typer.Exit(ExitCode.USAGE)
 
 
 def _tool_names(incomplete: str) -> list[str]:

@@ -7,14 +7,18 @@ import json
 import os
 import sys
 import threading
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from .exit_codes import ExitCode
+from ..core.outcome import error_of
+from ..errors import HandrailError, ToolError, UnknownToolset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from ..core.outcome import Outcome
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, a person must see them.
@@ -164,3 +168,41 @@ def _point_at_nothing(stream: TextIO) -> None:
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
         os.close(nothing)
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    DENIED = 3
+    BLOCKED = 4
+    TIMEOUT = 124
+    INTERRUPTED = 130
+    # As the shell reports a program that died of SIGPIPE: whoever read our output went away.
+    READER_GONE = 141
+
+
+_BY_ERROR_TYPE = {
+    "denied": ExitCode.DENIED,
+    "timeout": ExitCode.TIMEOUT,
+    "cancelled": ExitCode.INTERRUPTED,
+    "invalid_arguments": ExitCode.USAGE,
+    "unknown_tool": ExitCode.USAGE,
+}
+
+
+def exit_code_of(outcome: Outcome) -> ExitCode:
+    """The code for what a call gave back."""
+    failure = error_of(outcome)
+    if failure is None:
+        return ExitCode.OK
+    return _BY_ERROR_TYPE.get(str(failure.get("error_type")), ExitCode.FAILED)
+
+
+def exit_code_of_error(error: HandrailError) -> ExitCode:
+    """The code for an error that ended a command."""
+    if isinstance(error, UnknownToolset):
+        return ExitCode.USAGE
+    if isinstance(error, ToolError):
+        return _BY_ERROR_TYPE.get(error.error_type, ExitCode.FAILED)
+    return ExitCode.FAILED

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import SessionNotFound
+from ..store.export import text_of
 from .call_text import shortened
 from .output import visible
 
@@ -23,8 +25,6 @@ _TITLE_CHARS, _RESULT_LINES = 60, 6
 
 def chosen(store: SessionStore, session: str) -> SessionInfo:
     """Raises SessionNotFound."""
-    from ..errors import SessionNotFound
-
     if session != LAST:
         return store.get(session)
     latest = store.recent(limit=1)
@@ -45,8 +45,6 @@ def session_row(info: SessionInfo) -> tuple[str, ...]:
 
 def message_text(stored: StoredMessage) -> str:
     """One message with who said it. A long result is cut: `sessions export` has all of it."""
-    from ..store.export import text_of
-
     message = stored.message
     lines = [f"── {_speaker(message)} · {when(stored.at)} · {stored.id}"]
     text = visible(text_of(message)).rstrip()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from handrail.cli import exit_codes
-from handrail.cli.open_runtime import close_runtime
+from handrail.cli.app import close_runtime
 from handrail.errors import HandrailError
 from handrail.protocols import ModelReply
 from handrail.testing import call

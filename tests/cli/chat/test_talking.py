@@ -298,7 +298,7 @@ class TestSlashCommands:
         person("Start it")
         shown = person("/processes")
         assert "sleep 1000" in shown
-        (one,) = [each.id for each in person.chat.here.processes.list() if each.record.ended_at is None]
+        (one,) = [each.id for each in person.chat.app.processes.list() if each.record.ended_at is None]
         assert "ended with exit code 143" in person(f"/processes kill {one}")
         assert "started" in person(f"/processes log {one}")
         assert "/processes kill ID" in person("/processes nonsense")

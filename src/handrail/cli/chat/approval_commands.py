@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import InvalidArguments
 from ...protocols import Answer, Decision
+from ..approvals import chosen, come_too_late, show_request
 
 if TYPE_CHECKING:
     from .chat import Chat
@@ -18,9 +19,7 @@ def approve(chat: Chat, rest: str) -> None:
     if not words:
         _show(chat)
         return
-    from ..approval_answers import chosen, come_too_late
-
-    store = chat.here.gate.store
+    store = chat.app.gate.store
     stored = store.get(words[0])
     decision = chosen(stored, words[1] if len(words) > 1 else "")
     if decision is None:
@@ -31,13 +30,11 @@ def approve(chat: Chat, rest: str) -> None:
 
 
 def choices(chat: Chat) -> Iterable[str]:
-    return [stored.request.id for stored in chat.here.gate.store.pending()]
+    return [stored.request.id for stored in chat.app.gate.store.pending()]
 
 
 def _show(chat: Chat) -> None:
-    from ..approval_views import show_request
-
-    gate = chat.here.gate
+    gate = chat.app.gate
     waiting = gate.store.pending()
     for stored in waiting:
         show_request(stored)
@@ -54,7 +51,7 @@ def yolo(chat: Chat, rest: str) -> None:
     wanted = {"": not chat.yolo, "on": True, "off": False}.get(rest.lower())
     if wanted is None:
         raise InvalidArguments("/yolo on, or /yolo off")
-    chat.here.gate.settings.lift_asking(wanted)
+    chat.app.gate.settings.lift_asking(wanted)
     chat.yolo = wanted
     if wanted:
         chat.say("Nobody is asked from now on. What can never run, and your deny list, still hold.", "yellow")

@@ -11,9 +11,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ...core.outcome import error_of
-from ..call_text import duration, main_argument, shortened
+from ..call_text import duration, main_argument, parsed, shortened
 from ..output import visible
-from ..render import parsed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from rich.text import Text
 
 from ...agent.agent_factory import open_agent
 from ...agent.events import End
-from ...errors import HandrailError
+from ...base.suggest import nearest
+from ...config.paths import state_dir
+from ...errors import HandrailError, InvalidArguments
 from ..output import visible
-from ..terminal_person import TerminalPerson
+from ..runtime import TerminalPerson
 from . import turn
 from .plain_input import PlainInput
 from .turn import Leave
@@ -31,14 +35,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Command(NamedTuple):
+    """A slash command. `run` gets what follows the name; `choices` completes it."""
+
+    name: str
+    usage: str
+    about: str
+    run: Callable[[Chat, str], None]
+    choices: Callable[[Chat], Iterable[str]] = lambda _: ()
+    aliases: tuple[str, ...] = ()
+
+
 class Chat:
     """One person, one screen, and one agent at a time. `options` go to `open_agent` whenever an agent is made."""
 
-    def __init__(self, here: Handrail, screen: Screen, store: SessionStore, **options: Any) -> None:
-        self.here, self.screen, self.store = here, screen, store
-        self.options = options
-        self.view = View(screen, here.runtime.registry)
-        self.view.shows_thoughts = here.config.model.show_reasoning
+    def __init__(
+        self, app: Handrail, screen: Screen, store: SessionStore, commands: Sequence[Command], **options: Any
+    ) -> None:
+        self.app, self.screen, self.store = app, screen, store
+        self.commands, self.options = commands, options
+        self.view = View(screen, app.runtime.registry)
+        self.view.shows_thoughts = app.config.model.show_reasoning
         self.agent: Agent  # since `open`
         self.yolo = False
         self.notes: list[str] = []  # for the agent, with the next message
@@ -49,7 +66,7 @@ class Chat:
 
     def open(self, resume: str | None = None) -> None:
         """Go on with a session, or begin one. The one before is closed; it is gone if nothing was said in it."""
-        agent = open_agent(self.here, store=self.store, resume=resume, **self.options)
+        agent = open_agent(self.app, store=self.store, resume=resume, **self.options)
         self.close()
         self.agent = agent
 
@@ -119,8 +136,8 @@ class Chat:
     def _stop(self) -> None:
         self.view.stopping()
         self.agent.interrupt()
-        if isinstance(self.here.runtime.person, TerminalPerson):
-            self.here.runtime.person.interrupt()
+        if isinstance(self.app.runtime.person, TerminalPerson):
+            self.app.runtime.person.interrupt()
 
     def wait_for(
         self, work: Callable[[], T], *, stop: Callable[[], object], hear: Callable[[], object] | None = None
@@ -129,19 +146,15 @@ class Chat:
         return turn.run(work, stop=stop, draw=self.view.draw, hear=hear)
 
     def say(self, text: str, style: str = "") -> None:
-        from rich.text import Text
-
         self.screen.print(Text(visible(text), style))
 
     # How it is done
 
     def _do(self, line: str) -> None:
-        from .slash_commands import command_of
-
         try:
             if line.startswith("!"):
                 self._run_own(line[1:])
-            elif (found := command_of(line)) is not None:
+            elif (found := self._command_of(line)) is not None:
                 command, rest = found
                 command.run(self, rest)
             else:
@@ -149,15 +162,30 @@ class Chat:
         except HandrailError as error:
             self.say(str(error), "red")
 
+    def _command_of(self, line: str) -> tuple[Command, str] | None:
+        """The command and what follows it. None for a message, also for one that starts with a path."""
+        if not line.startswith("/"):
+            return None
+        name, _, rest = line[1:].partition(" ")
+        name = name.strip().lower()
+        for command in self.commands:
+            if name in (command.name, *command.aliases):
+                return command, rest.strip()
+        if "/" in name or os.path.exists(f"/{name}"):
+            return None
+        near = nearest(name, [command.name for command in self.commands])
+        hint = f"did you mean /{near}?" if near else "/help shows them"
+        raise InvalidArguments(f"there is no command /{name}; {hint}")
+
     def _run_own(self, command: str) -> None:
         is_private = command.startswith("!")
         command = command.lstrip("!").strip()
         if not command:
             self.say("!command runs a command of yours where the agent's run; !!command without telling the agent.")
             return
-        ran = run_own(self.here, self.screen, command, task_id=self.agent.session_id)
+        ran = run_own(self.app, self.screen, command, task_id=self.agent.session_id)
         if not is_private:
-            self.notes.append(self.here.environments.masker(ran.for_agent(command)))
+            self.notes.append(self.app.environments.masker(ran.for_agent(command)))
 
     def _hear_what_came_early(self) -> None:
         """Before there was a prompt the terminal took Enter for a line's end; it was meant to send."""
@@ -182,13 +210,11 @@ class Chat:
     def _input(self) -> Input | PlainInput:
         if not self.screen.moves:
             return PlainInput(self.screen)
-        from ...config.paths import state_dir
         from .input import Input
-        from .slash_commands import COMMANDS
 
         return Input(
             history=state_dir() / "chat_history",
-            choices={command.name: (command.about, partial(command.choices, self)) for command in COMMANDS},
+            choices={command.name: (command.about, partial(command.choices, self)) for command in self.commands},
             toolbar=self._toolbar,
             coloured=self.screen.coloured,
         )
@@ -203,8 +229,6 @@ def log_to(screen: Screen) -> None:
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            from rich.text import Text
-
             screen.print(Text(visible(record.getMessage()), "yellow"))
 
     logging.root.addHandler(Lines(logging.WARNING))

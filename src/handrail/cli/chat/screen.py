@@ -18,10 +18,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
+from rich.console import Console
+from rich.theme import Theme
+
 from ..output import colours, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.text import Text
 
 _WIDEST = 120
@@ -137,9 +140,6 @@ class Screen:
 
     @cached_property
     def _console(self) -> Console:
-        from rich.console import Console
-        from rich.theme import Theme
-
         return Console(
             theme=Theme({"markdown.code": "bold cyan"}),  # rich's own puts black behind it, on white screens too
             force_terminal=self.coloured,

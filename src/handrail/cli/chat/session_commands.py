@@ -7,6 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.table import Table
+
+from ... import __version__
+from ...agent.compaction import estimate
+from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl
 from ...types import CancelToken
@@ -55,8 +60,6 @@ def resume(chat: Chat, rest: str) -> None:
         chat.open(rest)
         greet(chat)
         return
-    from rich.table import Table
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     for header in ("ID", "AGE", "TITLE"):
         table.add_column(header, no_wrap=True, overflow="ellipsis")
@@ -97,9 +100,6 @@ def history(chat: Chat, rest: str) -> None:
 
 
 def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001
-    from ...agent.compaction import estimate
-    from ...base.async_bridge import run_async
-
     cancel, conversation = CancelToken(), chat.agent.loop.conversation
     before = estimate(conversation)
     chat.view.begin("summarising the conversation")
@@ -117,8 +117,6 @@ def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001
 
 
 def cost(chat: Chat, rest: str) -> None:  # noqa: ARG001
-    from ...agent.compaction import estimate
-
     agent, info = chat.agent, chat.store.get(chat.agent.session_id)
     money = "no price is known" if info.cost is None else f"${info.cost:.4f}"
     used, window = estimate(agent.loop.conversation), agent.models[0].context_tokens
@@ -128,8 +126,6 @@ def cost(chat: Chat, rest: str) -> None:  # noqa: ARG001
 
 def greet(chat: Chat) -> None:
     """Who is there, and where the conversation was."""
-    from ... import __version__
-
     agent = chat.agent
     info = chat.store.get(agent.session_id)
     chat.say(f"Handrail {__version__} · {agent.models[0].name} · session {info.id}", "bold")

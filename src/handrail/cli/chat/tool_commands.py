@@ -6,13 +6,15 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from rich.table import Table
+
+from ...agent.models.model_selection import build
+from ...base.terminal_text import clean
 from ...errors import InvalidArguments
 from ..call_text import age
 from ..output import visible
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from .chat import Chat
 
 _LOG_BYTES = 8_000
@@ -20,9 +22,9 @@ _LOG_BYTES = 8_000
 
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     enabled, disabled = chat.agent.loop.calling.toolsets
-    registry = chat.here.runtime.registry
+    registry = chat.app.runtime.registry
     table = _table("TOOL", "WHAT IT DOES")
-    for tool in chat.here.definitions.list(enabled, list(disabled), quiet=True, format="openai"):
+    for tool in chat.app.definitions.list(enabled, list(disabled), quiet=True, format="openai"):
         function = tool["function"]
         about = str(function["description"]).partition(". ")[0].partition("\n")[0]
         table.add_row(f"{registry.get_emoji(function['name'])} {function['name']}", visible(about))
@@ -30,7 +32,7 @@ def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
 
 
 def toolsets(chat: Chat, rest: str) -> None:
-    known = chat.here.toolsets
+    known = chat.app.toolsets
     enabled, disabled = chat.agent.loop.calling.toolsets
     if rest:
         if rest[0] not in "+-":
@@ -53,15 +55,13 @@ def toolsets(chat: Chat, rest: str) -> None:
 
 
 def toolset_choices(chat: Chat) -> Iterable[str]:
-    return [f"{sign}{name}" for name in chat.here.toolsets.names() for sign in "+-"]
+    return [f"{sign}{name}" for name in chat.app.toolsets.names() for sign in "+-"]
 
 
 def model(chat: Chat, rest: str) -> None:
     agent = chat.agent
     if rest:
-        from ...agent.models.model_selection import build
-
-        agent.use(build(chat.here.config.model, name=rest))
+        agent.use(build(chat.app.config.model, name=rest))
         chat.options["model"] = rest  # for the sessions after this one, too
     names = [each.name for each in agent.models]
     others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""
@@ -79,14 +79,12 @@ def reasoning(chat: Chat, rest: str) -> None:
 
 def processes(chat: Chat, rest: str) -> None:
     what, _, name = rest.partition(" ")
-    table = chat.here.processes
+    table = chat.app.processes
     if what == "kill" and name:
         one = table.get(name.strip())
         one.kill()
         chat.say(f"{one.id} {one.status()}")
     elif what == "log" and name:
-        from ...base.terminal_text import clean
-
         chat.screen.write(visible(clean(table.get(name.strip()).tail(_LOG_BYTES).data)).rstrip("\n") + "\n")
     elif rest:
         raise InvalidArguments("/processes, /processes log ID, or /processes kill ID")
@@ -95,11 +93,11 @@ def processes(chat: Chat, rest: str) -> None:
 
 
 def process_choices(chat: Chat) -> Iterable[str]:
-    return ["log", "kill", *(one.id for one in chat.here.processes.list())]
+    return ["log", "kill", *(one.id for one in chat.app.processes.list())]
 
 
 def _show_processes(chat: Chat) -> None:
-    running = [one for one in chat.here.processes.list() if one.record.ended_at is None]
+    running = [one for one in chat.app.processes.list() if one.record.ended_at is None]
     if not running:
         chat.say("Nothing runs in the background.")
         return
@@ -111,8 +109,6 @@ def _show_processes(chat: Chat) -> None:
 
 
 def _table(*headers: str) -> Table:
-    from rich.table import Table
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     for header in headers:
         table.add_column(header, no_wrap=True, overflow="ellipsis")

@@ -6,6 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from ...agent.events import (
     End,
     Event,
@@ -25,8 +27,6 @@ from .streamed_answer import Answer
 from .thinking import Thought
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from ...core.registry import ToolRegistry
     from .screen import Screen
     from .type_ahead import TypedAhead
@@ -66,8 +66,6 @@ class View:
 
     def draw(self) -> None:
         """The lines below, as things stand."""
-        from rich.text import Text
-
         with self._lock:
             now = time.monotonic()
             columns, rows = self.screen.size
@@ -83,8 +81,6 @@ class View:
 
     def _typed(self) -> list[Text]:
         """What the person has typed: messages that wait, and the one that is not sent yet."""
-        from rich.text import Text
-
         if self.ahead is None:
             return []
         room = self.screen.width - 10
@@ -173,6 +169,4 @@ def _in_one_line(text: str) -> str:
 
 
 def _styled(text: str, style: str) -> Text:
-    from rich.text import Text
-
     return Text(visible(text), style)

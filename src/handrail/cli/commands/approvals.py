@@ -15,10 +15,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exit_codes, options
+from ...approval.settings import remove_from_allowlist
+from ...approval.simulation import simulated
+from ...config import config_path, load_config
+from ...protocols import Answer, Decision
+from .. import options
+from ..approvals import (
+    chosen,
+    come_too_late,
+    decision_row,
+    decision_view,
+    grant_row,
+    grant_view,
+    open_approvals,
+    request_view,
+    show_request,
+    show_simulation,
+)
+from ..output import ExitCode, emit, emit_json, emit_table, say
 
 if TYPE_CHECKING:
-    from ...store.approvals import ApprovalStore
+    pass
 
 
 cli = options.new_cli()
@@ -33,11 +50,7 @@ def list_waiting(as_json: options.Json = False) -> None:
       handrail approvals list
       handrail approvals list --json | jq -r '.waiting[].id'
     """
-    from ...config import load_config
-    from ..approval_views import grant_row, grant_view, request_view, show_request
-    from ..output import emit, emit_json, emit_table
-
-    store = open_store()
+    store = open_approvals()
     waiting, grants, always = store.pending(), store.grants.all(), load_config().command_allowlist
     if as_json:
         emit_json(
@@ -79,22 +92,18 @@ def answer(
 
     Exit codes: 0 it holds, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
     """
-    from ...protocols import Answer, Decision
-    from ..approval_answers import chosen, come_too_late, refuse_inside
-    from ..output import emit_json, say
-
-    refuse_inside("answer requests")
-    store = open_store()
+    options.refuse_agents("answer requests")
+    store = open_approvals()
     stored = store.get(request)
     made = chosen(stored, decision)
     if made is None:
-        raise typer.Exit(exit_codes.ExitCode.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
     before = store.answer(stored.request.id, Answer(made, "cli"))
     if as_json:
         emit_json({"id": stored.request.id, "decision": made.value, "holds": before is None})
     if before is not None:
         say(come_too_late(before))
-        raise typer.Exit(exit_codes.ExitCode.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
     say(f"{stored.request.id}: {'denied' if made is Decision.DENY else 'allowed, ' + made.value}")
     if not stored.is_waiting:
         say("the process that asked is gone; the answer holds if the same is asked again before the time is over")
@@ -111,16 +120,11 @@ def revoke(
       handrail approvals revoke 4
       handrail approvals revoke fs.rm.recursive@project:/srv/app
     """
-    from ...approval.settings import remove_from_allowlist
-    from ...config import config_path
-    from ..approval_answers import refuse_inside
-    from ..output import say
-
-    refuse_inside("revoke grants")
-    taken = open_store().grants.revoke(int(grant)) if grant.isascii() and grant.isdigit() else None
+    options.refuse_agents("revoke grants")
+    taken = open_approvals().grants.revoke(int(grant)) if grant.isascii() and grant.isdigit() else None
     if taken is None and not remove_from_allowlist(config_path(), grant):
         say(f"nothing is allowed as {grant!r}; `handrail approvals list` shows what is")
-        raise typer.Exit(exit_codes.ExitCode.USAGE)
+        raise typer.Exit(ExitCode.USAGE)
     say(f"{taken.key if taken else grant} asks again")
 
 
@@ -136,10 +140,7 @@ def log(
       handrail approvals log
       handrail approvals log --last 1000 --json | jq 'group_by(.by) | map({by: .[0].by, n: length})'
     """
-    from ..approval_views import decision_row, decision_view
-    from ..output import emit, emit_json, emit_table
-
-    decisions = open_store().decisions.latest(last)
+    decisions = open_approvals().decisions.latest(last)
     if as_json:
         emit_json([decision_view(record) for record in decisions])
     elif decisions:
@@ -164,15 +165,4 @@ def simulate(
       handrail approvals simulate stricter.yaml
       handrail approvals simulate stricter.yaml --changed --json
     """
-    from ...approval.simulation import simulated
-    from ..approval_views import show_simulation
-
     show_simulation(simulated(policy), only_changed=changed, as_json=as_json)
-
-
-def open_store() -> ApprovalStore:
-    from ...approval.gate import STORE_NAME
-    from ...config import state_dir
-    from ...store.approvals import ApprovalStore
-
-    return ApprovalStore(state_dir() / STORE_NAME)

@@ -28,7 +28,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from .. import exit_codes, options
+from ...core.outcome import error_of, error_outcome, to_json
+from ...errors import CallCancelled, CallTimeout, ToolFailed
+from .. import options
+from ..arguments import read_arguments
+from ..call_text import main_text, parsed, pretty
+from ..output import colours, emit, exit_code_of, result_stream, say, visible
+from ..runtime import Ending, open_runtime, show_progress, supervise
 
 if TYPE_CHECKING:
     from ...core.outcome import Outcome
@@ -64,23 +70,15 @@ def call(
     raw: Annotated[bool, typer.Option("--raw", help="Print only the result's text (content or output).")] = False,
     as_json: options.Json = False,
 ) -> None:
-    from ..arguments import read_arguments
-    from ..output import result_stream
-
     request = _Request(tool, read_arguments(arguments or []), task, session, timeout, yolo)
     with result_stream() as stdout:
         outcome = _outcome(request)
         _show(outcome, stdout, raw=raw, as_json=as_json)
-    raise typer.Exit(exit_codes.of_outcome(outcome))
+    raise typer.Exit(exit_code_of(outcome))
 
 
 def _outcome(request: _Request) -> Outcome:
     """What the call gave back. However it ends, it ends in a result."""
-    from ...core.outcome import error_outcome
-    from ...errors import CallCancelled, CallTimeout, ToolFailed
-    from ..call_supervision import Ending, supervise
-    from ..open_runtime import open_runtime, show_progress
-
     runtime = open_runtime(yolo=request.yolo).runtime
 
     def work(cancel: CancelToken) -> Outcome:
@@ -101,9 +99,6 @@ def _outcome(request: _Request) -> Outcome:
 
 def _so_far(value: Outcome | None) -> JsonDict:
     """What a tool that was told to stop had by then."""
-    from ...core.outcome import error_of
-    from ..render import parsed
-
     if value is None:
         return {}
     error = error_of(value)
@@ -113,10 +108,6 @@ def _so_far(value: Outcome | None) -> JsonDict:
 
 
 def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None:
-    from ...core.outcome import error_of, to_json
-    from ..output import colours, emit, say, visible
-    from ..render import main_text, pretty
-
     failure = error_of(outcome)
     text = main_text(outcome) if raw else None
     if raw and failure is not None:

@@ -19,15 +19,22 @@ Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ct
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from .. import exit_codes, options
-
-if TYPE_CHECKING:
-    from ..chat.chat import Chat
-
+from ...agent.agent_factory import LAST, open_store
+from ...agent.models.model_selection import HOW_TO, find
+from ...config import load_config
+from ...errors import ModelError
+from .. import options
+from ..chat.chat import Chat, log_to
+from ..chat.screen import Screen
+from ..chat.session_commands import greet
+from ..chat.slash_commands import COMMANDS
+from ..chat.turn import Leave, leave_when_told
+from ..output import emit
+from ..runtime import open_runtime
 
 cli = options.new_cli()
 
@@ -45,9 +52,6 @@ def chat(
         bool, typer.Option("--or-demo", help="Where no model is configured, or no terminal is there: show the demo.")
     ] = False,
 ) -> None:
-    from ...agent.agent_factory import LAST
-    from ..output import emit, say
-
     if or_demo and (reason := _not_possible()):
         from ..demo.play import play
 
@@ -56,9 +60,7 @@ def chat(
         return
     if or_demo:
         emit(_console())
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        say("this needs a terminal for input and output; a program uses `handrail ask`")
-        raise typer.Exit(exit_codes.ExitCode.USAGE)
+    options.require_terminal("handrail ask")
     with_agent = {"model": model, "toolsets": toolset, "without": disable}
     made = _made(yolo, with_agent)
     try:
@@ -71,9 +73,6 @@ def chat(
 
 def _talk(made: Chat, resume: str | None, message: str) -> int:
     """Until the person leaves. The exit code."""
-    from ..chat.session_commands import greet
-    from ..chat.turn import Leave, leave_when_told
-
     try:
         leave_when_told()
         made.open(resume)
@@ -88,19 +87,13 @@ def _talk(made: Chat, resume: str | None, message: str) -> int:
 
 
 def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
-    from ...agent.agent_factory import open_store
-    from ...errors import ModelError
-    from ..chat.chat import Chat, log_to
-    from ..chat.screen import Screen
-    from ..open_runtime import open_runtime
-
     try:
         import prompt_toolkit  # noqa: F401  better said now than at the first prompt
     except ImportError:
         raise ModelError("the chat needs more packages; pip install 'handrail[agent]'") from None
     screen = Screen()
     log_to(screen)
-    made = Chat(open_runtime(yolo=yolo, hold=screen.held), screen, open_store(), **with_agent)
+    made = Chat(open_runtime(yolo=yolo, hold=screen.held), screen, open_store(), COMMANDS, **with_agent)
     made.yolo = yolo
     return made
 
@@ -111,9 +104,6 @@ def _console() -> str:
 
 def _not_possible() -> str:
     """Why there is only the demo, and what would change that; empty when there can be a chat."""
-    from ...agent.models.model_selection import HOW_TO, find
-    from ...config import load_config
-
     if find(load_config().model) is None:
         return f"To talk with a model instead: {HOW_TO}."
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -17,11 +17,19 @@ from __future__ import annotations
 
 import os
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exit_codes, options
+from ...approval.project_policy import policy_file, tightened
+from ...config import load_config, located
+from ...errors import ConfigError
+from ...judge.assess import assess
+from ...judge.rules.custom import configured
+from ...judge.values.assessment import stretches
+from .. import options
+from ..output import ExitCode, colours, emit, emit_json, paint, visible
 
 if TYPE_CHECKING:
     from ...judge.values.assessment import Assessment, Finding
@@ -38,13 +46,6 @@ def check(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    from ...approval.project_policy import policy_file, tightened
-    from ...config import load_config, located
-    from ...errors import ConfigError
-    from ...judge.assess import assess
-    from ...judge.rules.custom import configured
-    from ..output import emit_json
-
     text = _from_stdin() if command == "-" else command
     try:
         rulebook = configured(tightened(load_config(), policy_file()))
@@ -58,7 +59,7 @@ def check(
     raise typer.Exit(_EXIT_CODES[assessment.verdict.value])
 
 
-_EXIT_CODES = {"allow": exit_codes.ExitCode.OK, "ask": exit_codes.ExitCode.DENIED, "block": exit_codes.ExitCode.BLOCKED}
+_EXIT_CODES = {"allow": ExitCode.OK, "ask": ExitCode.DENIED, "block": ExitCode.BLOCKED}
 _STYLES = {"block": "red", "ask": "yellow", "note": "cyan", "allow": "green"}
 _MAX_LINES_SHOWN = 20
 
@@ -68,8 +69,6 @@ def _from_stdin() -> str:
 
 
 def _show(assessment: Assessment) -> None:
-    from ..output import colours, emit, paint, visible
-
     painted = colours(sys.stdout)
     emit(
         "".join(
@@ -99,8 +98,6 @@ _MEANING = {
 
 
 def _show_finding(assessment: Assessment, finding: Finding, painted: bool) -> None:
-    from ..output import emit, paint, visible
-
     severity = finding.severity.value
     emit(f"{paint(severity, _STYLES[severity], on=painted)}{' ' * (7 - len(severity))}{finding.rule}: {finding.why}")
     start, end = finding.span
@@ -111,14 +108,10 @@ def _show_finding(assessment: Assessment, finding: Finding, painted: bool) -> No
 
 def _marked(assessment: Assessment) -> list[tuple[str, str]]:
     """The command cut into stretches, each with the gravest severity that is found there."""
-    from ...judge.values.assessment import stretches
-
     return [(text, severity.value if severity is not None else "") for text, severity in stretches(assessment)]
 
 
 def _line(argv: tuple[str, ...]) -> str:
-    from shlex import quote
-
     return " ".join(arg if arg == "?" else quote(arg) for arg in argv)
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 import typer
 
 from .. import options
+from ..app import COMPLETION_VARIABLE, build
 
 cli = options.new_cli()
 
@@ -25,8 +26,6 @@ cli = options.new_cli()
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:
-    from ..app import COMPLETION_VARIABLE, build
-
     # Typer writes the script when it is asked as a shell would ask.
     os.environ[COMPLETION_VARIABLE] = f"source_{shell}"
     build()([], prog_name="handrail")

@@ -12,13 +12,25 @@ Examples:
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from ...config import ConfigFile, config_path, load_config, parse_value
+from ...config.environment_variables import override_names, overrides
+from ...config.files import read_text
+from ...config.validation import checked, plain
+from ...config.yaml_document import parse
 from .. import options
+from ..config_editor import edit_config
+from ..output import emit, emit_json, emit_table, say
+
+if TYPE_CHECKING:
+    from ...types import JsonDict
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.")]
 
@@ -37,9 +49,6 @@ def get(key: Key, as_json: options.Json = False) -> None:
       handrail config get results.max_chars
       handrail config get files --json
     """
-    from ..output import emit, emit_json
-    from ..setting_sources import effective
-
     value = effective(key)
     if as_json or isinstance(value, dict):
         emit_json(value)
@@ -58,10 +67,7 @@ def set_value(
       handrail config set results.max_chars 50000
       handrail config set tools.disabled_toolsets '[browser, rl]'
     """
-    from ...config import ConfigFile, parse_value
-    from ..approval_answers import refuse_inside
-
-    refuse_inside("change the configuration")
+    options.refuse_agents("change the configuration")
     file = ConfigFile()
     file.set(key, parse_value(key, value))
     _say_what_holds(key, f"is set in {file.path}")
@@ -75,10 +81,7 @@ def unset(key: Key) -> None:
     Example:
       handrail config unset files.roots
     """
-    from ...config import ConfigFile
-    from ..approval_answers import refuse_inside
-
-    refuse_inside("change the configuration")
+    options.refuse_agents("change the configuration")
     file = ConfigFile()
     file.unset(key)
     _say_what_holds(key, f"is not set in {file.path} any more")
@@ -92,9 +95,6 @@ def path() -> None:
     Example:
       cp "$(handrail config path)" backup.yaml
     """
-    from ...config import config_path
-    from ..output import emit
-
     emit(str(config_path()))
 
 
@@ -108,10 +108,7 @@ def edit() -> None:
     Example:
       EDITOR=nano handrail config edit
     """
-    from ..approval_answers import refuse_inside
-    from ..config_editor import edit_config
-
-    refuse_inside("change the configuration")
+    options.refuse_agents("change the configuration")
     edit_config()
 
 
@@ -124,9 +121,6 @@ def show(as_json: options.Json = False) -> None:
       handrail config show
       handrail config show --json | jq .files
     """
-    from ..output import emit_json, emit_table
-    from ..setting_sources import effective_config, listed
-
     if as_json:
         emit_json(effective_config())
         return
@@ -139,8 +133,58 @@ def _inline(value: Any) -> str:
 
 
 def _say_what_holds(key: str, done: str) -> None:
-    from ..output import say
-    from ..setting_sources import overriding_variable
-
     variable = overriding_variable(key, os.environ)
     say(f"{key} {done}" + (f"; but {variable} is set in this environment, and goes before it" if variable else ""))
+
+
+class Setting(NamedTuple):
+    key: str
+    value: Any
+    source: str
+
+
+def effective_config() -> JsonDict:
+    """Every setting with the value that holds. Raises ConfigError."""
+    settings: JsonDict = plain(dataclasses.asdict(load_config()))
+    return settings
+
+
+def effective(key: str) -> Any:
+    """The value that holds for a key. Raises ConfigError for one that does not exist."""
+    value: Any = effective_config()
+    fallback = ConfigFile().get(key)
+    for step in key.split("."):
+        if step not in value:
+            return fallback
+        value = value[step]
+    return value
+
+
+def listed() -> Iterator[Setting]:
+    """Every setting and its source, in the order of the documentation."""
+    in_file = dict(_flat(_settings_of_file()))
+    for key, value in _flat(effective_config()):
+        source = overriding_variable(key, os.environ) or ("file" if key in in_file else "default")
+        yield Setting(key, value, source)
+
+
+def overriding_variable(key: str, environ: Mapping[str, str]) -> str:
+    """The environment variable that sets a key now, if one does."""
+    variable = f"HANDRAIL_{key.replace('.', '_')}".upper()
+    section, _, name = key.partition(".")
+    if variable not in override_names(environ):
+        return ""
+    return variable if name in overrides({variable: environ[variable]}).get(section, {}) else ""
+
+
+def _settings_of_file() -> JsonDict:
+    path = ConfigFile().path
+    return checked(parse(read_text(path) or "", path=str(path)))
+
+
+def _flat(settings: JsonDict, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

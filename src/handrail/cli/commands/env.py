@@ -9,11 +9,26 @@ Examples:
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exit_codes, options
+from ...config.paths import state_dir
+from ...environments.task_settings import resolve
+from ...errors import HandrailError
+from ...processes.pruning import prune_expired, prune_unknown
+from ...tools.browser import profile_dir
+from .. import options
+from ..demo import FOLDER_PREFIX
+from ..env_check import check as try_some
+from ..env_check import check_all
+from ..output import ExitCode, colours, emit, emit_json, emit_table, paint, result_stream, say, visible
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
     from ...environments.task_settings import EnvironmentSettings
@@ -39,11 +54,8 @@ def list_environments(as_json: options.Json = False) -> None:
       handrail env list
       handrail env list --json | jq -r '.[] | select(.available) | .name'
     """
-    from ..open_runtime import open_runtime
-    from ..output import emit_json, emit_table, visible
-
-    here = open_runtime()
-    listed = [_described(here, name) for name in here.environments.backends.names()]
+    app = open_runtime()
+    listed = [_described(app, name) for name in app.environments.backends.names()]
     if as_json:
         emit_json(listed)
         return
@@ -66,16 +78,11 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
 
     Exit codes: 0 it works, 1 something does not.
     """
-    from ..env_check import check as try_some
-    from ..env_check import check_all
-    from ..open_runtime import open_runtime
-    from ..output import colours, emit, emit_json, paint, result_stream, visible
-
-    here = open_runtime()
-    settings = _settings(here, name)
+    app = open_runtime()
+    settings = _settings(app, name)
     done = []
     with result_stream() as stdout:
-        for one in (check_all if full else try_some)(lambda: here.environments.open(settings)):
+        for one in (check_all if full else try_some)(lambda: app.environments.open(settings)):
             done.append(one)
             if not as_json:
                 mark = paint("✗", "red", on=colours(stdout)) if one.problem else paint("✓", "green", on=colours(stdout))
@@ -83,7 +90,7 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
                 emit(f"{mark} {one.name} ({one.seconds * 1000:.0f} ms){problem}", stdout)
         if as_json:
             emit_json([one._asdict() for one in done], stdout)
-    raise typer.Exit(exit_codes.ExitCode.FAILED if any(one.problem for one in done) else exit_codes.ExitCode.OK)
+    raise typer.Exit(ExitCode.FAILED if any(one.problem for one in done) else ExitCode.OK)
 
 
 @cli.command()
@@ -100,15 +107,11 @@ def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
     Exit codes: 0 nothing is left, or with --dry-run was; 1 something is, with --dry-run or because it could not be
     taken away.
     """
-    from ..leftovers import take_away
-    from ..open_runtime import open_runtime
-    from ..output import emit, emit_json, say
-
-    here = open_runtime()
+    app = open_runtime()
     try:
-        found, problems = take_away(here, dry_run=dry_run)
+        found, problems = take_away(app, dry_run=dry_run)
     finally:
-        here.close()
+        app.close()
     if as_json:
         emit_json({"found": found, "problems": problems})
     else:
@@ -118,15 +121,13 @@ def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
             emit("Nothing was left behind.")
         for problem in problems:
             say(problem)
-    raise typer.Exit(exit_codes.ExitCode.FAILED if problems or (dry_run and found) else exit_codes.ExitCode.OK)
+    raise typer.Exit(ExitCode.FAILED if problems or (dry_run and found) else ExitCode.OK)
 
 
-def _described(here: Handrail, name: str) -> JsonDict:
-    from ...errors import HandrailError
-
-    configured = here.config.terminal.backend.partition(":")[0] == name
+def _described(app: Handrail, name: str) -> JsonDict:
+    configured = app.config.terminal.backend.partition(":")[0] == name
     try:
-        missing = here.environments.backends.get(name).check(here.config.terminal.backends.get(name, {}))
+        missing = app.environments.backends.get(name).check(app.config.terminal.backends.get(name, {}))
         reason, fix = (missing.reason, missing.fix) if missing is not None else ("", "")
     except HandrailError as error:
         reason, fix = str(error), ""
@@ -139,9 +140,35 @@ def _status(row: JsonDict) -> str:
     return f"{row['reason']}; {row['fix']}" if row["fix"] else str(row["reason"])
 
 
-def _settings(here: Handrail, name: str) -> EnvironmentSettings:
-    import os
+def _settings(app: Handrail, name: str) -> EnvironmentSettings:
+    return resolve(f"check-{os.getpid()}", app.config, {"backend": name}, app.environments.backends)
 
-    from ...environments.task_settings import resolve
 
-    return resolve(f"check-{os.getpid()}", here.config, {"backend": name}, here.environments.backends)
+def take_away(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
+    """What there was, and what went wrong: one line each."""
+    found: list[str] = []
+    problems: list[str] = []
+    backends = app.environments.backends
+    for name in backends.names():
+        try:
+            found += backends.get(name).prune(dry_run)
+        except (HandrailError, OSError) as error:  # the others may still be in order
+            problems.append(f"{name}: {error}")
+    found += prune_expired(app.processes, dry_run=dry_run)
+    found += prune_unknown(app.processes, state_dir() / "processes", dry_run=dry_run)
+    found += profile_dir.prune(dry_run=dry_run)
+    for folder in _demo_folders():
+        found.append(f"the folder of a demonstration that was cut off, {folder}")
+        if not dry_run:
+            shutil.rmtree(folder, ignore_errors=True)
+    return found, problems
+
+
+def _demo_folders() -> list[Path]:
+    """Those of this user whose process is gone."""
+    folders = []
+    for path in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
+        pid = re.match(rf"{FOLDER_PREFIX}(\d+)-", path.name)
+        if pid and path.stat().st_uid == os.getuid() and not os.path.exists(f"/proc/{pid[1]}"):
+            folders.append(path)
+    return folders

@@ -10,14 +10,32 @@ Examples:
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import os
+import secrets
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from .. import exit_codes, options
+from ...base.prompt_injection import made_visible
+from ...base.safe_text import mask_secrets
+from ...base.suggest import did_you_mean
+from ...config import ConfigFile, load_config
+from ...config.paths import config_path
+from ...config.project import project_mcp_file
+from ...config.validation import plain
+from ...core.registry import ToolRegistry
+from ...mcp_client.manager import check_installed
+from ...mcp_client.server_config import Server, find_servers, problem_of, trust_project
+from ...serve.address import listening, parse_address
+from ...settings.services import McpServerConfig
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..runtime import log_as_notes, open_runtime
 
 if TYPE_CHECKING:
-    from ...mcp_client.server_config import Server
     from ...mcp_client.tool_listing import Listed
     from ...tools.mcp.server_tools import McpTools
 
@@ -37,11 +55,6 @@ def add(
 
     Write secrets as ${NAME}: they are then taken from the environment.
     """
-    from ...config import ConfigFile
-    from ...mcp_client.server_config import Server, problem_of
-    from ...settings.services import McpServerConfig
-    from ..output import emit
-
     is_address = "://" in target[0]
     if is_address and (len(target) > 1 or not target[0].startswith(("http://", "https://"))):
         _refuse(f"{' '.join(target)!r} is no address, such as https://example.com/mcp, and no command")
@@ -71,11 +84,8 @@ def add(
 @cli.command()
 def remove(name: Name) -> None:
     """Take a server out of config.yaml, and forget what was trusted of it and the login there."""
-    from ...config import ConfigFile
     from ...mcp_client.oauth import Login
     from ...mcp_client.pins import Pins
-    from ...mcp_client.server_config import Server
-    from ..output import emit
 
     file = ConfigFile()
     known = file.load().mcp_servers
@@ -91,8 +101,6 @@ def remove(name: Name) -> None:
 @cli.command("list")
 def list_servers(as_json: options.Json = False) -> None:
     """List the servers, without connecting to any."""
-    from ..output import emit, emit_json, emit_table
-
     servers = _servers()
     if as_json:
         emit_json([_as_json(server) for server in servers])
@@ -106,16 +114,12 @@ def list_servers(as_json: options.Json = False) -> None:
 @cli.command()
 def get(name: Name) -> None:
     """Show how one server is configured, with secrets masked."""
-    from ..output import emit_json
-
     emit_json(_as_json(_get(name)))
 
 
 @cli.command("test")
 def try_server(name: Name, as_json: options.Json = False) -> None:
     """Connect to a server, and say what it offers or why it cannot be used."""
-    from ..output import emit, emit_json
-
     status = _ready(name).connections.status()[name]
     if as_json:
         emit_json({"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools})
@@ -130,7 +134,6 @@ def tools(name: Name, as_json: options.Json = False) -> None:
     Of those that do, all is shown that the model would get, with what cannot be seen made visible.
     """
     from ...tools.mcp.server_tools import tool_name
-    from ..output import emit_json, emit_table
 
     mcp = _ready(name)
     doubts = mcp.doubts.get(name, {})
@@ -170,10 +173,7 @@ def trust(
 
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
     """
-    from ...config.project import project_mcp_file
     from ...mcp_client.pins import Pins
-    from ...mcp_client.server_config import trust_project
-    from ..output import emit
 
     if name is not None:
         connections = _ready(name).connections
@@ -191,11 +191,8 @@ def trust(
 @cli.command()
 def login(name: Name) -> None:
     """Log in at a server that wants it: a page is opened, and the login is kept for the next time (OAuth)."""
-    from ...core.registry import ToolRegistry
     from ...mcp_client.oauth import LOGIN_SECONDS
     from ...tools.mcp.server_tools import McpTools
-    from ..open_runtime import log_as_notes
-    from ..output import emit
 
     server = _get(name)
     if server.problem or server.way == "stdio":
@@ -206,7 +203,7 @@ def login(name: Name) -> None:
         tools.start(server.settings.connect_timeout + LOGIN_SECONDS)
         problem, status = tools.reach(name), tools.connections.status().get(name)
         if problem or status is None:
-            _refuse(f"{name}: {problem}", exit_codes.ExitCode.FAILED)
+            _refuse(f"{name}: {problem}", ExitCode.FAILED)
     finally:
         tools.close()
     emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
@@ -216,17 +213,12 @@ def login(name: Name) -> None:
 def logout(name: Name) -> None:
     """Forget the login at a server."""
     from ...mcp_client.oauth import Login
-    from ..output import emit
 
     emit(f"{name}: the login is forgotten" if Login(_get(name), "").forget() else f"{name}: there was no login")
 
 
 def _browse(url: str) -> None:
-    import os
-    import sys
     import webbrowser
-
-    from ..output import say
 
     say(f"Log in at this page: {url}")
     # Without a screen some text browser would take the terminal.
@@ -249,23 +241,18 @@ def serve(
     and shown if it is not set), and the address is this machine's alone unless you say another.
     """
     import asyncio
-    import secrets
 
-    from ...mcp_client.manager import check_installed
     from ...serve import server as running
-    from ...serve.address import listening, parse_address
     from ...serve.mcp.http import TOKEN_VARIABLE, http_app, serve_http
     from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
-    from ..open_runtime import open_runtime
-    from ..output import say
 
     check_installed()
     address = parse_address(http) if http else None
     if address is not None:  # what the tools run must not find the token, and answer its own questions with it
         token = running.token_from_environment(TOKEN_VARIABLE)
-    here = open_runtime()
-    check_toolsets(here, toolset or DEFAULT_TOOLSETS)
-    server = HandrailServer(here, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()
+    app = open_runtime()
+    check_toolsets(app, toolset or DEFAULT_TOOLSETS)
+    server = HandrailServer(app, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()
     if address is None:
         asyncio.run(serve_stdio(server))
         return
@@ -278,10 +265,6 @@ def serve(
 
 
 def _servers() -> list[Server]:
-    from ...config import load_config
-    from ...config.paths import config_path
-    from ...mcp_client.server_config import find_servers
-
     return find_servers(load_config().mcp_servers, config_file=config_path())
 
 
@@ -294,21 +277,15 @@ def _get(name: str) -> Server:
 
 def _ready(name: str) -> McpTools:
     """Only this server, for as long as it may take to connect."""
-    from ..open_runtime import open_runtime
-
     server, mcp = _get(name), open_runtime().mcp
     assert mcp is not None
     if problem := mcp.reach(name):
         is_usable = not server.problem and server.settings.enabled
-        _refuse(f"{name}: {problem}", exit_codes.ExitCode.FAILED if is_usable else exit_codes.ExitCode.USAGE)
+        _refuse(f"{name}: {problem}", ExitCode.FAILED if is_usable else ExitCode.USAGE)
     return mcp
 
 
 def _said_by(tool: Listed, whole: bool) -> str:
-    import json
-
-    from ...base.prompt_injection import made_visible
-
     said = f"{tool.description} {json.dumps(tool.schema, ensure_ascii=False)}" if whole else tool.description
     return made_visible(" ".join(said.split()))
 
@@ -318,17 +295,10 @@ def _state(server: Server) -> str:
 
 
 def _target(server: Server) -> str:
-    from ...base.safe_text import mask_secrets
-
     return mask_secrets(server.settings.url or " ".join((server.settings.command, *server.settings.args)))
 
 
 def _as_json(server: Server) -> dict[str, Any]:
-    import dataclasses
-
-    from ...base.safe_text import mask_secrets
-    from ...config.validation import plain
-
     settings = plain(dataclasses.asdict(server.settings))
     for part in ("env", "headers"):
         settings[part] = {key: _hidden(value) for key, value in settings[part].items()}
@@ -351,8 +321,6 @@ def _pair(text: str, sign: str) -> tuple[str, str]:
 
 
 def _unknown(name: str, known: list[str]) -> NoReturn:
-    from ...base.suggest import did_you_mean
-
     _refuse(
         f"no MCP server {name!r}; {did_you_mean(name, known)}"
         if known
@@ -360,8 +328,6 @@ def _unknown(name: str, known: list[str]) -> NoReturn:
     )
 
 
-def _refuse(message: str, code: exit_codes.ExitCode = exit_codes.ExitCode.USAGE) -> NoReturn:
-    from ..output import say
-
+def _refuse(message: str, code: ExitCode = ExitCode.USAGE) -> NoReturn:
     say(message)
     raise typer.Exit(code)

@@ -11,13 +11,24 @@ Examples:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import os
+import time
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from ...agent.models.base import CallPiece, TextPiece
+from ...agent.models.local_servers import local_servers
+from ...agent.models.model_selection import HOW_TO, connect, find, provider_of
+from ...base.async_bridge import run_async
+from ...config import load_config
+from ...config.keys import key_of
+from ...errors import ModelError
 from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say, visible
 
 if TYPE_CHECKING:
+    from ...agent.models.base import StreamingModel
     from ...agent.models.model_selection import Choice
     from ...config import Config
 
@@ -36,13 +47,6 @@ def list_models(as_json: options.Json = False) -> None:
 
     Exit codes: 0 there are some, 1 there are none, or the provider does not answer.
     """
-    from ...agent.models.local_servers import local_servers
-    from ...agent.models.model_selection import HOW_TO, find
-    from ...config import load_config
-    from ...errors import ModelError
-    from ..exit_codes import ExitCode
-    from ..output import emit_json, emit_table, say, visible
-
     config = load_config()
     chosen = find(config.model)
     rows: list[dict[str, object]] = [
@@ -88,13 +92,6 @@ def try_model(
 
     Exit codes: 0 it answers, 1 it does not.
     """
-    from ...agent.models.model_selection import HOW_TO, connect, find
-    from ...base.async_bridge import run_async
-    from ...config import load_config
-    from ...errors import ModelError
-    from ..model_trial import tried
-    from ..output import emit, emit_json, visible
-
     config = load_config()
     choice = find(config.model, name=name)
     if choice is None:
@@ -114,12 +111,6 @@ def try_model(
 
 def _of_provider(config: Config) -> list[dict[str, object]]:
     """Nothing when nothing is configured: a provider that nobody chose is no fault."""
-    import os
-
-    from ...agent.models.model_selection import connect, provider_of
-    from ...base.async_bridge import run_async
-    from ...config.keys import key_of
-
     choice = provider_of(config.model)
     if not (choice.name or choice.base_url or key_of(choice.key_variable, os.environ)):
         return []
@@ -130,3 +121,35 @@ def _of_provider(config: Config) -> list[dict[str, object]]:
 def _where(choice: Choice) -> str:
     own = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
     return choice.base_url or own[choice.provider]
+
+
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "echo",
+        "description": "Gives back the text.",
+        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    },
+}
+_WORD = [{"role": "user", "content": "Answer with one word: hello."}]
+_CALL = [{"role": "user", "content": "Call the tool echo with the text: hello. Do not answer yourself."}]
+
+
+class Trial(NamedTuple):
+    answer: str
+    first_seconds: float
+    seconds: float
+    calls_tools: bool
+
+
+async def tried(model: StreamingModel) -> Trial:
+    """Raises ModelError, at the first thing that goes wrong: this is where a person waits for the reason."""
+    began, first, text = time.monotonic(), 0.0, ""
+    async for piece in model.stream(_WORD, []):
+        first = first or time.monotonic() - began
+        if isinstance(piece, TextPiece):
+            text += piece.text
+    seconds = time.monotonic() - began
+    pieces = [piece async for piece in model.stream(_CALL, [_TOOL])]
+    calls = any(isinstance(piece, CallPiece) and piece.name == "echo" for piece in pieces)
+    return Trial(text.strip(), first, seconds, calls)

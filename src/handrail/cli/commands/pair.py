@@ -9,15 +9,14 @@ Examples:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from .. import exit_codes, options
-
-if TYPE_CHECKING:
-    from ...serve.gateway.store import GatewayStore
-
+from ...config.paths import state_dir
+from ...serve.gateway.store import STORE_NAME, GatewayStore
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say
 
 cli = options.new_cli()
 
@@ -26,10 +25,7 @@ cli = options.new_cli()
 def show(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
-    from ..approval_answers import refuse_inside
-    from ..output import emit, say
-
-    refuse_inside("pair people")
+    options.refuse_agents("pair people")
     emit(_store().new_code())
     say("Send this to the agent's account in a chat of its own. It works once, within ten minutes.")
 
@@ -37,8 +33,6 @@ def show(context: typer.Context) -> None:
 @cli.command("list")
 def list_people(as_json: options.Json = False) -> None:
     """List the people who are served."""
-    from ..output import emit, emit_json, emit_table
-
     found = _store().people()
     if as_json:
         emit_json([each._asdict() for each in found])
@@ -54,18 +48,12 @@ def remove(
     person: Annotated[str, typer.Argument(metavar="PERSON")],
 ) -> None:
     """Do not serve a person any more."""
-    from ..approval_answers import refuse_inside
-    from ..output import say
-
-    refuse_inside("remove people")
+    options.refuse_agents("remove people")
     if not _store().unpair(account, person):
         say(f"{person} is not paired with {account}; `handrail pair list` shows who is")
-        raise typer.Exit(exit_codes.ExitCode.USAGE)
+        raise typer.Exit(ExitCode.USAGE)
     say(f"{person} is not served any more")
 
 
 def _store() -> GatewayStore:
-    from ...config.paths import state_dir
-    from ...serve.gateway.store import STORE_NAME, GatewayStore
-
     return GatewayStore(state_dir() / STORE_NAME)

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exit_codes, options
+from ...base.suggest import did_you_mean
+from ...config import ConfigFile
+from ...config.paths import config_path
+from ...config.trust import Trust
+from ...plugins.hook_manager import hooks
+from ...plugins.loader import TRUST_KIND, trust_plugin
+from ...plugins.sources import Source
+from ...plugins.template import write_template
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
     from ...plugins.loader import Plugin
@@ -31,8 +41,6 @@ def list_plugins(as_json: options.Json = False) -> None:
     They come from the folder `plugins` beside config.yaml, from pip (entry points of the group `handrail`), and from
     `.handrail/plugins` of the project, once they are trusted.
     """
-    from ..output import emit, emit_json, emit_table
-
     found = _found()
     if as_json:
         emit_json([_as_json(plugin) for plugin in found])
@@ -48,8 +56,6 @@ def list_plugins(as_json: options.Json = False) -> None:
 @cli.command()
 def info(name: Name, as_json: options.Json = False) -> None:
     """Show one plugin: where it is, what it brings, how often its hooks failed."""
-    from ..output import emit, emit_json
-
     plugin = _get(name)
     if as_json:
         emit_json(_as_json(plugin))
@@ -83,11 +89,6 @@ def trust(
 
     A plugin is Python that runs with your rights: read it first. Any change of its files has to be trusted again.
     """
-    from ...config.trust import Trust
-    from ...plugins.loader import TRUST_KIND, trust_plugin
-    from ...plugins.sources import Source
-    from ..output import emit
-
     plugin = _get(name)
     if plugin.source is not Source.PROJECT:
         emit(f"{name} comes from the {plugin.source.value}; only a project's plugins need to be trusted")
@@ -108,36 +109,25 @@ def new(
     ] = None,
 ) -> None:
     """Write a plugin that works, with a test, to begin with."""
-    from ...config.paths import config_path
-    from ...plugins.template import write_template
-    from ..output import emit
-
     for path in write_template(name, folder or config_path().parent / "plugins"):
         emit(str(path))
 
 
 def _found() -> list[Plugin]:
-    from ..open_runtime import open_runtime
-
     plugins = open_runtime().plugins
     return plugins.found if plugins is not None else []
 
 
 def _get(name: str) -> Plugin:
-    from ...base.suggest import did_you_mean
-    from ..output import say
-
     found = _found()
     for plugin in found:
         if plugin.name == name:
             return plugin
     say(f"no plugin {name!r}; {did_you_mean(name, [plugin.name for plugin in found])}")
-    raise typer.Exit(exit_codes.ExitCode.USAGE)
+    raise typer.Exit(ExitCode.USAGE)
 
 
 def _as_json(plugin: Plugin) -> JsonDict:
-    from ...plugins.hook_manager import hooks
-
     return {
         "name": plugin.name,
         "version": plugin.manifest.version,
@@ -154,9 +144,6 @@ def _as_json(plugin: Plugin) -> JsonDict:
 
 
 def _switch(name: str, *, on: bool) -> None:
-    from ...config import ConfigFile
-    from ..output import emit
-
     _get(name)
     ConfigFile().set(("plugins", name, "enabled"), on)
     emit(f"{name} is {'loaded' if on else 'not loaded'} from the next start on")

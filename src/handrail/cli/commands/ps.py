@@ -13,11 +13,20 @@ Examples:
 
 from __future__ import annotations
 
+import sys
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exit_codes, options
+from ...base.terminal_text import TextCleaner
+from ...environments.base import ProcessState
+from ...errors import ToolError
+from ...processes.tracked import State
+from .. import options
+from ..call_text import age
+from ..output import ExitCode, emit, emit_bytes, emit_json, emit_table, say, visible
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
     from ...model_tools import Handrail
@@ -40,14 +49,11 @@ def ps(
 ) -> None:
     if context.invoked_subcommand is not None:
         return
-    from ..open_runtime import open_runtime
-    from ..output import emit_json, emit_table, visible
-
-    here = open_runtime()
+    app = open_runtime()
     try:
-        found = [(one, one.status()) for one in here.processes.list(task)]
+        found = [(one, one.status()) for one in app.processes.list(task)]
     finally:
-        here.close()
+        app.close()
     rows = [_described(one, status) for one, status in found if everything or one.record.ended_at is None]
     if as_json:
         emit_json(rows)
@@ -71,19 +77,16 @@ def kill(
 
     Exit codes: 0 they have ended, 1 one of them has not, or is not known.
     """
-    from ..open_runtime import open_runtime
-    from ..output import say
-
     if bool(ids) == everything:
         raise typer.BadParameter("name the processes to end, or give --all")
-    here = open_runtime()
+    app = open_runtime()
     try:
-        failed = [problem for one in _chosen(here, ids) if (problem := _end(one))]
+        failed = [problem for one in _chosen(app, ids) if (problem := _end(one))]
     finally:
-        here.close()
+        app.close()
     for problem in failed:
         say(problem)
-    raise typer.Exit(exit_codes.ExitCode.FAILED if failed else exit_codes.ExitCode.OK)
+    raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
 
 @cli.command()
@@ -98,30 +101,21 @@ def log(
       handrail ps log proc_1a2b3c4d | tail
       handrail ps log proc_1a2b3c4d --follow
     """
-    from ..open_runtime import open_runtime
-    from ..process_log import print_log
-
-    here = open_runtime()
+    app = open_runtime()
     try:
-        print_log(here.processes.get(id), follow=follow)
+        print_log(app.processes.get(id), follow=follow)
     finally:
-        here.close()
+        app.close()
 
 
-def _chosen(here: Handrail, ids: list[str] | None) -> list[TrackedProcess]:
-    from ...processes.tracked import State
-
+def _chosen(app: Handrail, ids: list[str] | None) -> list[TrackedProcess]:
     if ids:
-        return [here.processes.get(one) for one in ids]
-    return [one for one in here.processes.list() if one.status().state is State.RUNNING]
+        return [app.processes.get(one) for one in ids]
+    return [one for one in app.processes.list() if one.status().state is State.RUNNING]
 
 
 def _end(one: TrackedProcess) -> str | None:
     """What went wrong, if something did."""
-    from ...errors import ToolError
-    from ...processes.tracked import State
-    from ..output import emit
-
     try:
         one.kill()
     except (ToolError, OSError) as error:
@@ -134,10 +128,6 @@ def _end(one: TrackedProcess) -> str | None:
 
 
 def _described(one: TrackedProcess, status: Status) -> JsonDict:
-    import time
-
-    from ..call_text import age
-
     record = one.record
     until = time.time() if status.ended_at is None else status.ended_at
     seconds = max(0.0, until - record.started_at)
@@ -156,3 +146,28 @@ def _described(one: TrackedProcess, status: Status) -> JsonDict:
         "age": age(seconds),
         "command": record.command,
     }
+
+
+_PIECE_BYTES = 1 << 20
+_POLL_SECONDS = 60.0
+
+
+def print_log(tracked: TrackedProcess, *, follow: bool) -> None:
+    """Byte for byte into a file or a pipe; a person's terminal gets text alone, and obeys nothing in it."""
+    cleaner = TextCleaner() if sys.stdout.isatty() else None
+    offset = 0
+    while True:
+        piece = tracked.use(
+            lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=_POLL_SECONDS if follow else 0)  # noqa: B023  called at once
+        )
+        offset = piece.offset + len(piece.data)
+        if cleaner is not None:
+            emit(cleaner.feed(piece.data), end="")
+        else:
+            emit_bytes(piece.data)
+        if piece.data:
+            continue
+        if not follow or tracked.use(lambda process: process.poll()).state is not ProcessState.RUNNING:
+            break
+    if cleaner is not None:
+        emit(cleaner.finish(), end="")

@@ -13,8 +13,12 @@ from typing import Annotated
 
 import typer
 
+from ...agent.agent_factory import open_store
+from ...agent.cassette import Cassette
 from .. import options
-from ..session_views import LAST, SessionId
+from ..call_text import counted
+from ..output import emit, say
+from ..session_views import LAST, SessionId, chosen
 
 cli = options.new_cli()
 
@@ -26,12 +30,6 @@ def record(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="By default SESSION.cassette.jsonl, here.")
     ] = None,
 ) -> None:
-    from ...agent.agent_factory import open_store
-    from ...agent.cassette import Cassette
-    from ..call_text import counted
-    from ..output import emit, say
-    from ..session_views import chosen
-
     store = open_store()
     info = chosen(store, session)
     cassette = Cassette.of_session(store, info.id)

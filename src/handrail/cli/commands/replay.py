@@ -15,15 +15,26 @@ Exit codes: 0 as it was, 1 it differs.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...agent.agent import Agent
+from ...agent.cassette import Cassette, Player, run_again
+from ...agent.events import End
+from ...agent.models.model_selection import build
+from ...base.async_bridge import run_async
+from ...errors import ModelError
+from ...store.sessions import SessionStore
 from .. import options
+from ..call_text import counted, shortened
+from ..output import ExitCode, emit, emit_json, note, result_stream, visible
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
-    from ...agent.cassette import Cassette, Difference
+    from ...agent.cassette import Difference
 
 _RESULT_CHARS = 300
 
@@ -40,11 +51,6 @@ def replay(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    from ...agent.cassette import Cassette
-    from ..call_text import counted
-    from ..exit_codes import ExitCode
-    from ..output import emit, emit_json, result_stream
-
     recorded = Cassette.load(cassette)
     with result_stream() as stdout:
         found = _with_tools(recorded) if tools else _with_model(recorded, model)
@@ -62,18 +68,9 @@ def replay(
 
 
 def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
-    from ...agent.agent import Agent
-    from ...agent.cassette import Player
-    from ...agent.events import End
-    from ...agent.models.model_selection import build
-    from ...errors import ModelError
-    from ...store.sessions import SessionStore
-    from ..open_runtime import open_runtime
-    from ..output import note
-
-    here = open_runtime()
+    app = open_runtime()
     player, store = Player(recorded), SessionStore()
-    with Agent(here, build(here.config.model, name=model), store=store, play=player.run) as agent:
+    with Agent(app, build(app.config.model, name=model), store=store, play=player.run) as agent:
         for said in recorded.said:
             ended = agent.run(said)
             if ended.end is End.FAILED:
@@ -84,19 +81,10 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
 
 
 def _with_tools(recorded: Cassette) -> list[Difference]:
-    from ...agent.cassette import run_again
-    from ...base.async_bridge import run_async
-    from ..open_runtime import open_runtime
-
     return run_async(run_again(recorded, open_runtime(), task_id="replay"))
 
 
 def _described(each: Difference) -> str:
-    import json
-
-    from ..call_text import shortened
-    from ..output import visible
-
     what = {"new": "not called then", "missing": "not called now", "result": "gives something else now"}[each.kind]
     said = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
     lines = [f"{each.tool} {said}: {what}"]

@@ -12,7 +12,15 @@ from typing import Annotated
 
 import typer
 
+from ...agent.models.model_selection import build
+from ...errors import HandrailError, ToolFailed
+from ...store.rollouts import RunState
+from ...tools.cron.job_requests import check_may_schedule
+from ...tools.rollouts.environments import named
+from ...tools.rollouts.runs import BEGUN, open_runs
 from .. import options
+from ..output import emit
+from ..runtime import open_runtime
 
 cli = options.new_cli()
 
@@ -32,23 +40,15 @@ def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id,
     """
     import asyncio
 
-    from ...agent.models.model_selection import build
-    from ...errors import HandrailError, ToolFailed
     from ...rollouts.environment import load
     from ...rollouts.runner import Rollouts
-    from ...store.rollouts import RunState
-    from ...tools.cron.job_requests import check_may_schedule
-    from ...tools.rollouts.environments import named
-    from ...tools.rollouts.runs import BEGUN, open_runs
-    from ..open_runtime import open_runtime
-    from ..output import emit
 
     check_may_schedule()
-    here = open_runtime(asks=False)
+    app = open_runtime(asks=False)
     with closing(open_runs()) as store:
         planned = store.get(run_id)
-        models = build(here.config.model, name=planned.plan.model or None)
-        rollouts = Rollouts(here, store, planned, load(named(planned.plan.environment, here.config)), models)
+        models = build(app.config.model, name=planned.plan.model or None)
+        rollouts = Rollouts(app, store, planned, load(named(planned.plan.environment, app.config)), models)
         if not store.begin(run_id, [task.id for task in rollouts.tasks]):
             raise ToolFailed(f"the run {run_id} has begun already")
         emit(BEGUN)

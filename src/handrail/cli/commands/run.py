@@ -16,20 +16,35 @@ calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 tim
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from .. import exit_codes, options
+from ...agent.todos import Todos
+from ...core.outcome import error_of, error_outcome
+from ...errors import CallCancelled, CallTimeout, InvalidArguments
+from ...model_tools import run_tool_calls
+from ...plugins.hooks import hookimpl
+from ...runtime.tool_calls import read_call, tool_message
+from .. import options
+from ..batch_input import read_batches
+from ..call_text import duration, main_argument, shortened
+from ..output import ExitCode, colours, emit, emit_json, exit_code_of, note, paint, result_stream
+from ..runtime import GRACE_SECONDS, Ending, open_runtime, show_progress, supervise
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...errors import ToolError
-    from ...types import CancelToken, JsonDict
+    from ...runtime.dispatch import Runtime
+    from ...types import CancelToken, JsonDict, Progress
     from ..batch_input import BatchInput
-    from ..batch_progress import Watch
 
 
 @dataclass(slots=True)
@@ -48,8 +63,6 @@ class _Agent:
     """The state that agent-level tools find in a run: nobody's but its own."""
 
     def __init__(self) -> None:
-        from ...agent.todos import Todos
-
         self.todos = Todos()
 
 
@@ -65,9 +78,6 @@ def run(
     yolo: options.Yolo = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON value a line, in and out.")] = False,
 ) -> None:
-    from ..batch_input import read_batches
-    from ..output import result_stream
-
     work = _Run(read_batches(file, by_line=jsonl), task, session, timeout, yolo)
     with result_stream() as stdout:
         _run(work, stdout)
@@ -78,14 +88,9 @@ def run(
 
 def _run(work: _Run, stdout: TextIO) -> None:
     """Answer every call. Lines are written as soon as their batch is done."""
-    from ...errors import CallCancelled, CallTimeout
-    from ..batch_progress import watching
-    from ..call_supervision import GRACE_SECONDS, Ending, supervise
-    from ..open_runtime import open_runtime
-
-    here = open_runtime(yolo=work.yolo)
+    app = open_runtime(yolo=work.yolo)
     limit = None if work.timeout is None else work.timeout + GRACE_SECONDS  # the batches end themselves before
-    with watching(here.runtime) as watch:
+    with watching(app.runtime) as watch:
         _, ending = supervise(lambda cancel: _run_batches(work, cancel, stdout, watch), timeout=limit)
     for batch in work.given.batches[len(work.answers) :]:  # a tool held up everything, and was left behind
         late = CallTimeout("its time is over") if ending is Ending.TIMED_OUT else CallCancelled("interrupted by Ctrl-C")
@@ -93,8 +98,6 @@ def _run(work: _Run, stdout: TextIO) -> None:
 
 
 def _run_batches(work: _Run, cancel: CancelToken, stdout: TextIO, watch: Watch) -> None:
-    from ...model_tools import run_tool_calls
-
     deadline = None if work.timeout is None else time.monotonic() + work.timeout
     agent = _Agent()
     for batch in work.given.batches:
@@ -119,8 +122,6 @@ def _answer(work: _Run, messages: list[JsonDict], stdout: TextIO) -> None:
 
 
 def _emit(messages: list[JsonDict], stdout: TextIO, *, by_line: bool) -> None:
-    from ..output import emit, emit_json
-
     if not by_line:
         emit_json(messages, stdout)
         return
@@ -129,10 +130,6 @@ def _emit(messages: list[JsonDict], stdout: TextIO, *, by_line: bool) -> None:
 
 
 def _unanswered(raw: Any, error: ToolError) -> JsonDict:
-    from ...core.outcome import error_outcome
-    from ...errors import InvalidArguments
-    from ...runtime.tool_calls import read_call, tool_message
-
     try:
         call = read_call(raw)
     except InvalidArguments as unreadable:
@@ -140,5 +137,55 @@ def _unanswered(raw: Any, error: ToolError) -> JsonDict:
     return tool_message(call.id, call.name, error_outcome(error))
 
 
-def _code(message: JsonDict) -> exit_codes.ExitCode:
-    return exit_codes.of_outcome(message["content"]) if isinstance(message["content"], str) else exit_codes.ExitCode.OK
+def _code(message: JsonDict) -> ExitCode:
+    return exit_code_of(message["content"]) if isinstance(message["content"], str) else ExitCode.OK
+
+
+_REASON_CHARS = 100
+
+
+class Watch:
+    """A line for each call that ends."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._registry = runtime.registry
+        self._told: Counter[tuple[str, str]] = Counter()
+
+    def progress(self, progress: Progress) -> None:
+        show_progress(progress)
+
+    @hookimpl(inline=True)
+    def post_tool_call(
+        self, tool_name: str, args: JsonDict, result: object, duration_ms: float, tool_call_id: str
+    ) -> None:
+        self._told[tool_call_id, tool_name] += 1
+        about = main_argument(self._registry, tool_name, args)
+        self._tell(tool_name, result, " ".join(filter(None, [about, f"({duration(duration_ms)})"])))
+
+    def rest(self, messages: list[JsonDict]) -> None:
+        """The calls that ended without a word: unreadable, or cancelled before they began."""
+        for message in messages:
+            key = (message["tool_call_id"], message["name"])
+            if self._told[key]:
+                self._told[key] -= 1
+            else:
+                self._tell(message["name"] or "?", message["content"], "")
+
+    def _tell(self, tool: str, result: object, about: str) -> None:
+        failure = error_of(result) if isinstance(result, str) else None
+        painted = colours(sys.stderr)
+        mark = paint("✗", "red", on=painted) if failure else paint("✓", "green", on=painted)
+        reason = shortened(str(failure["error"]), _REASON_CHARS) if failure else ""
+        line = " ".join(filter(None, [self._registry.get_emoji(tool), tool, about, reason and f"- {reason}"]))
+        note(line, mark=mark)
+
+
+@contextlib.contextmanager
+def watching(runtime: Runtime) -> Iterator[Watch]:
+    """Watch a runtime's calls for a while."""
+    watch = Watch(runtime)
+    name = runtime.hooks.register(watch)
+    try:
+        yield watch
+    finally:
+        runtime.hooks.unregister(name)

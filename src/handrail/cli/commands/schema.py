@@ -15,8 +15,11 @@ from typing import Annotated
 
 import typer
 
+from ...model_tools import get_tool_definitions
 from ...runtime.provider_formats import Format
 from .. import options
+from ..output import emit_json
+from ..runtime import open_runtime
 
 cli = options.new_cli()
 
@@ -27,9 +30,5 @@ def schema(
     disable: options.Disabled = None,
     dialect: Annotated[Format, typer.Option("--format", help="Whose dialect to write.")] = "openai",
 ) -> None:
-    from ...model_tools import get_tool_definitions
-    from ..open_runtime import open_runtime
-    from ..output import emit_json
-
     open_runtime().await_toolsets(toolset)
     emit_json(get_tool_definitions(toolset, disable, quiet_mode=True, format=dialect))

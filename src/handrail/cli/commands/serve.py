@@ -11,14 +11,22 @@ Examples:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from importlib.util import find_spec
+from typing import Annotated
 
 import typer
 
-from .. import exit_codes, options
-
-if TYPE_CHECKING:
-    from ...serve.tokens import Keys
+from ...config.paths import state_dir
+from ...errors import ConfigError
+from ...model_tools import default
+from ...platforms.adapter_table import accounts
+from ...serve.address import parse_address
+from ...serve.roles import Role
+from ...serve.shared_state import Served
+from ...serve.tokens import STORE_NAME, Keys
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..runtime import hide_from_others, log_as_notes
 
 cli = options.new_cli()
 tokens = options.new_cli(help="Tokens for programs and other devices.")
@@ -32,23 +40,17 @@ NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jo
 def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None, no_cron: NoCron = False) -> None:
     if context.invoked_subcommand is not None:
         return
-    from ...model_tools import default
-    from ...platforms.adapter_table import accounts
     from ...serve import server as running
-    from ...serve.address import parse_address
-    from ...serve.shared_state import Served
-    from ..approval_answers import refuse_inside
-    from ..open_runtime import hide_from_others, log_as_notes
-    from ..output import emit
 
-    refuse_inside("serve")
+    options.refuse_agents("serve")
     _check_installed()
     log_as_notes()
     address = parse_address(http)
     hide_from_others()
     token = running.token_from_environment()
-    served = Served(default(), token=token)
-    accounts(served.here.config.gateway.accounts)  # what is wrong with them is told before anything starts
+    app = default()
+    served = Served(app, token=token)
+    accounts(app.config.gateway.accounts)  # what is wrong with them is told before anything starts
     running.check_bind(address, has_token=served.keys.has_token)
     with running.as_the_server(address) as (door, address):
         server = running.server(served, address, hosts=tuple(host or ()))
@@ -72,24 +74,18 @@ def new_token(
     Examples:
       handrail serve token new phone --role approve
     """
-    from ...serve.roles import Role
-    from ..approval_answers import refuse_inside
-    from ..output import emit, say
-
-    refuse_inside("make tokens")
+    options.refuse_agents("make tokens")
     try:
         wanted = Role.named(role)
     except ValueError as error:
         say(str(error))
-        raise typer.Exit(exit_codes.ExitCode.USAGE) from None
+        raise typer.Exit(ExitCode.USAGE) from None
     emit(_keys().new_token(name, wanted))
 
 
 @tokens.command("list")
 def list_tokens(as_json: options.Json = False) -> None:
     """List the tokens there are; not what they are."""
-    from ..output import emit, emit_json, emit_table
-
     found = _keys().tokens()
     if as_json:
         emit_json([{**each._asdict(), "role": each.role.word} for each in found])
@@ -102,27 +98,17 @@ def list_tokens(as_json: options.Json = False) -> None:
 @tokens.command("revoke")
 def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Take a token back, and every browser that came in by it."""
-    from ..approval_answers import refuse_inside
-    from ..output import say
-
-    refuse_inside("revoke tokens")
+    options.refuse_agents("revoke tokens")
     if not _keys().revoke(name):
         say(f"no token is called {name!r}; `handrail serve token list` shows those there are")
-        raise typer.Exit(exit_codes.ExitCode.USAGE)
+        raise typer.Exit(ExitCode.USAGE)
     say(f"{name} is not let in any more")
 
 
 def _keys() -> Keys:
-    from ...config.paths import state_dir
-    from ...serve.tokens import STORE_NAME, Keys
-
     return Keys(state_dir() / STORE_NAME)
 
 
 def _check_installed() -> None:
-    from importlib.util import find_spec
-
-    from ...errors import ConfigError
-
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise ConfigError("the server needs more packages: pip install 'handrail[serve]'")

@@ -10,13 +10,19 @@ Examples:
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from ...agent.agent_factory import open_store
+from ...store.export import as_jsonl, as_sharegpt
+from ...store.search import search as find
 from .. import options
-from ..session_views import LAST, SessionId
+from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+from ..session_views import LAST, SessionId, chosen, message_text, session_row, session_view, when
 
 cli = options.new_cli()
 
@@ -24,7 +30,7 @@ cli = options.new_cli()
 @cli.command("list")
 def list_sessions(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 20,
-    here: Annotated[bool, typer.Option("--here", help="Only those held in this folder.")] = False,
+    in_this_folder: Annotated[bool, typer.Option("--here", help="Only those held in this folder.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """List the sessions, those used last first.
@@ -34,13 +40,7 @@ def list_sessions(
       handrail sessions list --here
       handrail sessions list --json | jq -r '.[].id'
     """
-    import os
-
-    from ...agent.agent_factory import open_store
-    from ..output import emit_json, emit_table
-    from ..session_views import session_row, session_view
-
-    found = open_store().recent(limit=limit, cwd=os.getcwd() if here else None)
+    found = open_store().recent(limit=limit, cwd=os.getcwd() if in_this_folder else None)
     if as_json:
         emit_json([session_view(info) for info in found])
         return
@@ -60,10 +60,6 @@ def show(
       handrail sessions show
       handrail sessions show 20260703-1412 --all
     """
-    from ...agent.agent_factory import open_store
-    from ..output import emit, emit_json
-    from ..session_views import chosen, message_text, session_view
-
     store = open_store()
     info = chosen(store, session)
     messages = store.messages(info.id, hidden=everything)
@@ -94,12 +90,6 @@ def search(
 
     Exit codes: 0 something was found, 1 nothing.
     """
-    from ...agent.agent_factory import open_store
-    from ...store.search import search as find
-    from ..exit_codes import ExitCode
-    from ..output import emit, emit_json, say, visible
-    from ..session_views import when
-
     hits = find(open_store(), " ".join(words), limit=limit)
     if as_json:
         emit_json([hit._asdict() for hit in hits])
@@ -127,13 +117,6 @@ def export(
       handrail sessions export last > session.jsonl
       handrail sessions export 20260703 --format sharegpt -o trajectory.json
     """
-    import json
-
-    from ...agent.agent_factory import open_store
-    from ...store.export import as_jsonl, as_sharegpt
-    from ..output import emit, say
-    from ..session_views import chosen
-
     store = open_store()
     info = chosen(store, session)
     if form == "jsonl":
@@ -164,10 +147,6 @@ def branch(
       handrail sessions branch 20260703 --after 412
       handrail chat --resume $(handrail sessions branch last)
     """
-    from ...agent.agent_factory import open_store
-    from ..output import emit, emit_json
-    from ..session_views import chosen, session_view
-
     store = open_store()
     info = chosen(store, session)
     if after is not None and after not in {each.id for each in store.messages(info.id, hidden=True)}:
@@ -191,9 +170,6 @@ def delete(
     Examples:
       handrail sessions delete 20260703-141200-a1b2c3
     """
-    from ...agent.agent_factory import open_store
-    from ..output import say
-
     store = open_store()
     for info in [store.get(session) for session in sessions]:
         store.delete(info.id)

@@ -14,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import options
+from ..output import emit, emit_json, emit_table
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
     from ...types import JsonDict
@@ -24,9 +26,6 @@ cli = options.new_cli()
 
 @cli.command()
 def toolsets(name: options.ToolsetName = None, as_json: options.Json = False) -> None:
-    from ..open_runtime import open_runtime
-    from ..output import emit_json, emit_table
-
     known = open_runtime().toolsets
     if name is not None:
         info = known.info(name)
@@ -41,8 +40,6 @@ def toolsets(name: options.ToolsetName = None, as_json: options.Json = False) ->
 
 
 def _show(info: JsonDict) -> None:
-    from ..output import emit
-
     emit(f"{info['name']}: {info['description']}")
     if info["includes"]:
         emit(f"includes: {', '.join(info['includes'])}")

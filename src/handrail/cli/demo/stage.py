@@ -41,7 +41,7 @@ from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
 from ...types import JsonDict, Unavailable
 from . import FOLDER_PREFIX, project
-from .approval import PlayedPerson, add_shell
+from .scenes import PlayedPerson, add_shell
 
 if TYPE_CHECKING:
     from ...protocols import Files
@@ -150,7 +150,7 @@ class Stage:
 
 
 @contextlib.contextmanager
-def stage() -> Iterator[Stage]:
+def set_stage() -> Iterator[Stage]:
     """A stage with its project, which is taken away afterwards."""
     with tempfile.TemporaryDirectory(prefix=f"{FOLDER_PREFIX}{os.getpid()}-") as name:
         folder = Path(name).resolve() / "project"

@@ -8,7 +8,13 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ..approval.approvers.wording import ANSWERS, question
 from ..approval.display import visible
+from ..approval.gate import STORE_NAME
+from ..config import state_dir
+from ..errors import Denied, InvalidArguments
+from ..protocols import Decision
+from ..store.approvals import ApprovalStore, State
 from .output import colours, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
@@ -19,6 +25,10 @@ if TYPE_CHECKING:
     from ..types import JsonDict
 
 _SHORT_TEXT = 200
+
+
+def open_approvals() -> ApprovalStore:
+    return ApprovalStore(state_dir() / STORE_NAME)
 
 
 def request_view(stored: StoredRequest) -> JsonDict:
@@ -41,8 +51,6 @@ def request_view(stored: StoredRequest) -> JsonDict:
 
 
 def show_request(stored: StoredRequest) -> None:
-    from ..approval.approvers.wording import question
-
     width = min(shutil.get_terminal_size().columns, 100)
     emit(question(stored.request, width=width, painted=colours(sys.stdout)), end="")
     if not stored.is_waiting:
@@ -107,3 +115,43 @@ def _arrow(was: str, would: str) -> str:
 
 def _when(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+def chosen(stored: StoredRequest, given: str) -> Decision | None:
+    """The decision that was given, or that the person makes now. None: they made none. A yes needs a person."""
+    request = stored.request
+    if given:
+        decision = ANSWERS.get(given.strip().lower())
+        if decision is None or decision not in request.offers:
+            offered = ", ".join(each.value for each in request.offers)
+            raise InvalidArguments(f"{given!r} is no answer to {request.id}; it takes {offered}")
+        if decision.allows and not sys.stdin.isatty():
+            raise Denied("a yes needs a person at a terminal, and stdin is none; answer where you can see the question")
+        return decision
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidArguments("give the answer: once, task, session, always or deny")
+    if stored.state is not State.PENDING:
+        return Decision.DENY  # it is told below that this comes too late
+    width = min(shutil.get_terminal_size().columns, 100)
+    sys.stderr.write(question(request._replace(id=""), width=width, painted=colours(sys.stderr)))
+    offered = ", ".join(each.value for each in request.offers)
+    while True:
+        sys.stderr.write(f"  {offered}? ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line:
+            sys.stderr.write("\n")
+            return None
+        decision = ANSWERS.get(line.strip().lower())
+        if decision is not None and decision in request.offers:
+            return decision
+        sys.stderr.write("  Type one of these words, or its first letter; Enter alone is no answer.\n")
+
+
+def come_too_late(before: StoredRequest) -> str:
+    """What had happened to a request before this answer came."""
+    ago = f" {max(0, round(time.time() - before.answered))} s ago" if before.answered else ""
+    if before.answer is not None:
+        return f"too late: {before.request.id} was answered{ago} by {before.answer.by}: {before.answer.decision.value}"
+    said = {"expired": "its time was over; that is a no", "withdrawn": "the call was cancelled"}
+    return f"too late: {before.request.id}: {said.get(before.state.value, before.state.value)}{ago}"
