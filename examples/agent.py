@@ -5,8 +5,7 @@ A scripted model stands in for a real one; leave `models` out, and the configure
 
 import os
 
-from handrail.agent.agent_factory import LAST, open_agent
-from handrail.agent.events import Event, TextDelta, ToolEnded, ToolStarted
+from handrail.agent import LAST, Event, TextDelta, ToolEnded, ToolStarted, open_agent
 from handrail.testing import ModelReply, ScriptedModel, call
 
 

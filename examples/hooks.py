@@ -2,8 +2,7 @@
 
 from handrail import hookimpl
 from handrail.model_tools import handle_function_call
-from handrail.plugins.hook_manager import hooks
-from handrail.plugins.hooks import Block, Change
+from handrail.plugins import Block, Change, hooks
 
 
 class HouseRules:

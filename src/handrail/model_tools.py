@@ -19,9 +19,9 @@ from .environments.tasks import TaskEnvironments
 from .plugins.contributions import (
     ApprovalHooks,
     OutputHooks,
+    add_environments,
     chosen_approver,
-    hand_environments,
-    take_environments_back,
+    remove_environments,
 )
 from .plugins.hook_manager import hooks
 from .plugins.sources import find_plugins
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .approval.gate import ApprovalGate
     from .config import Config
     from .core.outcome import Outcome
-    from .plugins.loader import Plugins
+    from .plugins.loader import Plugin, Plugins
     from .protocols import Action, Approver, Person
     from .runtime.batches import Batches
     from .runtime.provider_formats import Format
@@ -148,7 +148,7 @@ class Handrail:
 
         plugins = Plugins(registry, hooks, self.config.plugins)
         plugins.load(found)
-        hand_environments(plugins.contributions, backends)
+        add_environments(plugins.contributions, backends)
         return plugins
 
     def _absent(self) -> Approver | None:
@@ -175,7 +175,7 @@ class Handrail:
         if "gate" in self.__dict__:  # it is made when the first action comes
             self.gate.close()
         if self.plugins is not None:
-            take_environments_back(self.plugins.contributions, backends)
+            remove_environments(self.plugins.contributions, backends)
             self.plugins.unload()
         hooks.unregister_plugin(CONFIG_HOOKS)
 
@@ -251,6 +251,12 @@ def reset() -> None:
         here, _default = _default, None
     if here is not None:
         here.close()
+
+
+def discover_plugins() -> list[Plugin]:
+    """Load the configured plugins, if that has not happened yet; every plugin that was found, with what became of it."""
+    plugins = default().plugins
+    return [] if plugins is None else plugins.found
 
 
 def register_task_env_overrides(task_id: str, overrides: Mapping[str, Any] | None = None, /, **more: Any) -> None:

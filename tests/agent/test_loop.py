@@ -28,7 +28,7 @@ from handrail.agent.events import (
     Usage,
 )
 from handrail.agent.models.base import CallPiece, Finished, Piece, TextPiece
-from handrail.approval.approvers.wording import question
+from handrail.approval.approvers.prompt import question
 from handrail.core.registry import registry
 from handrail.errors import ModelError
 from handrail.model_tools import default

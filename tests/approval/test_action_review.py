@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handrail.approval.gate import ApprovalGate
-from handrail.approval.grants import Kind, kind_of, parse_kind
+from handrail.approval.grants import GrantKey, grant_key, parse_grant_key
 from handrail.approval.settings import Settings
 from handrail.judge.values.assessment import Assessment, Reach
 from handrail.protocols import Action, ActionKind, Decision
@@ -125,22 +125,22 @@ class TestKinds:
     @pytest.mark.parametrize(
         "kind",
         [
-            Kind("fs.rm", Reach.HOME),
-            Kind("fs.rm", Reach.PROJECT, "/srv/my app: x@y"),
-            Kind("git.push", Reach.NOWHERE, environment="ssh"),
-            Kind("fs.rm", Reach.PROJECT, "/srv/a", "docker"),
+            GrantKey("fs.rm", Reach.HOME),
+            GrantKey("fs.rm", Reach.PROJECT, "/srv/my app: x@y"),
+            GrantKey("git.push", Reach.NOWHERE, environment="ssh"),
+            GrantKey("fs.rm", Reach.PROJECT, "/srv/a", "docker"),
         ],
     )
-    def test_what_is_written_is_read_back(self, kind: Kind) -> None:
-        assert parse_kind(str(kind)) == kind
+    def test_what_is_written_is_read_back(self, kind: GrantKey) -> None:
+        assert parse_grant_key(str(kind)) == kind
         assert kind.covers(kind)
 
     @pytest.mark.parametrize("cwd", ["", "/", "//", "/srv/.."])
     def test_a_project_that_is_everything_is_no_bound(self, cwd: str) -> None:
-        assert not kind_of("fs.rm", Reach.PROJECT, root=cwd, environment="local").can_last
+        assert not grant_key("fs.rm", Reach.PROJECT, root=cwd, environment="local").can_last
 
     def test_every_reach_is_a_kind_of_its_own(self) -> None:
-        kinds = [kind_of("fs.rm", reach, root="/srv/app", environment="local") for reach in Reach]
+        kinds = [grant_key("fs.rm", reach, root="/srv/app", environment="local") for reach in Reach]
         for one in kinds:
             assert [other for other in kinds if one.covers(other)] == ([one] if one.can_last else [])
 
@@ -148,9 +148,9 @@ class TestKinds:
         "rule", ["dynamic.command", "rce.download_to_shell", "parse.error", "limit", "text.hidden"]
     )
     def test_what_can_be_anything_never_lasts(self, rule: str) -> None:
-        assert not kind_of(rule, Reach.NOWHERE, root="/x", environment="local").can_last
+        assert not grant_key(rule, Reach.NOWHERE, root="/x", environment="local").can_last
         with pytest.raises(ValueError, match="asked about each time"):
-            parse_kind(f"{rule}@nowhere")
+            parse_grant_key(f"{rule}@nowhere")
 
 
 def test_the_gate_itself_costs_little(home: Path, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ class TestWhatLasts:
         (home / "config.yaml.lock").mkdir()  # no lock can be had
         here, approver = gate(path=path), RecordingApprover([Decision.ALWAYS])
         assert [review(here, IN_PROJECT, approver=approver, session_id="s") for _ in range(2)] == ["allowed", "allowed"]
-        assert "holds for this session only" in caplog.text
+        assert "valid for this session only" in caplog.text
 
     def test_what_is_revoked_asks_again(self, home: Path) -> None:
         here, approver = gate(path=home / "config.yaml"), RecordingApprover([Decision.SESSION])

@@ -34,7 +34,7 @@ SHOWN = [
     "once, task, session, always, deny? deny",
     "once, task, session, always, deny? once",
     "denied: Not run: it needs approval",
-    "No answer of a person and no setting allows it.",
+    "No approval and no setting allows it.",
     "unavailable: deploy is unavailable: there is no SHOP_TOKEN",
     "☑ Fix the bug and check again",
     "handrail call read_file path=README.md",

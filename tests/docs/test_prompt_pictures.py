@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from handrail.approval.approvers.wording import question
+from handrail.approval.approvers.prompt import question
 from handrail.approval.gate import ApprovalGate
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind

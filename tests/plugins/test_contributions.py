@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from handrail.agent.models.base import TextPiece
-from handrail.agent.models.model_selection import build
+from handrail.agent.models.model_selection import build, build_helper, known_providers
+from handrail.cli.app import build as command_line
+from handrail.cli.health import examine
 from handrail.environments.backend_table import backends
 from handrail.errors import ConfigError, ModelError
 from handrail.model_tools import default, handle_function_call
@@ -121,7 +124,7 @@ def register(api):
 
 def test_a_model_provider_that_a_plugin_brings_is_asked(bring: Bring) -> None:
     bring(PROVIDER, "model: {provider: parrot, name: polly}")
-    (model,) = build(default().config.model)
+    (model,) = build(default().config.model, providers=known_providers(default().plugins))
 
     async def said() -> str:
         messages = [{"role": "user", "content": "hello"}]
@@ -133,7 +136,31 @@ def test_a_model_provider_that_a_plugin_brings_is_asked(bring: Bring) -> None:
 def test_a_model_provider_that_nobody_brings_is_an_error(bring: Bring) -> None:
     bring(PROVIDER, "model: {provider: parott, name: polly}")
     with pytest.raises(ModelError, match="parrot"):
-        build(default().config.model)
+        build(default().config.model, providers=known_providers(default().plugins))
+
+
+def test_a_plugins_provider_is_named_before_a_model_and_is_a_helper_like_a_built_in_one(
+    bring: Bring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(PROVIDER, "model: {provider: openai, name: m, helper: 'parrot:small', fallbacks: ['parrot:polly']}")
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 8)
+    app = default()
+    providers = known_providers(app.plugins)
+    assert [model.name for model in build(app.config.model, providers=providers)] == ["m", "polly"]
+    helper = build_helper(app.config.model, providers=providers)
+    assert helper is not None
+    assert helper.name == "small"
+
+
+def test_the_models_of_a_plugins_provider_are_listed_tried_and_examined(bring: Bring) -> None:
+    bring(PROVIDER, "model: {provider: parrot, name: polly}")
+    listed = CliRunner().invoke(command_line(["model"]), ["model", "list", "--json"])
+    assert listed.exit_code == 0, listed.output
+    assert {"name": "polly", "where": "parrot", "what": "parrot", "chosen": True} in json.loads(listed.stdout)
+    tried = CliRunner().invoke(command_line(["model"]), ["model", "test", "--json"])
+    assert json.loads(tried.stdout)["answer"].startswith("polly says")
+    (finding,) = [each for each in examine() if each.what == "model"]
+    assert "polly at parrot" in finding.detail
 
 
 HOOKS = """

@@ -15,7 +15,7 @@ from ..errors import SessionNotFound
 from ..store.sessions import SessionInfo, SessionStore
 from .agent import Agent
 from .budgets import Budgets
-from .models.model_selection import build, build_helper
+from .models.model_selection import build, build_helper, known_providers
 from .sampling import sampler_of
 from .telemetry import Telemetry, start_exporting
 
@@ -57,8 +57,8 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
         from ..model_tools import default
 
         handrail = default()
-    config = handrail.config
-    asked = list(models) if models is not None else list(build(config.model, name=model))
+    config, providers = handrail.config, known_providers(handrail.plugins)
+    asked = list(models) if models is not None else list(build(config.model, name=model, providers=providers))
     if handrail.mcp is not None:
         handrail.mcp.ask_model_by(sampler_of(asked))
     kept = store or open_store()
@@ -75,7 +75,7 @@ def open_agent(  # noqa: PLR0913  each is something that a person may say at the
             platform=platform,
             cwd=cwd or _folder_of(session),
             telemetry=Telemetry(content=config.telemetry.content),
-            helper=build_helper(config.model, name=model) if models is None else None,
+            helper=build_helper(config.model, name=model, providers=providers) if models is None else None,
         )
     except BaseException:
         if store is None:

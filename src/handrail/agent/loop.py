@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.async_bridge import run_async
 from ..errors import ModelError, StoreError
+from ..settings.model_providers import DEFAULT_PROVIDER
 from ..store.sessions import StoredModelCall
 from ..types import CancelToken, JsonDict
 from .budgets import DEFAULT_BUDGETS, Budgets, Turn
@@ -175,7 +176,7 @@ class Loop:
 
         began, name = time.time(), self.asking.models[0].name
         session = self.conversation.info.id
-        span = self.calling.telemetry.model(name, getattr(self.asking.models[0], "provider", "openai"), session)
+        span = self.calling.telemetry.model(name, getattr(self.asking.models[0], "provider", DEFAULT_PROVIDER), session)
         try:
             answer = await self._interruptible(ask(), turn.seconds_left())
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""Find what is dangerous in an action, each kind in its own way: a command, code, typed input, a file, somebody's tool."""
+"""Find what is dangerous in an action: a command, code, typed input, a file to be written, or an external tool's call."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import functools
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..judge.values.assessment import Assessment, Finding, Reach, Severity
 from ..protocols import Action, ActionKind
+from .dangerous_patterns import findings_of_added
 from .grants import can_be_anything
+from .policy import Judged, Policy
+from .self_protection import SelfProtection
 from .typed_input import read_typed
 
 if TYPE_CHECKING:
     from ..judge.rules import Rulebook
-    from .policy import Policy
-    from .self_protection import Own
 
 log = logging.getLogger(__name__)
 
@@ -40,19 +41,11 @@ _INTERPRETERS = {
 }
 
 
-class Judged(NamedTuple):
-    """An action and what was found in it."""
-
-    action: Action
-    findings: tuple[Finding, ...] = ()
-    command_lines: tuple[Sequence[str], ...] = ()
-
-
 class Judge:
-    """`assess` judges a command; `own` knows which files are ours."""
+    """`assess` judges a command; `self_protection` knows which files are Handrail's own."""
 
-    def __init__(self, assess: Assess, own: Own) -> None:
-        self._assess, self._own = assess, own
+    def __init__(self, assess: Assess, self_protection: SelfProtection) -> None:
+        self._assess, self._self_protection = assess, self_protection
 
     def judge(self, action: Action, tool: str, policy: Policy) -> Judged:
         judged = _WAYS[action.kind](self, action, tool, policy.rulebook)
@@ -64,8 +57,8 @@ class Judge:
 
     def _command(self, action: Action, _: str, rulebook: Rulebook | None) -> Judged:
         assessment = self._assessed(action.text, action, rulebook)
-        findings = assessment.findings
-        if not action.isolated and (usual := self._own.in_usual_place(action)) is not None:
+        findings = (*assessment.findings, *findings_of_added(action.text))
+        if not action.isolated and (usual := self._self_protection.in_usual_place(action)) is not None:
             whole = (0, len(action.text))
             ours = [found for found in self._assessed(usual, action, None).findings if found.rule.startswith("own.")]
             findings = (*(replace(found, span=whole) for found in ours), *findings)
@@ -103,13 +96,13 @@ class Judge:
             return Judged(action, reading.findings)
         judged = self._command(action._replace(text=reading.text), tool, rulebook)
         findings: Iterable[Finding] = judged.findings
-        if not reading.is_shell:  # words to a program that may be anything: only what is clearly a command counts
+        if not reading.is_shell:  # input to an unknown program: only what is clearly a command counts
             findings = [finding for finding in findings if finding.argv and not can_be_anything(finding.rule)]
         moved = tuple(_within(finding, -reading.start, len(action.text), exact=True) for finding in findings)
         return Judged(action, moved, judged.command_lines)
 
     def _file(self, action: Action, _: str, __: Rulebook | None) -> Judged:
-        ours = self._own.of_file(action)
+        ours = self._self_protection.of_file(action)
         if ours is not None:
             return Judged(action, (ours,))
         from ..judge.rules import on_write
@@ -122,14 +115,14 @@ class Judge:
         )
 
     def _tool(self, action: Action, tool: str, _: Rulebook | None) -> Judged:
-        """A tool that says of itself that it destroys, or a question that a plugin asks."""
+        """A tool that declares itself destructive, or a question from a plugin."""
         why, place = str(action.details.get("why") or ""), (0, len(action.text))
         if why:
             named = str(action.details.get("rule") or "")
             reach = Reach.NOWHERE if named else Reach.UNKNOWN  # a question without a name can be answered only once
             return Judged(action, (Finding(rule_name("hook", named or tool), Severity.ASK, why, place, (), reach),))
         if action.details.get("destructive"):
-            why = "a tool of somebody else, which says of itself that it can destroy or overwrite"
+            why = "an external tool that declares itself destructive: it can delete or overwrite"
             return Judged(action, (Finding(rule_name("tool", tool), Severity.ASK, why, place),))
         return Judged(action)
 
@@ -144,7 +137,7 @@ _WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]]
 
 
 def rule_name(theme: str, name: str) -> str:
-    """A rule's id made from a name that somebody else chose."""
+    """A rule's id made from a name that a plugin or server chose."""
     return f"{theme}.{_RULE_CHARACTERS.sub('-', name.lower()).strip('-.') or 'unnamed'}"
 
 
@@ -156,14 +149,14 @@ def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> A
 
 @functools.cache
 def _assess() -> Callable[..., Assessment]:
-    """Most actions of some programs are no commands, and need no parser."""
+    """The parser is loaded with the first command: some programs never run one."""
     from ..judge.assess import assess
 
     return assess
 
 
 def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Finding:
-    """A finding in a longer text, moved to the part of it that begins at `shift`."""
+    """A finding in a longer text, moved to the part of it that starts at `shift`."""
     start, end = finding.span
     span = (max(0, start - shift), min(length, end - shift)) if exact else (0, length)
     if span[0] >= span[1]:

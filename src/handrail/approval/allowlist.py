@@ -1,6 +1,6 @@
-"""The commands that a user allows or denies by writing them down: `git push origin`, `docker compose *`, `tool:mcp__mail__*`.
+"""The commands that a user allows or denies in config.yaml: `git push origin`, `docker compose *`, `tool:mcp__mail__*`.
 
-An entry names the first words of a command line. Each may hold `*` and `?`; a command that has more words is meant too.
+An entry is the first words of a command line, which may contain `*` and `?`; a command with more words matches too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 _TOOL = "tool:"
-# Shells and their like run anything: to allow them by name is to allow everything.
+# Shells and their like run anything: allowing them by name allows everything.
 _RUN_ANYTHING = frozenset(
     "sh bash zsh dash ksh fish ash busybox env xargs eval exec sudo doas su ssh python python3 perl ruby node php nohup "
     "timeout time nice parallel find watch setsid".split()

@@ -1,6 +1,6 @@
-"""Show a person what will run: every character visible, secrets hidden, the dangerous parts marked, nothing long in full.
+"""Show what will run: every character visible, secrets hidden, the dangerous parts marked, long texts cut.
 
-The marks are places in the original text; they stay right through escaping, hiding and cutting.
+The marks are positions in the original text and stay correct through escaping, hiding and cutting.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .secrets import HIDDEN, secret_spans
 Span = tuple[int, int]
 
 MAX_CHARS = 1200
-# Of a long text: its beginning, its end, and what stands around each mark.
+# Of a long text: its start, its end, and the surroundings of each mark.
 _HEAD, _TAIL, _AROUND, _MAX_OF_A_MARK = 200, 100, 60, 200
 _MAX_MARKS_IN_FULL, _MAX_MARKS = 12, 60
 
 
 class Piece(NamedTuple):
-    """A stretch of what is shown. `marked`: dangerous. `ours`: not the command's text, but what we say of it."""
+    """A part of what is shown. `marked`: dangerous. `ours`: our remark, not the command's text."""
 
     text: str
     marked: bool = False
@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 def pieces(text: str, spans: Iterable[Span] = (), *, max_chars: int = MAX_CHARS) -> list[Piece]:
-    """The text as it is shown. A newline stays one; nothing else is left that a terminal would obey."""
+    """The text as it is shown. Newlines stay; no other control character reaches the terminal."""
     marks = _merged((max(0, start), min(end, len(text))) for start, end in spans)
     shown = _Shown(text, marks[:_MAX_MARKS])
     position = 0

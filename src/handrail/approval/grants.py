@@ -1,7 +1,7 @@
-"""What kind of action something is, so that a yes for longer than once covers that kind and nothing wider.
+"""The key of a grant: what a yes for longer than once covers, and nothing wider.
 
-A kind is a rule and how far the effect goes. What stays in a project belongs to that project: yes to deleting below
-`/srv/app` is no yes to deleting below another folder, nor in the home, nor on another machine.
+A key is a rule and how far its effect reaches. What stays in a project belongs to that project: a yes to deleting below
+`/srv/app` does not cover deleting below another folder, in the home directory, or on another machine.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import NamedTuple
 from ..judge.values.assessment import Reach
 
 HERE = "local"
-# The scope of a grant that ends with its process; others have names that a later process can use again.
+# The scope of a grant that ends with its process; other scopes have names that a later process can use again.
 PROCESS_SCOPE = "process:"
-# What these find can be anything at all, the next time: a yes to one says nothing of another.
+# What these find can be anything the next time, so a yes to one says nothing about another.
 _ANYTHING = ("dynamic.", "rce.", "parse.", "limit", "text.", "input.", "code.", "judge.")
 _FAR = {
     Reach.NOWHERE: "",
@@ -27,8 +27,8 @@ _FAR = {
 }
 
 
-class Kind(NamedTuple):
-    """`root` is the folder that a reach of PROJECT means; empty in an entry that someone wrote for every folder."""
+class GrantKey(NamedTuple):
+    """`root` is the folder that the reach PROJECT means; empty in an entry that was written for every folder."""
 
     rule: str
     reach: Reach
@@ -40,8 +40,8 @@ class Kind(NamedTuple):
         root = f":{self.root}" if self.root else ""
         return f"{where}{self.rule}@{self.reach.name.lower()}{root}"
 
-    def covers(self, other: Kind) -> bool:
-        """Whether yes to this is yes to the other."""
+    def covers(self, other: GrantKey) -> bool:
+        """Whether a grant of this key allows the other."""
         if (self.rule, self.reach, self.environment) != (other.rule, other.reach, other.environment):
             return False
         if not self.can_last:
@@ -50,31 +50,31 @@ class Kind(NamedTuple):
 
     @property
     def can_last(self) -> bool:
-        """Whether more can be said than yes to this once."""
+        """Whether it can be granted for longer than once."""
         return self.reach is not Reach.UNKNOWN and not can_be_anything(self.rule)
 
     def described(self) -> str:
-        """For people: what a yes for longer covers."""
+        """What a longer grant covers, in words."""
         far = f"below {self.root}" if self.root else _FAR[self.reach]
         where = "" if self.environment == HERE else f"on {self.environment}"
         return " ".join(filter(None, [self.rule, far, where]))
 
 
 def can_be_anything(rule: str) -> bool:
-    """Whether what the rule finds has no bounds that could be told."""
+    """Whether what the rule finds has no known bounds."""
     return rule.startswith(_ANYTHING)
 
 
-def kind_of(rule: str, reach: Reach, *, root: str, environment: str) -> Kind:
+def grant_key(rule: str, reach: Reach, *, root: str, environment: str) -> GrantKey:
     """`root` is the folder in which work is expected."""
     root = posixpath.normpath(root) if reach is Reach.PROJECT and root else ""
     if reach is Reach.PROJECT and not root.strip("/."):
-        return Kind(rule, Reach.UNKNOWN, "", environment)  # a project that is everything is no bound
-    return Kind(rule, reach, root, environment)
+        return GrantKey(rule, Reach.UNKNOWN, "", environment)  # a project that contains everything is not a bound
+    return GrantKey(rule, reach, root, environment)
 
 
-def parse_kind(text: str) -> Kind:
-    """A kind as it is written in `command_allowlist`. Raises ValueError that says what is wrong with it."""
+def parse_grant_key(text: str) -> GrantKey:
+    """A key as it is written in `command_allowlist`. Raises ValueError that says what is wrong with it."""
     where, slash, rest = text.partition("/") if "/" in text.partition("@")[0] else ("", "", text)
     rule, at, far = rest.partition("@")
     name, _, root = far.partition(":")
@@ -85,11 +85,11 @@ def parse_kind(text: str) -> Kind:
         raise ValueError(f"{text!r} would allow every rule; name one, {example}")
     reaches = {reach.name.lower(): reach for reach in Reach if reach is not Reach.UNKNOWN}
     if name not in reaches:
-        raise ValueError(f"{text!r}: {name!r} is no reach; known: {', '.join(reaches)}")
+        raise ValueError(f"{text!r}: {name!r} is not a reach; known: {', '.join(reaches)}")
     if can_be_anything(rule):
         raise ValueError(f"{text!r}: {rule} can be anything, and is asked about each time")
     if root and (reaches[name] is not Reach.PROJECT or not root.startswith("/")):
         raise ValueError(f"{text!r}: only `project` has a folder, and that is an absolute path, {example}")
     if slash and not where:
-        raise ValueError(f"{text!r} begins with a slash; an environment's name goes before it")
-    return Kind(rule, reaches[name], posixpath.normpath(root) if root else "", where or HERE)
+        raise ValueError(f"{text!r} starts with a slash; an environment's name goes before it")
+    return GrantKey(rule, reaches[name], posixpath.normpath(root) if root else "", where or HERE)

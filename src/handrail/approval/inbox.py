@@ -1,7 +1,7 @@
-"""Wait for the answer to a request without holding a thread: told at once of one from this process, soon of one from another.
+"""Wait for the answer to a request without holding a thread: immediate from this process, polled from other processes.
 
-One look at the database every quarter of a second serves all requests that wait in a loop; a look that finds nothing new
-costs some microseconds.
+One poll of the database every quarter of a second serves all requests that wait in a loop; a poll that finds nothing new
+costs a few microseconds.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ POLL_SECONDS = 0.25
 
 
 class Inbox:
-    """Who waits for which request. Each waits in its own loop."""
+    """The requests that are waited for, each in its own event loop."""
 
     def __init__(self, store: ApprovalStore) -> None:
         self._store = store
         self._waiting: dict[str, asyncio.Future[None]] = {}
-        self._looking: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
+        self._polls: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
         store.listen(self._arrived)
 
     async def wait(self, request_id: str) -> None:
@@ -35,23 +35,23 @@ class Inbox:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[None] = loop.create_future()
         self._waiting[request_id] = answered
-        if loop not in self._looking:
-            self._looking[loop] = loop.create_task(self._look(loop))
+        if loop not in self._polls:
+            self._polls[loop] = loop.create_task(self._poll(loop))
         try:
-            if self._store.answered_among([request_id]):  # between the asking and now
+            if self._store.answered_among([request_id]):  # answered since it was stored
                 return
             await answered
         finally:
             del self._waiting[request_id]
             if not self._waiting_in(loop):
-                looking = self._looking.pop(loop)
-                looking.cancel()
-                await asyncio.wait({looking})
+                poll = self._polls.pop(loop)
+                poll.cancel()
+                await asyncio.wait({poll})
 
     def _waiting_in(self, loop: asyncio.AbstractEventLoop) -> list[str]:
         return [name for name, future in tuple(self._waiting.items()) if future.get_loop() is loop]
 
-    async def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         seen = None
         while True:
             try:
@@ -61,14 +61,14 @@ class Inbox:
                         self._arrived(request_id)
                 seen = version
             except StoreError as error:
-                log.warning("answers cannot be looked for: %s", error)
+                log.warning("the store cannot be polled for answers: %s", error)
             await asyncio.sleep(POLL_SECONDS)
 
     def _arrived(self, request_id: str) -> None:
         future = self._waiting.get(request_id)
         if future is None:
             return
-        with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile, and nobody waits there any more
+        with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile
             future.get_loop().call_soon_threadsafe(_finish, future)
 
 

@@ -1,4 +1,4 @@
-"""Which characters of a text a person would not see, or would take for others. Each is to be shown by its number."""
+"""Which characters of a text are invisible, or look like others. Each is shown by its number."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _LETTERS = frozenset(
     "օսցհոզяԼՕՏ"  # Armenian and others
     "ɑɡıȷɩƅʏᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢꜱꜰɴʀʟɪʜɢʙⲟⲞᎪᏴᏟᎬᎻᎫᏞᎷᏢᏚᎢᏙᎳᏃ"
 )
-# Signs that are drawn like one that a shell obeys. A typographic apostrophe inside of a word is only that.
+# Signs that are drawn like one that a shell obeys. A typographic apostrophe inside a word is harmless.
 _SIGNS = frozenset("‐‑‒−⁃⁄∕⧸╱‘’‚‛′ʹʻʼˈ՚“”„‟″ˋ\u037e꞉ː∶ǃǀ∣❘․‥‹›˂˃∗⁎∼˜⧵∖᜵﹘")
-# What has no shape at all, though its category is that of letters and symbols.
+# These have no shape at all, though its category is that of letters and symbols.
 _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800\u17b4\u17b5")
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Plain enough, though a compatibility mapping says that they stand for ASCII.
-_KNOWN_TO_PEOPLE = frozenset("…²³¹ªº™½¼¾")
+_FAMILIAR = frozenset("…²³¹ªº™½¼¾")
 
 
 def hidden(text: str) -> Iterator[int]:
-    """The places of what must be shown by number. Tab and newline are left to the caller."""
+    """The positions of what must be shown by number. Tab and newline are left to the caller."""
     if text.isascii():
         yield from (place.start() for place in re.finditer(r"[\x00-\x08\x0b-\x1f\x7f]", text))
         return
@@ -45,11 +45,11 @@ def _is_hidden(text: str, index: int, character: str) -> bool:
     category = unicodedata.category(character)
     if category in _UNSEEN_CATEGORIES or category == "Zs" or character in _BLANK:
         return True
-    if category in ("Mn", "Me"):  # it changes the look of what stands before it, or of nothing
+    if category in ("Mn", "Me"):  # it changes the look of the character before it
         return index == 0 or text[index - 1].isascii() or 0xFE00 <= ord(character) <= 0xFE0F or ord(character) > 0xE0000
     if character in _SIGNS:
         return not (character == "’" and text[index - 1 : index].isalpha() and text[index + 1 : index + 2].isalpha())
-    if character in _KNOWN_TO_PEOPLE:
+    if character in _FAMILIAR:
         return False
     return unicodedata.normalize("NFKC", character).isascii()
 

@@ -1,4 +1,4 @@
-"""What is decided without asking anybody: the floor, the deny list, what the user allowed, what cannot reach anything.
+"""What is decided without asking: the floor, the deny list, what the user allowed, what cannot reach anything.
 
 The order is fixed: floor, deny list, then what allows. `--yolo` and the mode `off` allow what would be asked, nothing more.
 """
@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from ..errors import ConfigError
 from ..judge.values.assessment import Finding, Reach, Severity
 from .allowlist import Entry, allow_entries, deny_entries
-from .grants import Kind, can_be_anything, kind_of, parse_kind
+from .grants import GrantKey, can_be_anything, grant_key, parse_grant_key
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..judge.rules import Rule, Rulebook
     from ..protocols import Action
-    from .action_review import Judged
 
 T = TypeVar("T")
 
-# Nobody can say of these that they keep to the floor, so they are asked about even when nobody wants to be asked.
+# These may hide something below the floor, so they are asked about even in the mode `off`.
 _UNREAD = ("parse.", "limit", "judge.")
 # Rules that are not the judge's, and are about the machine where the action runs.
 _HERE = ("judge.", "input.", "code.", "own.")
@@ -31,8 +30,8 @@ _HERE = ("judge.", "input.", "code.", "own.")
 _MOUNTED = frozenset({Reach.PROJECT, Reach.OUTSIDE, Reach.HOME, Reach.UNKNOWN})
 
 
-class By(Enum):
-    """Who decided, when it was nobody that could be asked."""
+class DecidedBy(Enum):
+    """What decided, when nobody was asked."""
 
     HARMLESS = "harmless"
     FLOOR = "floor"
@@ -44,57 +43,65 @@ class By(Enum):
     YOLO = "yolo"
 
 
-class Open(NamedTuple):
-    """A finding that nothing has decided yet, and the kind of action that it is."""
+class Judged(NamedTuple):
+    """An action and what was found in it."""
+
+    action: Action
+    findings: tuple[Finding, ...] = ()
+    command_lines: tuple[Sequence[str], ...] = ()
+
+
+class Pending(NamedTuple):
+    """A finding that the policy leaves to an approver, and the key under which a longer yes would be kept."""
 
     finding: Finding
-    kind: Kind
+    key: GrantKey
     action: Action
 
 
 class Ruling(NamedTuple):
-    """What the policy says of one action. Refused, or allowed if `open` is empty, or to be asked."""
+    """The policy's decision on one action: refused, or allowed if nothing is `pending`, or to be asked."""
 
     judged: Judged
-    by: By
+    by: DecidedBy
     refused: Finding | None = None
-    open: tuple[Open, ...] = ()
+    pending: tuple[Pending, ...] = ()
 
 
 class Policy(NamedTuple):
-    """A user's settings, read and checked. `asks`: whether somebody is to be asked at all."""
+    """A user's settings, read and checked. `ask_disabled_by` says why nobody is asked; None when somebody is."""
 
-    asks: By | None = None  # None: yes; else why not
+    ask_disabled_by: DecidedBy | None = None
     smart: bool = False
-    allowlist: tuple[Kind, ...] = ()
+    allowlist: tuple[GrantKey, ...] = ()
     allow: tuple[Entry, ...] = ()
     deny: tuple[Entry, ...] = ()
     ask_tools: tuple[str, ...] = ()
     rulebook: Rulebook | None = None  # None: the rules that come with Handrail
 
-    def rule(self, judged: Judged, tool: str, *, granted: Callable[[Iterable[Kind]], bool]) -> Ruling:
-        """`granted`: whether these kinds, all of them, were allowed for longer; asking counts as one use."""
+    def rule(self, judged: Judged, tool: str, *, granted: Callable[[Iterable[GrantKey]], bool]) -> Ruling:
+        """`granted` tells whether all these keys were allowed for longer; calling it counts as one use."""
         for finding in judged.findings:
             if finding.severity is Severity.BLOCK:
-                return Ruling(judged, By.FLOOR, finding)
+                return Ruling(judged, DecidedBy.FLOOR, finding)
         if self.deny and (denied := self._denied(judged, tool)) is not None:
-            return Ruling(judged, By.DENY_LIST, denied)
+            return Ruling(judged, DecidedBy.DENY_LIST, denied)
         found = [finding for finding in judged.findings if finding.severity is Severity.ASK]
         if not found:
-            return Ruling(judged, By.HARMLESS)
+            return Ruling(judged, DecidedBy.HARMLESS)
         reaching = [finding for finding in found if can_reach(finding, judged)]
         if not reaching:
-            return Ruling(judged, By.ISOLATED)
+            return Ruling(judged, DecidedBy.ISOLATED)
         left = self._not_allowed(judged, reaching, tool)
         if not left:
-            return Ruling(judged, By.ALLOW_LIST)
-        if granted([item.kind for item in left]):
-            return Ruling(judged, By.GRANT)
-        if self.asks is not None:
+            return Ruling(judged, DecidedBy.ALLOW_LIST)
+        if granted([item.key for item in left]):
+            return Ruling(judged, DecidedBy.GRANT)
+        if self.ask_disabled_by is not None:
             left = [item for item in left if item.finding.rule.startswith(_UNREAD)]
             if not left:
-                return Ruling(judged, self.asks)
-        return Ruling(judged, By.HARMLESS, open=tuple(left))
+                return Ruling(judged, self.ask_disabled_by)
+        return Ruling(judged, DecidedBy.HARMLESS, pending=tuple(left))
 
     def asks_about_tool(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.ask_tools)
@@ -107,27 +114,26 @@ class Policy(NamedTuple):
                 return Finding("policy.denied", Severity.BLOCK, why, (0, len(judged.action.text)))
         return None
 
-    def _not_allowed(self, judged: Judged, findings: Iterable[Finding], tool: str) -> list[Open]:
+    def _not_allowed(self, judged: Judged, findings: Iterable[Finding], tool: str) -> list[Pending]:
         action, left = judged.action, []
         for finding in findings:
             root = str(action.details.get("project") or action.cwd)
-            kind = kind_of(finding.rule, finding.reach, root=root, environment=action.environment)
-            if any(allowed.covers(kind) for allowed in self.allowlist):
+            key = grant_key(finding.rule, finding.reach, root=root, environment=action.environment)
+            if any(allowed.covers(key) for allowed in self.allowlist):
                 continue
             if any(entry.matches(finding.argv) or entry.matches_tool(tool) for entry in self.allow):
                 continue
-            left.append(Open(finding, kind, action))
+            left.append(Pending(finding, key, action))
         return left
 
 
 def read_policy(config: Config, *, yolo: bool = False, more_rules: Sequence[Rule] = ()) -> Policy:
     """Raises ConfigError for an entry that cannot be used. `more_rules` are those of plugins."""
     settings = config.approvals
-    asks = By.YOLO if yolo else By.OFF if settings.mode == "off" else None
     return Policy(
-        asks=asks,
+        ask_disabled_by=DecidedBy.YOLO if yolo else DecidedBy.OFF if settings.mode == "off" else None,
         smart=settings.mode == "smart",
-        allowlist=_checked("command_allowlist", lambda: tuple(map(parse_kind, config.command_allowlist))),
+        allowlist=_checked("command_allowlist", lambda: tuple(map(parse_grant_key, config.command_allowlist))),
         allow=_checked("approvals.allow", lambda: allow_entries(settings.allow)),
         deny=_checked("approvals.deny", lambda: deny_entries(settings.deny)),
         ask_tools=settings.ask_tools,
@@ -144,12 +150,12 @@ def _rulebook(config: Config, more: Sequence[Rule]) -> Rulebook | None:
 
 
 def strictest(policy: Policy) -> Policy:
-    """What holds inside of an agent's own shell: all that denies, nothing that allows."""
+    """The policy inside an agent's own shell: all that denies, nothing that allows."""
     return Policy(deny=policy.deny, ask_tools=policy.ask_tools, rulebook=policy.rulebook)
 
 
 def can_reach(finding: Finding, judged: Judged) -> bool:
-    """Whether what was found can do harm outside of where it runs. An isolated place holds what is done to the machine."""
+    """Whether a finding can do harm outside the environment it runs in. An isolated environment contains local damage."""
     action = judged.action
     if not action.isolated or _acts_elsewhere(finding.rule):
         return True
@@ -157,7 +163,7 @@ def can_reach(finding: Finding, judged: Judged) -> bool:
 
 
 def _acts_elsewhere(rule_id: str) -> bool:
-    """Of a user's rule nobody knows, so it might."""
+    """Whether a rule's effect is on another machine. A user's own rule might be."""
     from ..judge.rules import Effect, builtin
 
     rule = builtin().rules.get(rule_id)

@@ -1,4 +1,4 @@
-"""What a project says about approvals, in `.handrail/config.yaml`: it can only tighten what the user has configured.
+"""A project's approval policy in `.handrail/config.yaml`: it can only tighten what the user has configured.
 
 So it needs no trust, unlike a project's plugins: whoever clones a project gets its prohibitions, and nothing that allows.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ..config import Config, load_config
+from ..config import Config, ConfigFile
 from ..config.files import read_text
 from ..config.project import project_folder
 from ..errors import ConfigError
@@ -23,20 +23,20 @@ _TIGHTEN = ("deny", "ask_tools")
 
 
 def policy_file(start: Path | None = None) -> Path | None:
-    """Where the project that we are in has its file, or would have it. None outside of projects."""
+    """The policy file of the current project, which need not exist. None outside of projects."""
     folder = project_folder(start)
     return None if folder is None else folder / POLICY_FILE
 
 
 def tightened(config: Config, path: Path | None) -> Config:
-    """The user's settings with the project's added. Raises ConfigError for a file that wants more than to tighten."""
+    """The user's settings with the project's added. Raises ConfigError for a file that does more than tighten."""
     text = read_text(path) if path is not None else None
     if path is None or text is None:
         return config
     from ..config.yaml_document import parse
 
     _check(parse(text, path=str(path)).value or {}, path)
-    project = load_config(path, environ={})
+    project = ConfigFile(path).load()
     approvals = dataclasses.replace(
         config.approvals,
         deny=(*config.approvals.deny, *project.approvals.deny),

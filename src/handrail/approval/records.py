@@ -1,4 +1,4 @@
-"""Write down what passed the gate: each action in short, each decision in full. Secrets are taken out before."""
+"""Record what passed the gate: a short line per action, each decision in full, both without secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..store.approvals import ApprovalStore
     from ..store.history import ActionHistory
     from ..types import JsonDict, ToolContext
-    from .policy import Open, Ruling
+    from .policy import Pending, Ruling
 
 _MAX_TEXT = 2000
 # What judging an action again needs to know of it.
@@ -35,7 +35,7 @@ class Records:
 
     @cached_property
     def _secrets(self) -> tuple[str, ...]:
-        return secret_values()  # looked up once: most actions are harmless, and are not to wait for it
+        return secret_values()  # looked up once: most actions are harmless and must not wait for it
 
     def ruled(self, ruling: Ruling, context: ToolContext) -> None:
         """One line in the history, for what needed no answer."""
@@ -63,7 +63,7 @@ class Records:
         )
 
     def answered(
-        self, store: ApprovalStore, request: ApprovalRequest, answer: Answer, left: Sequence[Open], *, seconds: float
+        self, store: ApprovalStore, request: ApprovalRequest, answer: Answer, left: Sequence[Pending], *, seconds: float
     ) -> None:
         """A decision in the log and, for each action, a line in the history."""
         store.decisions.add(

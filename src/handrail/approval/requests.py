@@ -1,6 +1,6 @@
-"""Ask, and go on with the first answer, whoever gives it: the approver here, or someone through the store.
+"""Ask, and take the first answer: the approver's, or one that comes through the store.
 
-Everything ends in an Answer. Silence, failure and the end of the time are a no, each with its reason.
+Everything ends in an Answer. Silence, failure and a timeout are a no, each with its reason.
 """
 
 from __future__ import annotations
@@ -8,16 +8,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import inspect
 import logging
 import time
 from typing import TYPE_CHECKING
 
 from ..base.async_bridge import is_being_cancelled
-from ..base.workers import pool
 from ..errors import StoreError
-from ..protocols import Answer, ApprovalRequest, Approver, Decision, Reply
+from ..protocols import Answer, ApprovalRequest, Approver, Decision
 from ..store.approvals import ApprovalStore, State
+from .approvers.basic import reply_of
 from .display import MAX_CHARS, pieces
 from .inbox import Inbox
 from .secrets import without_secrets
@@ -33,54 +32,54 @@ NOBODY = "nobody"
 _MAX_KEPT = 8 * MAX_CHARS
 
 
-class Asking:
-    """Puts requests into a store and waits for what comes first."""
+class ApprovalRequests:
+    """Puts requests into a store and waits for the first answer."""
 
     def __init__(self, store: ApprovalStore) -> None:
         self._store = store
         self._inbox = Inbox(store)
 
     async def ask(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
-        """The request with its id, and the answer that holds for it. Raises StoreError."""
+        """The request with its id, and its answer. Raises StoreError."""
         request, answer = await self._first_answer(request, approver)
         if answer.decision.allows and answer.decision not in request.offers:
-            answer = answer._replace(decision=Decision.ONCE)  # yes to this, but for longer it was not to be had
+            answer = answer._replace(decision=Decision.ONCE)  # a longer yes than was offered counts once
         return request, answer
 
     async def _first_answer(self, request: ApprovalRequest, approver: Approver) -> tuple[ApprovalRequest, Answer]:
         stored = self._store.ask(kept(request), fingerprint=_fingerprint(request))
         request = request._replace(id=stored.request.id, expires_at=stored.request.expires_at)
         if stored.state is State.ANSWERED and (answer := self._store.claim(request.id)) is not None:
-            return request, answer  # given while the process that asked first was gone
-        here = asyncio.ensure_future(consult(approver, request))
+            return request, answer  # answered after the process that asked first had exited
+        local = asyncio.ensure_future(consult(approver, request))
         elsewhere = asyncio.ensure_future(self._inbox.wait(request.id))
         seconds = max(0.0, request.expires_at - time.time())
         try:
-            await asyncio.wait({here, elsewhere}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return request, self._settled(request, here, elsewhere, seconds)
+            await asyncio.wait({local, elsewhere}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return request, self._settled(request, local, elsewhere, seconds)
         except BaseException:
             with contextlib.suppress(StoreError):
                 self._store.withdraw(request.id)
             raise
         finally:
-            for task in (here, elsewhere):
+            for task in (local, elsewhere):
                 task.cancel()
-            await asyncio.gather(here, elsewhere, return_exceptions=True)
+            await asyncio.gather(local, elsewhere, return_exceptions=True)
 
     def _settled(
-        self, request: ApprovalRequest, here: asyncio.Task[Answer], elsewhere: asyncio.Task[None], seconds: float
+        self, request: ApprovalRequest, local: asyncio.Task[Answer], elsewhere: asyncio.Task[None], seconds: float
     ) -> Answer:
-        if here.done() and not elsewhere.done():
-            self._store.answer(request.id, here.result())
+        if local.done() and not elsewhere.done():
+            self._store.answer(request.id, local.result())
         elif not elsewhere.done():
             self._store.withdraw(request.id, state=State.EXPIRED)
-        # Whoever was first in the store has decided, also when another was a moment later.
+        # The first answer in the store decides, even if another came a moment later.
         answer = self._store.claim(request.id)
         return answer or Answer(Decision.DENY, NOBODY, f"nobody answered within {seconds:.0f} s")
 
 
 async def consult(approver: Approver, request: ApprovalRequest) -> Answer:
-    """What one approver says. Never fails: what is no yes is a no."""
+    """One approver's answer. Never fails: anything but a yes is a no."""
     name = str(getattr(approver, "name", "") or type(approver).__name__)
     try:
         reply = await reply_of(approver, request)
@@ -88,7 +87,7 @@ async def consult(approver: Approver, request: ApprovalRequest) -> Answer:
         if is_being_cancelled():
             raise
         return Answer(Decision.DENY, name, "asking was cancelled")
-    except Exception as error:  # noqa: BLE001  an approver may be anybody's, and one that fails has not said yes
+    except Exception as error:  # noqa: BLE001  an approver may be anybody's, and a failure is not a yes
         log.warning("the approver %s failed: %s: %s", name, type(error).__name__, error)
         return Answer(Decision.DENY, name, f"asking failed: {type(error).__name__}: {error}")
     if isinstance(reply, Decision):
@@ -98,17 +97,8 @@ async def consult(approver: Approver, request: ApprovalRequest) -> Answer:
     return reply._replace(by=reply.by or name)
 
 
-async def reply_of(approver: Approver, request: ApprovalRequest) -> Reply:
-    """An async approver is awaited here, another one runs on a worker: neither holds up the loop."""
-    if inspect.iscoroutinefunction(approver.decide):
-        reply: Reply = await approver.decide(request)
-        return reply
-    value = await asyncio.wrap_future(pool.submit(approver.decide, request))
-    return await value if inspect.isawaitable(value) else value
-
-
 def kept(request: ApprovalRequest) -> ApprovalRequest:
-    """A request as it is written down: without secrets, and not longer than a person would read."""
+    """The request as it is stored: without secrets, and not longer than anybody would read."""
     text, concerns = request.text, request.concerns
     if len(text) > _MAX_KEPT:
         shown = pieces(text, [(concern.start, concern.end) for concern in concerns])
@@ -124,7 +114,7 @@ def _moved(concerns: Sequence[Concern], spans: Sequence[tuple[int, int]]) -> tup
 
 
 def _fingerprint(request: ApprovalRequest) -> str:
-    """The same for the same question of the same session, also when a later process asks it again."""
+    """Equal for the same request of the same session, also when a later process repeats it."""
     parts = (
         request.session_id,
         request.task_id,

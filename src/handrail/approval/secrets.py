@@ -1,6 +1,6 @@
-"""Where a command holds a secret, so that it can be shown and kept without it.
+"""Where a command contains a secret, so that it can be shown and stored without it.
 
-What could be more than a value (`--token $(rm -rf x)`) is never hidden: a person must see what runs.
+What could be more than a value (`--token $(rm -rf x)`) is never hidden: the user must see what runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAMED = (
     r"|(?: -u|--user)[= ]?[\"']?[^\s:\"'/]+:([^\s\"'@]+)"
     r"|\b(?:mysql\w*|mariadb\w*)\b[^|;&\n]*? -p([^\s\"']+)"
 )
-# One of these is in every text in which a pattern, here or in `safe_text`, can find something.
+# Every text in which a pattern, here or in `safe_text`, can match contains one of these.
 _HINTS = (
     *("key", "token", "secret", "passw", "passphrase", "credential", "bearer", "basic", "://", " -u", " -p", "--user"),
     *(
@@ -49,7 +49,7 @@ def secret_spans(text: str, values: tuple[str, ...] | None = None) -> list[Span]
     values = secret_values() if values is None else values
     lowered = text.lower()
     if not any(hint in lowered for hint in _HINTS) and not any(value in text for value in values):
-        return []  # most commands hold nothing like a secret, and are not to wait for the patterns
+        return []  # most commands have nothing like a secret and must not wait for the patterns
     found: list[Span] = []
     for start, end in sorted({*_named(text), *secret_places(text, values)}):
         if _RUNS.search(text, start, end) or end <= start:
@@ -81,7 +81,7 @@ def _moved(place: int, secrets: list[Span], *, end: bool = False) -> int:
     for start, stop in secrets:
         if place >= stop:
             shift += len(HIDDEN) - (stop - start)
-        elif place > start:  # inside of what is hidden: all of that is marked
+        elif place > start:  # inside a hidden part: all of that is marked
             return start + shift + (len(HIDDEN) if end else 0)
     return place + shift
 

@@ -1,4 +1,4 @@
-"""Which files are Handrail's own: its configuration, its state, itself. An agent that could write them would be its own judge."""
+"""Protect Handrail's own files (configuration, state, program): an agent that could write them could lift its own gate."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..config.paths import cache_dir, config_path, state_dir
 from ..judge.values.assessment import Finding, Reach, Severity
 from ..protocols import Action
+from .project_policy import policy_file
 
 _WHY_OWN = "these are Handrail's own files: an agent cannot change the rules that it is held to"
 _WHY_CODE = "this is Handrail's own program: a change of it changes the gate"
@@ -15,8 +17,8 @@ _USUAL = "~/.config/handrail"
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
-class Own:
-    """`folders` and what is below them may never be written; where they are is looked up once."""
+class SelfProtection:
+    """Nothing in `folders` may ever be written; symbolic links are resolved once."""
 
     def __init__(self, folders: Iterable[str | os.PathLike[str]]) -> None:
         named = {os.path.abspath(folder) for folder in folders}
@@ -24,7 +26,7 @@ class Own:
         self._named = [*self._folders, "${HANDRAIL_HOME}", "$HANDRAIL_HOME"]
 
     def of_file(self, action: Action) -> Finding | None:
-        """What is to be said of writing this path, wherever a link leads."""
+        """The finding for writing this path, wherever a link leads."""
         path = os.path.join(action.cwd or os.getcwd(), os.path.expanduser(action.text))
         places = {os.path.normpath(path), os.path.realpath(path)}
         span = (0, len(action.text))
@@ -35,8 +37,8 @@ class Own:
         return None
 
     def in_usual_place(self, action: Action) -> str | None:
-        """A command that names one of the folders, as if they were where they are for most: the rules know that place in
-        every spelling. None when it names none."""
+        """The command with each of the folders replaced by their usual location, which the rules know in every spelling.
+        None when it names none of them."""
         command = action.text
         for name in self._named:
             command = command.replace(name, _USUAL)
@@ -45,11 +47,8 @@ class Own:
         return None if command is action.text or command == action.text else command
 
 
-def own_folders() -> list[Path]:
-    """Where this user's configuration, state and cache are, what their links point to, and the project's policy."""
-    from ..config.paths import cache_dir, config_path, state_dir
-    from .project_policy import policy_file
-
+def private_dirs() -> list[Path]:
+    """This user's configuration, state and cache, what their links point to, and the project's policy file."""
     config = config_path()
     places = [config.parent, state_dir(), cache_dir()]
     if config.is_symlink():

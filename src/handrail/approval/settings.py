@@ -1,6 +1,6 @@
-"""What the user configured about approvals, as it is now: a change of the file counts from the next action on.
+"""The user's approval settings as they are now: a change of the file counts from the next action on.
 
-A file that cannot be read any more allows nothing, and an answer 'always' is written to it.
+A file that cannot be read any more allows nothing. An answer 'always' is written to the file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.agent_ancestry import started_by_agent
 from ..base.workers import pool
-from ..config import Config, load_config, located
+from ..config import Config, ConfigFile, located
 from ..errors import ConfigError
 from .policy import Policy, read_policy, strictest
 from .project_policy import tightened
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from ..judge.rules import Rule
     from ..protocols import Answer
-    from .grants import Kind
+    from .grants import GrantKey
 
 log = logging.getLogger(__name__)
 
 
 class _Read(NamedTuple):
-    """What was read, and what the file was like then."""
+    """What was read, and the files' stamps at that time."""
 
     stamp: tuple[int, ...]
     config: Config
@@ -39,10 +39,10 @@ class _Read(NamedTuple):
 
 
 class Settings:
-    """Of a configuration that is given, or else of the file at `path`, which is read anew when it changes.
+    """Those of `config`, or of the file at `path`, which is read again when it changes.
 
-    `project` is the file of a project, which tightens. `yolo`: nobody is asked. `more_rules` are those that plugins bring.
-    In an agent's own shell nothing that allows holds, whatever the settings there say.
+    `project` is a project's policy file, which can only tighten. With `yolo` nobody is asked. `more_rules` come from plugins.
+    Inside an agent's own shell nothing that allows is in force, whatever the settings there say.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class Settings:
         self._path, self._project, self._yolo, self._unattended = path, project, yolo, False
         self._more_rules = tuple(more_rules)
         self._lock = threading.Lock()
-        self._read = self._read_anew(self._look(), config or Config())
+        self._read = self._reload(self._look(), config or Config())
 
     def policy(self) -> Policy:
         """Raises ConfigError when the settings cannot be used."""
         stamp = self._look()
         if stamp != self._read.stamp:
             with self._lock:
-                self._read = self._read_anew(stamp, self._read.config)
+                self._read = self._reload(stamp, self._read.config)
         policy = self._read.policy
         if isinstance(policy, ConfigError):
             raise policy
@@ -77,53 +77,53 @@ class Settings:
 
     @cached_property
     def started_by_agent(self) -> bool:
-        """Whether this process is itself something that an agent runs: then nobody here can say yes."""
+        """Whether an agent started this process: then nobody here may approve."""
         return started_by_agent()
 
     def lift_asking(self, lifted: bool = True) -> None:
-        """Ask nobody from now on: `--yolo`. Or ask again."""
+        """Stop asking (`--yolo`), or ask again."""
         with self._lock:
             self._yolo = lifted
-            self._read = self._read_anew(self._look(), self._read.config)
+            self._read = self._reload(self._look(), self._read.config)
 
     def leave_unattended(self) -> None:
-        """Nobody watches from now on: what would ask is not let pass by a mode, nor decided by a model."""
+        """Nobody watches from now on: neither a mode nor a model may let pass what would ask."""
         with self._lock:
             self._unattended = True
-            self._read = self._read_anew(self._look(), self._read.config)
+            self._read = self._reload(self._look(), self._read.config)
 
     @property
     def timeout(self) -> float:
         return self.config.approvals.timeout
 
     def task_limits(self, answer: Answer) -> tuple[float, int]:
-        """Seconds and uses that a yes for the task holds."""
+        """For how many seconds and uses a yes for the task is valid."""
         settings = self.config.approvals
         seconds = settings.task_minutes * 60 if answer.seconds is None else answer.seconds
         return seconds, settings.task_uses if answer.uses is None else answer.uses
 
-    async def allow_always(self, kinds: Sequence[Kind]) -> bool:
-        """Write the kinds to `command_allowlist`. False when there is no file to write to, or it cannot be written."""
+    async def allow_always(self, keys: Sequence[GrantKey]) -> bool:
+        """Write the keys to `command_allowlist`. False when there is no file to write to, or it cannot be written."""
         if self._path is None:
             return False
-        writing = asyncio.wrap_future(pool.submit(add_to_allowlist, self._path, [str(kind) for kind in kinds]))
+        writing = asyncio.wrap_future(pool.submit(add_to_allowlist, self._path, [str(key) for key in keys]))
         try:
             await asyncio.shield(writing)
         except ConfigError as error:
-            log.warning("'always' holds for this session only: %s", error)
+            log.warning("'always' is valid for this session only: %s", error)
             return False
         return True
 
     def _look(self) -> tuple[int, ...]:
         return (*_stamp(self._path), *_stamp(self._project))
 
-    def _read_anew(self, stamp: tuple[int, ...], config: Config) -> _Read:
+    def _reload(self, stamp: tuple[int, ...], config: Config) -> _Read:
         try:
             if self._path is not None:
-                config = load_config(self._path)
+                config = ConfigFile(self._path).load(os.environ)
             policy = read_policy(tightened(config, self._project), yolo=self._yolo, more_rules=self._more_rules)
             if self._unattended:
-                policy = policy._replace(asks=None, smart=False)
+                policy = policy._replace(ask_disabled_by=None, smart=False)
         except ConfigError as error:
             return _Read(stamp, config, located(error, self._path) if self._path is not None else error)
         return _Read(stamp, config, strictest(policy) if self.started_by_agent else policy)
@@ -141,7 +141,6 @@ def _stamp(path: Path | None) -> tuple[int, ...]:
 
 def add_to_allowlist(path: Path, keys: Sequence[str]) -> None:
     """Keeps the file's comments; safe beside other writers. Raises ConfigError."""
-    from ..config import ConfigFile
 
     def change(settings: dict[str, Any]) -> None:
         listed = settings.setdefault("command_allowlist", [])
@@ -152,8 +151,6 @@ def add_to_allowlist(path: Path, keys: Sequence[str]) -> None:
 
 def remove_from_allowlist(path: Path, key: str) -> bool:
     """False when the key is not in it. Raises ConfigError."""
-    from ..config import ConfigFile
-
     found = False
 
     def change(settings: dict[str, Any]) -> None:

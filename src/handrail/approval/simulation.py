@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..config import load_config, state_dir
+from ..config import ConfigFile
 from ..errors import ConfigError
 from ..protocols import Action, ActionKind
 from ..store.history import ActionHistory
 from .action_review import Judge, builtin_assess
 from .gate import HISTORY_NAME
-from .policy import By, Policy, read_policy
-from .self_protection import Own, own_folders
+from .policy import DecidedBy, Policy, read_policy
+from .self_protection import SelfProtection, private_dirs
 
 if TYPE_CHECKING:
     from ..types import JsonDict
 
 
-_NOBODY_ASKED = frozenset(by.value for by in By)
+_NOBODY_ASKED = frozenset(by.value for by in DecidedBy)
 
 
 class Trial(NamedTuple):
@@ -33,7 +33,7 @@ class Trial(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """A person's yes or no is what comes of asking."""
+        """An answer, yes or no, counts as `ask`."""
         return self.would != ("ask" if self.was.startswith("asked") else self.was)
 
 
@@ -46,13 +46,13 @@ class Simulation(NamedTuple):
         return {"actions": len(decisions), "changed": sum(trial.is_changed for trial in self.trials), **counted}
 
 
-def simulated(policy_path: str) -> Simulation:
-    """Raises ConfigError for a policy that cannot be used."""
+def simulate_policy(policy_path: str, *, state_dir: Path) -> Simulation:
+    """Judge the history in `state_dir` under a policy file. Raises ConfigError for a policy that cannot be used."""
     if not Path(policy_path).is_file():
         raise ConfigError("is not there; give a file with `approvals:` in it", path=policy_path)
-    policy = read_policy(load_config(policy_path, environ={}))
-    judge = Judge(builtin_assess, Own(own_folders()))
-    lines = ActionHistory(state_dir() / HISTORY_NAME).lines()
+    policy = read_policy(ConfigFile(policy_path).load())
+    judge = Judge(builtin_assess, SelfProtection(private_dirs()))
+    lines = ActionHistory(state_dir / HISTORY_NAME).lines()
     return Simulation([_trial(line, judge, policy) for line in lines if "text" in line and "kind" in line])
 
 
@@ -70,13 +70,13 @@ def _trial(line: JsonDict, judge: Judge, policy: Policy) -> Trial:
     tool = line["tool"]
     judged = judge.judge(action, tool, policy)
     ruling = policy.rule(judged, tool, granted=lambda _: False)
-    would = "deny" if ruling.refused is not None else "ask" if ruling.open else "allow"
+    would = "deny" if ruling.refused is not None else "ask" if ruling.pending else "allow"
     rules = sorted({finding.rule for finding in judged.findings})
     return Trial(line["at"], tool, line["text"], _was(line), would, rules)
 
 
 def _was(line: JsonDict) -> str:
-    """`allow` and `deny` are the policy's; the other verdicts are answers of somebody who was asked."""
+    """`allow` and `deny` are the policy's; the other verdicts are an approver's answers."""
     if line["verdict"] in ("allow", "deny") and line["by"] in _NOBODY_ASKED:
         return str(line["verdict"])
     return f"asked ({line['verdict']})"

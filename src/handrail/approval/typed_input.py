@@ -1,8 +1,8 @@
-"""What is typed into a running program: which of it a shell would run, and as what.
+"""Input typed into a running program: which part of it a shell would run, and as which command.
 
-The text is the line as it stands, with what is typed now at its end. A password is nobody's to judge or to keep. Keys that
-recall or complete something (arrows, Tab, Ctrl-R) run what was not typed here, and a line that goes on in the next one is
-no command yet: at a shell both ask.
+The text is the current line, with what is typed now at its end. A password is neither judged nor stored. Keys that recall or
+complete something (arrows, Tab, Ctrl-R) run what was not typed here, and a line that continues in the next one is not a
+command yet: at a shell both ask.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONTINUED = re.compile(r"\\[\r\n]+\Z")
 
 
 class Reading(NamedTuple):
-    """What a program gets to run, where it begins in what was typed, and whether that program is a shell."""
+    """What the program gets to run, where that starts in the typed text, and whether the program is a shell."""
 
     text: str
     start: int
@@ -37,7 +37,7 @@ class Reading(NamedTuple):
 
 
 def read_typed(action: Action) -> Reading | None:
-    """What to judge before this is typed. None: nothing runs by it."""
+    """What to judge before this is typed. None when it runs nothing."""
     is_shell = _reads_as_shell(action)
     if action.details.get("echo") is False and _asks_for_a_password(action):
         return None
@@ -57,19 +57,19 @@ def _unforeseeable(typed: str) -> Finding | None:
         why = "keys that recall, complete or edit a line: what the shell will run cannot be known"
         return Finding("input.keys", Severity.ASK, why, (keys[0], keys[-1] + 1), (), Reach.UNKNOWN)
     if _CONTINUED.search(typed):
-        why = "the line goes on in the next one: what the shell will run cannot be known"
+        why = "the line continues in the next one: what the shell will run cannot be known"
         return Finding("input.continued", Severity.ASK, why, (0, len(typed)), (), Reach.UNKNOWN)
     return None
 
 
 def _asks_for_a_password(action: Action) -> bool:
-    """Not a shell or an interpreter, whose terminal an agent could have made silent: to them it is still a command."""
+    """Whether it is a program that reads a password: not a shell or interpreter, whose echo an agent could have turned off."""
     base = str(action.details.get("foreground") or "").rpartition("/")[2].lstrip("-")
     return bool(base) and base.rstrip("0123456789.") not in SHELLS | LANGUAGES.keys()
 
 
 def _reads_as_shell(action: Action) -> bool:
-    """Of the program in the foreground, if that is known, or else of the one that was started."""
+    """Whether the program in the foreground, if that is known, else the one that was started, is a shell."""
     name = str(action.details.get("foreground") or "")
     if not name:
         words = [word for word in str(action.details.get("command") or "").split() if "=" not in word]

@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ..approval.approvers.wording import ANSWERS, question
+from ..approval.approvers.prompt import ANSWERS, question
 from ..approval.display import visible
 from ..approval.gate import STORE_NAME
 from ..config import state_dir

@@ -58,9 +58,9 @@ class ConfigFile:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = config_path() if path is None else Path(path)
 
-    def load(self) -> Config:
-        """What the file says, without the environment."""
-        return load_config(self.path, environ={})
+    def load(self, environ: Mapping[str, str] | None = None) -> Config:
+        """The file's settings, overridden by those in `environ`, if that is given."""
+        return load_config(self.path, environ=environ or {})
 
     def get(self, key: Key) -> Any:
         """The value of a key such as `files.roots`: the file's, else the default. None for a name nobody defined."""

@@ -22,7 +22,6 @@ from .walk.state import State
 if TYPE_CHECKING:
     from .rules import Rulebook
 
-DANGEROUS_PATTERNS: list[tuple[str, str]]
 MAX_CHARS = 2_000_000
 _LONG = 4_000
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -67,32 +66,6 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
         if finding.severity is not Severity.NOTE:
             return True, finding.rule, finding.why
     return False, None, None
-
-
-def __getattr__(name: str) -> list[tuple[str, str]]:
-    if name != "DANGEROUS_PATTERNS":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    global DANGEROUS_PATTERNS  # made when first asked for: it needs every rule
-    DANGEROUS_PATTERNS = _patterns()
-    return DANGEROUS_PATTERNS
-
-
-def _patterns() -> list[tuple[str, str]]:
-    """What the rules are about, as `(regex, description)`: for listings, and for those who know such lists.
-
-    The judge does not use them. A pattern finds the programs of a rule, or its examples when the rule is about no program.
-    """
-    from .rules import builtin
-    from .rules.usage import programs
-
-    found = []
-    for rule in builtin().rules.values():
-        names = sorted({name for use in rule.uses for name in programs(use) if re.fullmatch(r"[\w.+-]+", name)})
-        if names:
-            found.append((r"(?:^|[\s;&|(`/])(?:" + "|".join(map(re.escape, names)) + r")(?=$|[\s;&|)`])", rule.why))
-        else:
-            found.append(("|".join(map(re.escape, rule.match)), rule.why))
-    return found
 
 
 def _judged(command: str, state: State, project: str, rulebook: Rulebook | None, *, recording: bool) -> Judgement:

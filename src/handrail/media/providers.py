@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..config.keys import key_of, without_key
 from ..core.availability import missing
 from ..errors import ToolFailed
+from ..settings.model_providers import PROVIDERS
 from ..types import Unavailable
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..net.http_client import Reply
 
-_KNOWN = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com/v1"}
 _MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
 
@@ -32,21 +32,27 @@ class Place(NamedTuple):
 
 
 def place_of(name: str, config: Config) -> Place:
-    """`NAME:MODEL` at a configured provider, `openai:MODEL`, `anthropic:MODEL`, or `MODEL` where the agent's own is."""
+    """`NAME:MODEL` at a configured or known provider, or `MODEL` where the agent's own is. The `base_url` is empty if the
+    provider has no OpenAI-compatible API that we know of."""
     said, _, rest = name.partition(":")
     if rest and said in config.media.providers:
         provider = config.media.providers[said]
         return Place(rest, provider.base_url.rstrip("/"), provider.key_variable, needs_key=bool(provider.key_variable))
     mine = config.model.provider
-    kind, model = (said, rest) if rest and said in _KNOWN else (mine, name)
+    kind, model = (said, rest) if rest and said in PROVIDERS else (mine, name)
     own = (config.model.base_url if kind == mine else "") or os.environ.get(f"{kind.upper()}_BASE_URL", "")
-    variable = (config.model.key_variable if kind == mine else "") or f"{kind.upper()}_API_KEY"
-    return Place(model, (own or _KNOWN[kind]).rstrip("/"), variable, needs_key=not own)
+    known = PROVIDERS.get(kind)
+    variable = (config.model.key_variable if kind == mine else "") or (known.key_variable if known else "")
+    return Place(model, (own or (known.chat_url if known else "")).rstrip("/"), variable, needs_key=not own)
 
 
 def why_not(name: str, config: Config) -> Unavailable | None:
     """Why the model cannot be asked; None when it can, as far as can be told without asking."""
     place = place_of(name, config)
+    if not place.base_url:
+        return Unavailable(
+            f"{place.label} has no known address", "name its server under media.providers in config.yaml"
+        )
     if place.needs_key and not key_of(place.key_variable):
         return Unavailable(f"{place.key_variable} is not set, the key for {place.model}", "set it in the environment")
     return missing("media", "httpx")
@@ -58,6 +64,8 @@ async def post(
     """A good answer. Raises ToolFailed or CallTimeout for anything else."""
     from ..net.http_client import ask
 
+    if not place.base_url:
+        raise ToolFailed(f"{place.label} has no known address; tell the user to name its server under media.providers")
     key = key_of(place.key_variable)
     if place.needs_key and not key:
         raise ToolFailed(f"{place.label} needs a key, and {place.key_variable} is not set; tell the user")

@@ -1,4 +1,4 @@
-"""What a plugin is given to add itself: the argument of its `register(api)`."""
+"""The argument of a plugin's `register(api)`: everything that a plugin can add."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import RegistrationError
+from ..settings.model_providers import ProviderSpec
 
 if TYPE_CHECKING:
     from ..core.registry import ToolRegistry
@@ -16,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class PluginToolset(NamedTuple):
-    """A bundle of tools that a plugin brings."""
+    """A bundle of tools that a plugin adds."""
 
     description: str
     tools: tuple[str, ...] = ()
@@ -25,18 +26,18 @@ class PluginToolset(NamedTuple):
 
 @dataclass(slots=True)
 class Contributions:
-    """What the plugins brought beside tools and hooks, for those who use it. Each is by name, and the first keeps it."""
+    """What the plugins added besides tools and hooks, by name. The first plugin with a name keeps it."""
 
     toolsets: dict[str, PluginToolset] = field(default_factory=dict)
     environments: dict[str, Any] = field(default_factory=dict)
     approval_rules: dict[str, Any] = field(default_factory=dict)
     approvers: dict[str, Any] = field(default_factory=dict)
     commands: dict[str, Callable[[Any], None]] = field(default_factory=dict)
-    model_providers: dict[str, Any] = field(default_factory=dict)
+    model_providers: dict[str, ProviderSpec] = field(default_factory=dict)
 
 
 class PluginApi:
-    """Adds things in the name of one plugin. `settings` is what the user wrote under `plugins.NAME.settings`."""
+    """Adds things for one plugin. `settings` is what the user configured under `plugins.NAME.settings`."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class PluginApi:
         self._registry, self._hooks, self._contributions = registry, hooks, contributions
 
     def register_tool(self, name: str, **properties: Any) -> bool:
-        """A tool, with the arguments of `registry.register`. False when another one keeps the name."""
+        """Add a tool, with the arguments of `registry.register`. False when the name is taken."""
         properties["owner"] = self.plugin
         added = self._registry.register(name, **properties)
         if added:
@@ -60,7 +61,7 @@ class PluginApi:
         return added
 
     def tool(self, *, toolset: str, **properties: Any) -> Callable[[Function], Function]:
-        """The same for a typed function, as a decorator."""
+        """Add a typed function as a tool, as a decorator."""
         properties["owner"] = self.plugin
 
         def decorate(function: Function) -> Function:
@@ -71,44 +72,48 @@ class PluginApi:
         return decorate
 
     def deregister_tool(self, name: str) -> bool:
-        """Take a tool away: the plugin's own, or any other if the user lets it."""
+        """Remove a tool: the plugin's own, or any other if the user's configuration allows it."""
         return self._registry.deregister(name, owner=self.plugin)
 
     def hook(self, name: str, function: Callable[..., Any], **options: Any) -> None:
-        """A function for one hook; the options are those of `@hookimpl`."""
+        """Add a function for one hook; the options are those of `@hookimpl`."""
         self._hooks.register_hook(name, function, plugin=self.plugin, **options)
         self._note("hooks", name)
 
     def toolset(
         self, name: str, *, description: str, tools: tuple[str, ...] = (), includes: tuple[str, ...] = ()
     ) -> None:
-        """A bundle of tools under a name."""
+        """Add a named bundle of tools."""
         self._contribute("toolsets", name, PluginToolset(description, tuple(tools), tuple(includes)))
 
     def environment(self, name: str, backend: Any) -> None:
-        """A place where commands can run: a class with `name` and `from_settings`, as a backend of our own has."""
+        """Add a place where commands can run: a class with `name` and `from_settings`, like a built-in backend."""
         if getattr(backend, "name", None) != name:
             raise RegistrationError(f"plugin {self.plugin!r}: the environment's class must say name = {name!r}")
         self._contribute("environments", name, backend)
 
     def approval_rule(self, rule: Any) -> None:
-        """A `handrail.judge.rules.Rule`, with its examples. It can ask for more, never for less."""
-        from ..judge.rules.custom import checked
+        """Add a `handrail.judge.rules.Rule`, with its examples. It can make the gate stricter, never more lenient."""
+        from ..judge.rules.custom import checked  # loads the judge, which few plugins need
 
         self._contribute("approval_rules", checked(rule).id, rule)
 
     def approver(self, name: str, approver: Any) -> None:
-        """Someone who can be asked, to be named in `approvals.approver`."""
+        """Add an approver, to be named in `approvals.approver`."""
         self._contribute("approvers", name, approver)
 
     def command(self, name: str, add_to: Callable[[Any], None]) -> None:
-        """A command of `handrail`: a function that is given the typer application and adds it."""
+        """Add a command of `handrail`: a function that gets the typer application and adds the command to it."""
         self._contribute("commands", name, add_to)
 
-    def model_provider(self, name: str, provider: Any) -> None:
-        """A way to reach models, to be named in `model.provider`: called with a model's name, base_url, api_key and
-        context_tokens, it gives the model."""
-        self._contribute("model_providers", name, provider)
+    def model_provider(self, name: str, provider: Any, *, base_url: str = "", key_variable: str = "") -> None:
+        """Add a provider of models, for `model.provider` and `NAME:MODEL`: called with a model's name, base_url, api_key and
+        context_tokens, it returns the model. `base_url` is its OpenAI-compatible API, if it has one."""
+
+        def model(model_name: str, *, base_url: Any, api_key: str, context_tokens: int, **_: Any) -> Any:
+            return provider(model_name, base_url=base_url, api_key=api_key, context_tokens=context_tokens)
+
+        self._contribute("model_providers", name, ProviderSpec(model, base_url, key_variable, needs_key=False))
 
     def _contribute(self, kind: str, name: str, value: Any) -> None:
         table: dict[str, Any] = getattr(self._contributions, kind)

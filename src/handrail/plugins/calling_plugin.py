@@ -1,10 +1,10 @@
-"""Whose code is it that calls: of which plugin.
+"""Which plugin's code is calling.
 
-A right is bound to the plugin that asks, not to how it asks: a `functools.partial`, an object with `__call__` or a thread of its
-own are all found by the code that stands on the stack. Where nothing on the stack is known, nobody vouches for the caller.
+A permission belongs to a plugin, however it calls: through a `functools.partial`, an object with `__call__` or a thread of its
+own, its code is on the stack. Where nothing on the stack is known, the caller has no permissions.
 
-This keeps plugins from replacing a tool by accident or by cunning. It is no wall against malice: a plugin is Python in this
-process and can change anything in it. What keeps malice out is what is loaded at all.
+This keeps plugins from replacing a tool by accident or by trick. It is not a security boundary: a plugin is Python in this
+process and can change anything in it. The boundary is which plugins are loaded at all.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from collections.abc import Iterator
 from types import FrameType
 
 NOBODY = "?"  # an owner with no rights
-# They call what they are given: that they are on the stack says nothing of who gave it.
+# These call what they are given: they say nothing about who gave it.
 _GO_BETWEENS = frozenset(
     {__name__, "handrail.core.registry", "handrail.base.workers", "handrail.base.async_bridge", "handrail.base.loops"}
 )
 
 
 class Authorship:
-    """Knows which modules belong to which plugin. A package stands for all that is in it."""
+    """Knows which modules belong to which plugin. A package includes all of its modules."""
 
     def __init__(self) -> None:
         self._owners: dict[str, str] = {}
-        self._here = threading.local()
+        self._thread = threading.local()
 
     def add(self, module_name: str, plugin: str) -> None:
         self._owners[module_name] = plugin
 
     @contextlib.contextmanager
     def loading(self, plugin: str) -> Iterator[None]:
-        """While a plugin is imported, all that happens in this thread is its doing."""
-        before = getattr(self._here, "plugin", "")
-        self._here.plugin = plugin
+        """While a plugin is imported, everything in this thread counts as its code."""
+        before = getattr(self._thread, "plugin", "")
+        self._thread.plugin = plugin
         try:
             yield
         finally:
-            self._here.plugin = before
+            self._thread.plugin = before
 
     def owner_of_caller(self) -> str:
-        """The plugin whose code called, "" for code that is no plugin's, `NOBODY` when no code tells."""
-        loading: str = getattr(self._here, "plugin", "")
+        """The plugin whose code called, "" for code outside plugins, `NOBODY` when the stack does not tell."""
+        loading: str = getattr(self._thread, "plugin", "")
         if loading or not self._owners:
             return loading
-        someone = False
+        known = False
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             module = frame.f_globals.get("__name__")
@@ -55,9 +55,9 @@ class Authorship:
             owner = self._owner(module)
             if owner:
                 return owner
-            someone = someone or _vouches(module)
+            known = known or _vouches(module)
             frame = frame.f_back
-        return "" if someone else NOBODY
+        return "" if known else NOBODY
 
     def _owner(self, module: str) -> str:
         while module:

@@ -1,14 +1,14 @@
 """Hooks that are commands: they get the event as JSON on stdin, and answer with their exit code and JSON on stdout.
 
-Exit code 0 lets pass, unless what it printed decides otherwise; 2 blocks, and what it wrote to stderr is told to the model (after
-a call, beside the result); any other is a failure, which blocks only if the hook is a policy. JSON on stdout may hold:
+Exit code 0 lets the call pass, unless the output decides otherwise; 2 blocks, and the model gets what was written to stderr
+(after a call, next to the result); any other is a failure, which blocks only if the hook is a policy. JSON on stdout may hold:
 
     {"decision": "allow" | "deny" | "ask", "reason": "...", "updatedInput": {...}}   before a call
     {"updatedOutput": "..."}                                                         where a text may be replaced
     {"additionalContext": "..."}, or just text                                       before a turn of the model
 
-The shape that other agents use (`hookSpecificOutput.permissionDecision`, `decision: block|approve`) is understood too. "allow"
-means no objection: it lifts nothing that someone else forbids.
+The format that other agents use (`hookSpecificOutput.permissionDecision`, `decision: block|approve`) is understood too. "allow"
+means no objection: it does not override what something else forbids.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..base.safe_text import safe_error
 from ..base.suggest import did_you_mean
+from ..environments.clean_env import clean_environment
 from ..errors import ConfigError
 from ..types import JsonDict
 from .hooks import HOOK_NAMES, Ask, Block, Change, Verdict
@@ -49,7 +50,7 @@ EVENTS = {
 
 
 class HookCommand(Protocol):
-    """What the configuration says of one."""
+    """The settings of one command."""
 
     @property
     def command(self) -> str: ...
@@ -69,12 +70,12 @@ class Answer(NamedTuple):
 
 
 def register_external(hooks: HookManager, configured: Mapping[str, Sequence[HookCommand]], *, plugin: str) -> None:
-    """Add the configured commands. Raises ConfigError for an event that does not exist or a pattern that is none."""
+    """Add the configured commands. Raises ConfigError for an unknown event or an invalid pattern."""
     for event, commands in configured.items():
         hook = EVENTS.get(event, event)
         if hook not in HOOK_NAMES:
             known = [*HOOK_NAMES, *EVENTS]
-            raise ConfigError(f"is no event; {did_you_mean(event, known)}", key=f"hooks.{event}")
+            raise ConfigError(f"is not an event; {did_you_mean(event, known)}", key=f"hooks.{event}")
         for number, each in enumerate(commands):
             key = f"hooks.{event}[{number}]"
             if not each.command.strip():
@@ -82,7 +83,7 @@ def register_external(hooks: HookManager, configured: Mapping[str, Sequence[Hook
             try:
                 matches = re.compile(each.matcher if each.matcher not in ("", "*") else ".*").fullmatch
             except re.error as error:
-                raise ConfigError(f"is no regular expression: {error}", key=f"{key}.matcher") from None
+                raise ConfigError(f"is not a regular expression: {error}", key=f"{key}.matcher") from None
             hooks.register_hook(
                 hook,
                 _implementation(event, hook, each, matches),
@@ -102,26 +103,24 @@ def _implementation(
         if hook == "pre_tool_call":
             return verdict(answer, payload["args"])
         if hook == "post_tool_call":
-            said = verdict(answer, payload["args"])
-            return said if isinstance(said, Block) else None
+            decision = verdict(answer, payload["args"])
+            return decision if isinstance(decision, Block) else None
         return _text(hook, answer)
 
     return call
 
 
 def _event(name: str, payload: Mapping[str, Any]) -> bytes:
-    told: JsonDict = {"hook_event_name": name, "cwd": os.getcwd(), **payload}
-    if "args" in told:
-        told["tool_input"] = told.pop("args")
-    if "result" in told:
-        told["tool_response"] = told.pop("result")
-    return json.dumps(told, default=str).encode()
+    event: JsonDict = {"hook_event_name": name, "cwd": os.getcwd(), **payload}
+    if "args" in event:
+        event["tool_input"] = event.pop("args")
+    if "result" in event:
+        event["tool_response"] = event.pop("result")
+    return json.dumps(event, default=str).encode()
 
 
 def run_command(command: str, event: bytes, *, timeout: float) -> Answer:
-    """Raises TimeoutError when it takes too long. It and all that it started are gone then."""
-    from ..environments.clean_env import clean_environment
-
+    """Raises TimeoutError when it takes too long; its whole process group is killed then."""
     with subprocess.Popen(
         ["/bin/sh", "-c", command],
         stdin=subprocess.PIPE,
@@ -133,28 +132,28 @@ def run_command(command: str, event: bytes, *, timeout: float) -> Answer:
         try:
             stdout, stderr = process.communicate(event, timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise TimeoutError(f"the hook {command!r} took more than {timeout:g} seconds") from None
+            raise TimeoutError(f"the hook {command!r} timed out after {timeout:g} s") from None
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-    told = safe_error(stderr.decode("utf-8", "replace").strip())
-    return Answer(command, process.returncode, stdout[:_MAX_ANSWER_BYTES], told)
+    message = safe_error(stderr.decode("utf-8", "replace").strip())
+    return Answer(command, process.returncode, stdout[:_MAX_ANSWER_BYTES], message)
 
 
 def verdict(answer: Answer, args: JsonDict) -> Verdict:
-    """What an answer means for the call. Raises for one that means nothing."""
+    """What an answer means for the call. Raises for one that cannot be understood."""
     if answer.exit_code == BLOCKS:
         return Block(answer.stderr or "a hook forbids it")
-    said, inner = _said(answer)
-    decision = inner.get("permissionDecision") or said.get("decision") or "allow"
-    reason = safe_error(str(inner.get("permissionDecisionReason") or said.get("reason") or ""))
-    changed = inner.get("updatedInput", said.get("updatedInput"))
+    printed, inner = _parsed(answer)
+    decision = inner.get("permissionDecision") or printed.get("decision") or "allow"
+    reason = safe_error(str(inner.get("permissionDecisionReason") or printed.get("reason") or ""))
+    changed = inner.get("updatedInput", printed.get("updatedInput"))
     if decision in ("deny", "block"):
         return Block(reason or "a hook forbids it")
     if decision not in ("allow", "approve", "ask"):
         raise ValueError(f"the decision of {answer.command!r} is {decision!r}; it can be allow, deny or ask")
     if changed is not None and not isinstance(changed, dict):
-        raise TypeError(f"the updatedInput of {answer.command!r} is no object but {type(changed).__name__}")
+        raise TypeError(f"the updatedInput of {answer.command!r} is not an object but {type(changed).__name__}")
     wanted = {**args, **changed} if changed is not None else None
     if decision == "ask":
         return Ask(reason or "a hook asks", args=wanted)
@@ -162,28 +161,28 @@ def verdict(answer: Answer, args: JsonDict) -> Verdict:
 
 
 def _text(hook: str, answer: Answer) -> str | None:
-    """What an answer says where a hook can only give a text. Raises for a failure."""
-    said, inner = _said(answer)
+    """The text of an answer, for hooks that return only a text. Raises for a failure."""
+    printed, inner = _parsed(answer)
     if hook == "pre_llm_call":
         plain = "" if _is_object(answer) else answer.stdout.decode("utf-8", "replace").strip()
-        return str(inner.get("additionalContext") or said.get("additionalContext") or plain) or None
-    changed = inner.get("updatedOutput", said.get("updatedOutput"))
+        return str(inner.get("additionalContext") or printed.get("additionalContext") or plain) or None
+    changed = inner.get("updatedOutput", printed.get("updatedOutput"))
     return None if changed is None else str(changed)
 
 
-def _said(answer: Answer) -> tuple[JsonDict, JsonDict]:
-    """The object that it printed, and the part of it in which other agents expect the answer. Raises for a failure."""
+def _parsed(answer: Answer) -> tuple[JsonDict, JsonDict]:
+    """The object that was printed, and the part of it where other agents put the answer. Raises for a failure."""
     if answer.exit_code:
         raise RuntimeError(f"{answer.command!r} ended with {answer.exit_code}: {answer.stderr}")
     if not _is_object(answer):
         return {}, {}
     try:
-        said: JsonDict = json.loads(answer.stdout)
+        printed: JsonDict = json.loads(answer.stdout)
     except ValueError as error:
-        raise ValueError(f"{answer.command!r} printed no JSON: {error}") from None
-    return said, said.get("hookSpecificOutput") or {}
+        raise ValueError(f"{answer.command!r} printed invalid JSON: {error}") from None
+    return printed, printed.get("hookSpecificOutput") or {}
 
 
 def _is_object(answer: Answer) -> bool:
-    """Anything else that it prints is for people."""
+    """Anything else that it prints is for people to read."""
     return answer.stdout.lstrip().startswith(b"{")

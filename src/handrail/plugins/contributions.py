@@ -1,4 +1,4 @@
-"""Hand what plugins brought to those who use it: the gate, the backends, and the commands' output."""
+"""Connect what plugins added to the parts that use it: the gate, the backends, and the commands' output."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from .hook_manager import HookManager
 
 
-def hand_environments(contributions: Contributions, backends: Backends) -> None:
+def add_environments(contributions: Contributions, backends: Backends) -> None:
     for backend in contributions.environments.values():
         backends.add(backend)
 
 
-def take_environments_back(contributions: Contributions, backends: Backends) -> None:
+def remove_environments(contributions: Contributions, backends: Backends) -> None:
     for name in contributions.environments:
         backends.remove(name)
 
 
 def chosen_approver(contributions: Contributions | None, name: str) -> Approver:
-    """The one that `approvals.approver` names. Raises ConfigError: with another one, something else would be approved."""
+    """The approver that `approvals.approver` names. Raises ConfigError if no plugin has it: no other may stand in."""
     known: dict[str, Any] = contributions.approvers if contributions is not None else {}
     if name not in known:
-        hint = did_you_mean(name, list(known)) if known else "no plugin brings any"
+        hint = did_you_mean(name, list(known)) if known else "no plugin has one"
         raise ConfigError(f"approvals.approver: unknown approver {name!r}; {hint}")
     approver: Approver = known[name]
     return approver
 
 
 class ApprovalHooks:
-    """Tells the hooks of every question and every answer."""
+    """Notifies the hooks of every approval request and answer."""
 
     def __init__(self, hooks: HookManager) -> None:
         self._hooks = hooks
@@ -44,8 +44,8 @@ class ApprovalHooks:
         self._hooks.invoke("pre_approval_request", **_about(request))
 
     def answered(self, request: ApprovalRequest, answer: Answer, seconds: float) -> None:
-        told = {"decision": answer.decision.value, "answered_by": answer.by, "duration_ms": seconds * 1000}
-        self._hooks.invoke("post_approval_response", **_about(request), **told)
+        outcome = {"decision": answer.decision.value, "answered_by": answer.by, "duration_ms": seconds * 1000}
+        self._hooks.invoke("post_approval_response", **_about(request), **outcome)
 
 
 class OutputHooks:

@@ -40,7 +40,7 @@ class Implementation(NamedTuple):
         return partial(self.function, **wanted)
 
     def call(self, known: Callable[[str], Any]) -> Any:
-        """Call it now, with what it asked for; `known` gives each by name."""
+        """Call it now, with what it asked for; `known` returns each value by name."""
         wanted = _OFFERED if self.wants is None else self.wants
         return self.function(**{name: known(name) for name in wanted})
 
@@ -56,12 +56,12 @@ class HookManager:
     def __init__(self, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         self.timeout = timeout
         self.active = False
-        self.around_calls = False  # some of them are told of calls
-        self.at_once = False  # and all of those are trusted to return at once
+        self.around_calls = False  # whether some of them are called around tool calls
+        self.at_once = False  # whether all of those run inline
         self.failures: dict[str, int] = {}
         self._pluggy: pluggy.PluginManager | None = None
         self._implementations: dict[str, tuple[Implementation, ...]] = {}
-        self._plugins: dict[str, str] = {}  # by the name that pluggy knows
+        self._plugins: dict[str, str] = {}  # by pluggy's name
 
     def register(self, plugin: object, name: str | None = None) -> str:
         """Add a plugin: an object or module whose hook functions are marked with `@hookimpl`. Returns its name."""
@@ -97,7 +97,7 @@ class HookManager:
         return self.register(types.SimpleNamespace(**{hook: marked}), name)
 
     def unregister_plugin(self, plugin: str) -> None:
-        """Take away every function that was registered for a plugin."""
+        """Remove every function that was registered for a plugin."""
         for name in [name for name, of in self._plugins.items() if of == plugin]:
             self.unregister(name)
 
@@ -122,7 +122,7 @@ class HookManager:
         return results
 
     def transform(self, hook: str, changes: str, **payload: Any) -> str:
-        """Let the implementations change one text of the payload, each the one that the last has left."""
+        """Let the implementations change one text of the payload, each the previous one's result."""
         for implementation in self.implementations(hook):
             result = self._result(hook, implementation, payload)
             if isinstance(result, str):
@@ -130,7 +130,7 @@ class HookManager:
         return str(payload[changes])
 
     def _result(self, hook: str, implementation: Implementation, payload: Mapping[str, Any]) -> Any:
-        """None also for one that fails."""
+        """None also for an implementation that fails."""
         try:
             timeout = implementation.timeout(self.timeout)
             call = implementation.bind(payload)

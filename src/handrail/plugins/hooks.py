@@ -11,7 +11,7 @@ An implementation is a function of the same name, marked with `@hookimpl`, that 
                 return Block("secrets stay unread")
 
 Order: `tryfirst` ones, then the others as they were registered, then `trylast` ones. Each has a deadline. One that
-raises or takes too long is logged and skipped; if it is marked `policy=True`, the call is blocked instead.
+raises or times out is logged and skipped; if it is marked `policy=True`, the call is blocked instead.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A person decides. `rule_key` names the kind of thing asked, for answers that hold longer than once; `args` are the
-    arguments that the call goes on with, if they are to be others."""
+    """The user decides. `rule_key` names what is asked, for answers that are valid longer than once; `args` are the
+    arguments that the call continues with, if they are to be changed."""
 
     message: str
     rule_key: str = ""
@@ -50,7 +50,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The call goes on with these arguments; the next hook sees them."""
+    """The call continues with these arguments; the next hook sees them."""
 
     args: JsonDict
 
@@ -86,7 +86,7 @@ class HookSpecs:
     ) -> None:
         """After a call, whatever came of it. `status` is "ok", "error" or "blocked".
 
-        Return Block to tell the model what is wrong with it: the result stays, and the message stands beside it.
+        Return Block to tell the model what is wrong with it: the result stays, and the message is added to it.
         """
 
     @hookspec
@@ -115,7 +115,7 @@ class HookSpecs:
     def pre_approval_request(
         self, tool_name: str, args: JsonDict, reason: str, rule_key: str, task_id: str | None, session_id: str | None
     ) -> None:
-        """A person is about to be asked. For notices: a hook that wants to decide is a `pre_tool_call`."""
+        """The user is about to be asked. For notifications: a hook that wants to decide is a `pre_tool_call`."""
 
     @hookspec
     def post_approval_response(  # noqa: PLR0913  an implementation takes only what it wants
@@ -130,33 +130,33 @@ class HookSpecs:
         task_id: str | None,
         session_id: str | None,
     ) -> None:
-        """A question was answered: "once", "task", "session", "always" or "deny". No answer in time is a "deny"."""
+        """A request was answered: "once", "task", "session", "always" or "deny". No answer in time is a "deny"."""
 
     @hookspec
     def on_session_start(self, session_id: str, platform: str) -> None:
-        """A conversation begins, or goes on after a restart. `platform` is where its person is: "cli", "matrix"..."""
+        """A conversation starts, or continues after a restart. `platform` is where its user is: "cli", "matrix"..."""
 
     @hookspec
     def on_session_end(self, session_id: str, platform: str, reason: str) -> None:
-        """The agent has answered and waits, or was stopped. More may come."""
+        """The agent has answered and waits, or was stopped. More turns may follow."""
 
     @hookspec
     def on_session_reset(self, session_id: str, new_session_id: str, platform: str) -> None:
-        """The person began anew: a new conversation in the same place."""
+        """The user started over: a new conversation in the same place."""
 
     @hookspec
     def on_session_finalize(self, session_id: str, platform: str) -> None:
-        """Nothing more comes: the last chance to keep something of the session."""
+        """No more turns follow: the last chance to keep something of the session."""
 
     @hookspec
     def pre_llm_call(
         self, session_id: str, model: str, user_message: str, messages: list[JsonDict], is_first_turn: bool
     ) -> str | None:
-        """Before a turn is sent to the model. Return text that the model is to know beside what the user said."""
+        """Before a turn is sent to the model. Return text to add to the user's message for the model."""
 
     @hookspec
     def post_llm_call(self, session_id: str, model: str, user_message: str, answer: str, usage: JsonDict) -> None:
-        """After a turn: what the model said in the end, and the tokens it took."""
+        """After a turn: the model's final answer, and the tokens used."""
 
     @hookspec
     def subagent_start(self, session_id: str, child_session_id: str, goal: str) -> None:
@@ -172,7 +172,7 @@ HOOK_NAMES = tuple(name for name in vars(HookSpecs) if not name.startswith("_"))
 
 @dataclass(frozen=True, slots=True)
 class HookOptions:
-    """What Handrail knows of one implementation beyond what pluggy does."""
+    """The options of one implementation that pluggy does not have."""
 
     policy: bool = False
     timeout: float | None = None
@@ -205,7 +205,7 @@ def hookimpl(
     """Mark a function as the implementation of a hook.
 
     `policy`: if it fails, the call is blocked. `timeout`: its own deadline in seconds instead of the configured one.
-    `inline`: it is trusted to return at once, and runs in the caller's thread without a deadline.
+    `inline`: it is trusted to return immediately, and runs in the caller's thread without a deadline.
     """
 
     def mark(implementation: Function) -> Function:

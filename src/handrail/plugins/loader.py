@@ -1,4 +1,4 @@
-"""Load the plugins that may be loaded, and know of each what became of it."""
+"""Load the plugins that may be loaded, and keep what became of each."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..config.trust import Trust
 from ..errors import RegistrationError
 from .api import Contributions, PluginApi
 from .calling_plugin import Authorship
+from .hooks import HOOK_NAMES
 from .manifest import Manifest, read_manifest
 from .plugin_files import PluginFiles, forget_plugin, import_plugin, read_plugin
 from .sources import Found, Source
@@ -34,12 +35,12 @@ class State(Enum):
     DISABLED = "disabled"
     UNTRUSTED = "untrusted"
     UNAVAILABLE = "unavailable"  # an environment variable that it needs is not set
-    SHADOWED = "shadowed"  # an earlier source has a plugin of that name
+    SHADOWED = "shadowed"  # an earlier source has a plugin with that name
     FAILED = "failed"
 
 
 class PluginSettings(Protocol):
-    """What the configuration says of one plugin."""
+    """The settings of one plugin."""
 
     @property
     def enabled(self) -> bool: ...
@@ -83,7 +84,7 @@ class Plugins:
         registry.may_override = self._may_override
 
     def load(self, everything: Iterable[Found]) -> list[Plugin]:
-        """Load what may be loaded, in this order. One that fails is reported, and hurts no other."""
+        """Load what may be loaded, in this order. A plugin that fails is reported and does not affect the others."""
         for found in everything:
             plugin = Plugin(found.name, found.source, found.place)
             self.found.append(plugin)
@@ -98,7 +99,7 @@ class Plugins:
         return self.found
 
     def unload(self) -> None:
-        """Take everything back that the plugins brought; a tool that one of them replaced is there again."""
+        """Remove everything that the plugins added; a tool that one of them replaced is restored."""
         for plugin in self.found:
             self._hooks.unregister_plugin(plugin.name)
         names = {plugin.name for plugin in self.found}
@@ -134,7 +135,7 @@ class Plugins:
             with self._authorship.loading(plugin.name):
                 self._begin(plugin, api, self._imported(plugin, files))
         except BaseException:
-            self._take_back(plugin, api, before)
+            self._roll_back(plugin, api, before)
             raise
         owned = sorted(entry.name for entry in self._registry.entries() if entry.owner == plugin.name)
         self._replaced.update({name: before[name] for name in owned if name in before})
@@ -167,7 +168,7 @@ class Plugins:
         return target
 
     def _begin(self, plugin: Plugin, api: PluginApi, target: Any) -> None:
-        """A module or object with hook functions, with a `register(api)`, or a function that is one."""
+        """Start a module or object with hook functions or `register(api)`, or a function that is one."""
         for name, function, options in _marked_hooks(target):
             self._hooks.register_hook(name, function, plugin=plugin.name, **options)
             api.provided.setdefault("hooks", []).append(name)
@@ -175,8 +176,8 @@ class Plugins:
         if callable(register):
             register(api)
 
-    def _take_back(self, plugin: Plugin, api: PluginApi, before: Mapping[str, Any]) -> None:
-        """Half a plugin is worse than none."""
+    def _roll_back(self, plugin: Plugin, api: PluginApi, before: Mapping[str, Any]) -> None:
+        """Remove what a plugin had added before it failed."""
         self._registry.restore(before)
         self._hooks.unregister_plugin(plugin.name)
         for kind, names in api.provided.items():
@@ -187,7 +188,7 @@ class Plugins:
 
 
 def trust_plugin(place: Path, trust: Trust | None = None) -> PluginFiles:
-    """Trust a project's plugin as it is now. Raises RegistrationError for what is none, ConfigError when it cannot be kept."""
+    """Trust a project's plugin as it is now. Raises RegistrationError if it is invalid, ConfigError if that cannot be stored."""
     files = read_plugin(place)
     (trust or Trust()).trust(TRUST_KIND, str(place), files.digest)
     return files
@@ -195,8 +196,6 @@ def trust_plugin(place: Path, trust: Trust | None = None) -> PluginFiles:
 
 def _marked_hooks(target: Any) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
     """The functions that carry a hook's name or are marked as one."""
-    from .hooks import HOOK_NAMES
-
     for name in dir(target):
         function = getattr(target, name, None)
         options = getattr(function, "handrail_hook", None)
@@ -213,7 +212,7 @@ def _marked_hooks(target: Any) -> Iterator[tuple[str, Callable[..., Any], dict[s
 
 
 def _manifest_of_package(module: ModuleType) -> Manifest:
-    """What pip knows of the package that a module belongs to."""
+    """pip's metadata of the package that a module belongs to."""
     from importlib import metadata
 
     top = module.__name__.partition(".")[0]

@@ -1,4 +1,4 @@
-"""What a plugin says of itself: `plugin.yaml` in its folder, or the docstring of a single file."""
+"""A plugin's description of itself: `plugin.yaml` in its folder, or the docstring of a single file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANIFEST = "plugin.yaml"
 
 
 class Manifest(NamedTuple):
-    """All of it is for people, but `requires_env`: without these variables the plugin is not loaded."""
+    """All of it is for display, except `requires_env`: without these variables the plugin is not loaded."""
 
     name: str = ""
     version: str = ""

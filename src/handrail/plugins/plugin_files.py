@@ -1,6 +1,6 @@
-"""A plugin's files, read once: what was looked at is what is imported.
+"""A plugin's files, read once: what was checked is what is imported.
 
-Python's own importer would read a file again after its content was found trusted, and prefer a compiled copy that lies beside it.
+Python's own importer would read a file again after its content was found trusted, and prefer a compiled copy next to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_BYTES = 20_000_000
 
 
 class PluginFiles(NamedTuple):
-    """One plugin as it lies in a folder: a file `name.py`, or a package `name/` with an `__init__.py`."""
+    """One plugin in a folder: a file `name.py`, or a package `name/` with an `__init__.py`."""
 
     name: str
     root: Path  # the file, or the package's folder
@@ -44,7 +44,7 @@ class PluginFiles(NamedTuple):
 
 
 def read_plugin(root: Path) -> PluginFiles:
-    """Raises RegistrationError for what is no plugin, or more than one should be."""
+    """Raises RegistrationError for what is not a plugin, or is too large."""
     name = root.stem if root.suffix == ".py" else root.name
     if not name.isidentifier():
         raise RegistrationError(f"plugin {name!r}: the name must be one that Python can import: letters, digits and _")
@@ -66,7 +66,7 @@ def _read_folder(root: Path) -> dict[str, bytes]:
             path = Path(folder, name)
             mode = path.lstat().st_mode
             if S_ISLNK(mode):
-                raise RegistrationError(f"plugin {root.name!r}: {path} is a link; what it names could change unseen")
+                raise RegistrationError(f"plugin {root.name!r}: {path} is a link, whose target could change unseen")
             if not S_ISREG(mode) or name.endswith(".pyc"):
                 continue
             content[path.relative_to(root).as_posix()] = data = path.read_bytes()
@@ -111,7 +111,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         is_package = name.endswith("__init__.py")
         place = files.place(name)
         spec = importlib.machinery.ModuleSpec(fullname, self, origin=str(place), is_package=is_package)
-        spec.has_location = True  # so that `__file__` is there, for the data that lies beside it
+        spec.has_location = True  # so that `__file__` is there, for data files next to it
         if is_package:
             spec.submodule_search_locations = [str(place.parent)]
         return spec

@@ -1,4 +1,4 @@
-"""Where plugins lie: the user's folder, a project's, and what pip installed. Looking runs nothing of theirs."""
+"""Where plugins are: in the user's folder, a project's, and installed by pip. Finding them runs none of their code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Source(Enum):
 
 
 class Found(NamedTuple):
-    """A plugin that is there. `place` is its file or folder, or the object that pip's entry point names (`pkg.mod:attr`)."""
+    """A plugin that exists. `place` is its file or folder, or the object that pip's entry point names (`pkg.mod:attr`)."""
 
     name: str
     source: Source
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 
 def find_plugins(project: Path | None = None) -> Iterator[Found]:
-    """Every plugin, in the order in which they are loaded: an earlier one keeps its name from a later one."""
+    """Every plugin, in the order in which they are loaded: the first with a name keeps it."""
     yield from _in_folder(config_path().parent / "plugins", Source.USER)
     for name, target in sorted(entry_points(GROUP)):
         yield Found(name, Source.PIP, target)

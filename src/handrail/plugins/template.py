@@ -1,4 +1,4 @@
-"""Write a plugin to begin with: it works, and its test passes."""
+"""Write a new plugin to start from: it works, and its test passes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ requires_env: []
 _PLUGIN = '''\
 """Says hello, and keeps secrets unread."""
 
-from handrail import hookimpl
-from handrail.plugins.hooks import Block
+from handrail.plugins import Block, hookimpl
 
 
 def register(api):
@@ -44,11 +43,8 @@ _TEST = '''\
 import json
 from pathlib import Path
 
-from handrail.plugins.loader import Plugins, State
-from handrail.plugins.hook_manager import HookManager
-from handrail.plugins.sources import Found, Source
-from handrail.runtime.dispatch import Runtime
-from handrail.core.registry import ToolRegistry
+from handrail import Runtime, ToolRegistry
+from handrail.plugins import Found, HookManager, Plugins, Source, State
 
 
 def runtime():
@@ -76,7 +72,7 @@ def test_secrets_stay_unread():
 
 
 def write_template(name: str, folder: Path) -> list[Path]:
-    """The files that were written. Raises RegistrationError for a name that cannot be used, or is."""
+    """The files that were written. Raises RegistrationError for a name that is invalid or taken."""
     if not name.isidentifier() or not name.isascii() or name.startswith("_"):
         raise RegistrationError(f"plugin {name!r}: use letters, digits and _, with a letter first")
     root = folder / name

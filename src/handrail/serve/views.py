@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..approval.approvers.wording import covered_by
+from ..approval.approvers.prompt import covered_by
 from ..approval.display import pieces
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from .model_providers import DEFAULT_PROVIDER, PROVIDERS
 from .options import MAX_COUNT, MAX_SECONDS, MAX_SIZE, MIB, Section, named, option
 
 
@@ -57,8 +58,8 @@ class ModelConfig(Section):
 
     name: str = option("", "The model's name at its provider. HANDRAIL_MODEL goes before it.")
     provider: str = option(
-        "openai",
-        "The language that the server speaks: openai, anthropic, or the name of a provider that a plugin brings.",
+        DEFAULT_PROVIDER,
+        f"The language that the server speaks: {', '.join(PROVIDERS)}, or the name of a plugin's provider.",
     )
     base_url: str = option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
     key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.suggest import did_you_mean
 from ...config.keys import key_of
 from ...errors import ModelError
+from ...settings.model_providers import DEFAULT_PROVIDER, PROVIDERS, ProviderSpec
 from .base import Prices, StreamingModel, streaming
 from .local_servers import local_servers
 
 if TYPE_CHECKING:
+    from ...plugins.loader import Plugins
     from ...settings.services import ModelConfig
-    from .anthropic import AnthropicMessages
-    from .openai_chat import OpenAIChat
 
-PROVIDERS = ("openai", "anthropic")
 HOW_TO = "set HANDRAIL_MODEL and OPENAI_API_KEY, and OPENAI_BASE_URL for another provider; or `handrail config set model.name X`"
+Providers = Mapping[str, ProviderSpec]
 
 
 class Choice(NamedTuple):
-    """A model and where it is. `source` says for people why it was chosen; without a `key_variable` no key is sent."""
+    """A model and where it is. `source` tells the user why it was chosen; without a `key_variable` no key is sent."""
 
     name: str
     provider: str
@@ -31,97 +32,118 @@ class Choice(NamedTuple):
     source: str
 
 
-def choose(config: ModelConfig, *, name: str | None = None, environ: Mapping[str, str] | None = None) -> Choice | None:
-    """What is configured; `name` is what a person asked for, with `anthropic:` or `openai:` before it for another provider.
-    None when nothing is."""
+def known_providers(plugins: Plugins | None) -> Providers:
+    """The built-in providers and those of plugins."""
+    return PROVIDERS if plugins is None else {**plugins.contributions.model_providers, **PROVIDERS}
+
+
+def choose(
+    config: ModelConfig,
+    *,
+    name: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    providers: Providers = PROVIDERS,
+) -> Choice | None:
+    """The configured model; `name` overrides it and may be `PROVIDER:NAME`. None when nothing is configured."""
     environ = os.environ if environ is None else environ
     wanted = name or environ.get("HANDRAIL_MODEL") or config.name
     if not wanted:
         return None
-    said, _, rest = wanted.partition(":")
-    provider, wanted = (said, rest) if said in PROVIDERS and rest else (config.provider, wanted)
+    prefix, _, rest = wanted.partition(":")
+    provider, wanted = (prefix, rest) if prefix in providers and rest else (config.provider, wanted)
     source = "asked for" if name else "HANDRAIL_MODEL" if environ.get("HANDRAIL_MODEL") else "config.yaml"
-    return Choice(wanted, provider, *_place(config, provider, environ), source)
+    return Choice(wanted, provider, *_location(config, provider, environ, providers), source)
 
 
-def find(config: ModelConfig, *, name: str | None = None) -> Choice | None:
-    """What is configured, else the first model of a server that runs here."""
-    chosen = choose(config, name=name)
+def find(config: ModelConfig, *, name: str | None = None, providers: Providers = PROVIDERS) -> Choice | None:
+    """The configured model, else the first model of a server that runs on this machine."""
+    chosen = choose(config, name=name, providers=providers)
     if chosen is not None:
         return chosen
     for server in local_servers():
-        return Choice(server.models[0], "openai", server.base_url, "", f"{server.what} on this machine")
+        return Choice(server.models[0], DEFAULT_PROVIDER, server.base_url, "", f"{server.what} on this machine")
     return None
 
 
-def build(config: ModelConfig, *, name: str | None = None) -> list[StreamingModel]:
+def build(config: ModelConfig, *, name: str | None = None, providers: Providers = PROVIDERS) -> list[StreamingModel]:
     """The models in the order in which they are asked. Raises ModelError with what to do when there is none."""
-    choice = find(config, name=name)
+    choice = find(config, name=name, providers=providers)
     if choice is None:
         raise ModelError(f"no model is configured; {HOW_TO}")
-    others = [_beside(choice, each, config) for each in config.fallbacks if each != choice.name]
-    return [(connect if each.provider in PROVIDERS else _brought)(each, config) for each in (choice, *others)]
+    others = [_sibling(choice, each, config, providers) for each in config.fallbacks if each != choice.name]
+    return [connect(each, config, providers) for each in (choice, *others)]
 
 
-def build_helper(config: ModelConfig, *, name: str | None = None) -> OpenAIChat | AnthropicMessages | None:
-    """The model for small work. None when the one that is asked does it."""
-    choice = find(config, name=name) if config.helper else None
-    return connect(_beside(choice, config.helper, config), config) if choice is not None else None
+def build_helper(
+    config: ModelConfig, *, name: str | None = None, providers: Providers = PROVIDERS
+) -> StreamingModel | None:
+    """The model for small work. None when the main model does it."""
+    choice = find(config, name=name, providers=providers) if config.helper else None
+    return None if choice is None else connect(_sibling(choice, config.helper, config, providers), config, providers)
 
 
-def _beside(choice: Choice, name: str, config: ModelConfig) -> Choice:
-    """Another model: where the chosen one is, unless its provider is said before its name."""
-    said = choose(config, name=name) if name.partition(":")[0] in PROVIDERS else None
-    return said or choice._replace(name=name)
+def _sibling(choice: Choice, name: str, config: ModelConfig, providers: Providers) -> Choice:
+    """Another model: at the same place as the chosen one, unless its name starts with its provider."""
+    elsewhere = choose(config, name=name, providers=providers) if name.partition(":")[0] in providers else None
+    return elsewhere or choice._replace(name=name)
 
 
-def connect(choice: Choice, config: ModelConfig) -> OpenAIChat | AnthropicMessages:
-    """The model behind a choice. Nothing is asked yet; raises ModelError when a key is missing."""
-    if choice.provider not in PROVIDERS:
-        raise ModelError(f"model.provider is {choice.provider}; only {' and '.join(PROVIDERS)} can be looked into")
+def connect(choice: Choice, config: ModelConfig, providers: Providers = PROVIDERS) -> StreamingModel:
+    """The model behind a choice. No request is sent yet; raises ModelError when a key is missing."""
+    if choice.provider not in providers:
+        raise ModelError(f"unknown model.provider {choice.provider!r}; {did_you_mean(choice.provider, providers)}")
+    spec = providers[choice.provider]
     key = key_of(choice.key_variable) if choice.key_variable else ""
-    if not key and choice.base_url is None:
+    if spec.needs_key and not key and choice.base_url is None:
         raise ModelError(f"{choice.name or choice.provider} needs a key; set {choice.key_variable}")
-    settings: dict[str, Any] = {
-        "base_url": choice.base_url,
-        "api_key": key,
-        "key_variable": choice.key_variable or "OPENAI_API_KEY",
-        "context_tokens": config.context_tokens,
-        "prices": Prices(config.input_price, config.output_price),
-    }
-    if choice.provider == "anthropic":
-        from .anthropic import AnthropicMessages
-
-        return AnthropicMessages(choice.name, **settings)
-    from .openai_chat import OpenAIChat
-
-    return OpenAIChat(choice.name, **settings)
-
-
-def _brought(choice: Choice, config: ModelConfig) -> StreamingModel:
-    """The model of a provider that a plugin brings."""
-    from ...model_tools import default
-
-    plugins = default().plugins
-    known = plugins.contributions.model_providers if plugins is not None else {}
-    if choice.provider not in known:
-        hint = did_you_mean(choice.provider, [*PROVIDERS, *known])
-        raise ModelError(f"unknown model.provider {choice.provider!r}; {hint}")
-    key = key_of(choice.key_variable)
     return streaming(
-        known[choice.provider](choice.name, base_url=choice.base_url, api_key=key, context_tokens=config.context_tokens)
+        _maker(spec)(
+            choice.name,
+            base_url=choice.base_url,
+            api_key=key,
+            key_variable=choice.key_variable or spec.key_variable,
+            context_tokens=config.context_tokens,
+            prices=Prices(config.input_price, config.output_price),
+        )
     )
 
 
-def provider_of(config: ModelConfig, environ: Mapping[str, str] | None = None) -> Choice:
+def _maker(spec: ProviderSpec) -> Any:
+    if not isinstance(spec.model, str):
+        return spec.model
+    module, _, name = spec.model.partition(":")
+    return getattr(import_module(module), name)
+
+
+async def models_at(choice: Choice, config: ModelConfig, providers: Providers = PROVIDERS) -> list[str]:
+    """The names of the models that a provider offers; of one that cannot list them, the chosen model alone."""
+    available = getattr(connect(choice, config, providers), "available", None)
+    if available is None:
+        return [choice.name] if choice.name else []
+    names: list[str] = await available()
+    return names
+
+
+def location_of(choice: Choice, providers: Providers = PROVIDERS) -> str:
+    """Where the model is, for the user: its base URL, or the provider's name where that has no fixed address."""
+    spec = providers.get(choice.provider)
+    return choice.base_url or (spec.base_url if spec is not None else "") or choice.provider
+
+
+def provider_of(
+    config: ModelConfig, environ: Mapping[str, str] | None = None, providers: Providers = PROVIDERS
+) -> Choice:
     """The configured provider, whichever model is asked there."""
     environ = os.environ if environ is None else environ
-    chosen = choose(config, environ=environ)
-    return chosen or Choice("", config.provider, *_place(config, config.provider, environ), "config.yaml")
+    chosen = choose(config, environ=environ, providers=providers)
+    return chosen or Choice("", config.provider, *_location(config, config.provider, environ, providers), "config.yaml")
 
 
-def _place(config: ModelConfig, provider: str, environ: Mapping[str, str]) -> tuple[str | None, str]:
-    """Its base URL (None: the provider's own), and the variable with its key. What is configured is for one provider."""
-    mine = provider == config.provider
-    base_url = (config.base_url if mine else "") or environ.get(f"{provider.upper()}_BASE_URL") or None
-    return base_url, (config.key_variable if mine else "") or f"{provider.upper()}_API_KEY"
+def _location(
+    config: ModelConfig, provider: str, environ: Mapping[str, str], providers: Providers
+) -> tuple[str | None, str]:
+    """The base URL (None: the provider's own) and the variable of the key. The configured ones belong to one provider."""
+    configured = provider == config.provider
+    base_url = (config.base_url if configured else "") or environ.get(f"{provider.upper()}_BASE_URL") or None
+    variable = providers[provider].key_variable if provider in providers else ""
+    return base_url, (config.key_variable if configured else "") or variable or f"{provider.upper()}_API_KEY"

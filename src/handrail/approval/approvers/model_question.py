@@ -1,4 +1,4 @@
-"""One question to an OpenAI-compatible API, with nothing but the standard library: bounded in time and size, no thread."""
+"""One request to an OpenAI-compatible API, with the standard library only: bounded in time and size, no thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_BYTES = 256 * 1024
 
 
 class ChatError(Exception):
-    """The answer did not come, or was none."""
+    """No usable answer came."""
 
 
 class ChatModel(NamedTuple):
@@ -42,7 +42,7 @@ class ChatModel(NamedTuple):
     async def _post(self, path: str, body: bytes) -> tuple[int, bytes]:
         url = urlsplit(self.url)
         if url.scheme not in ("http", "https") or not url.hostname:
-            raise ValueError(f"{self.url!r} is no http address")
+            raise ValueError(f"{self.url!r} is not an http address")
         secure = ssl.create_default_context() if url.scheme == "https" else None
         port = url.port or (443 if secure else 80)
         reader, writer = await asyncio.open_connection(url.hostname, port, ssl=secure, limit=_MAX_BYTES)
@@ -73,7 +73,7 @@ class ChatModel(NamedTuple):
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     if not head[0].startswith("HTTP/1."):
-        raise ValueError("this is no HTTP server")
+        raise ValueError("this is not an HTTP server")
     status = int(head[0].split(" ")[1])
     headers: dict[str, str] = {}
     for line in head[1:]:
@@ -107,5 +107,5 @@ async def _rest(reader: asyncio.StreamReader) -> bytes:
 
 def _bounded(size: int) -> int:
     if not 0 <= size <= _MAX_BYTES:
-        raise ValueError(f"an answer of {size} bytes is not what was asked for")
+        raise ValueError(f"an answer of {size} bytes is too large")
     return size

@@ -1,7 +1,7 @@
-"""Let a small model decide about what cannot do much harm; it may also deny, and passes on what it is not sure of.
+"""Let a small model decide about low-risk commands; it may also deny, and passes on what it is unsure about.
 
-It is asked only about commands whose effects all stay in the project or among temporary files, so that one which is fooled,
-or lies, can do no more than that. It says yes only once. Whatever is not one of the three words passes the question on.
+It is asked only about commands whose effects all stay in the project or in temporary files, so a model that is fooled or
+lies can do no more damage than that. Its yes counts once. Any reply but the three words passes the request on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...judge.grammar.parser import Parser
 from ...judge.grammar.syntax import ShellSyntaxError
 from ...judge.values.assessment import Reach
 from ...protocols import ActionKind, Answer, ApprovalRequest, Decision
-from ..grants import parse_kind
+from ..grants import parse_grant_key
 from ..secrets import without_secrets
 from .model_question import ChatError, ChatModel
 
@@ -67,10 +67,10 @@ class SmartApprover:
             async with asyncio.timeout(self._timeout):
                 text = await self._model.ask(messages, max_tokens=_MAX_TOKENS)
         except TimeoutError:
-            log.info("the smart model gave no answer within %g s; a person is asked", self._timeout)
+            log.info("the smart model timed out after %g s; the user is asked", self._timeout)
             return None
         except ChatError as error:
-            log.warning("the smart model cannot be asked: %s; a person is asked", error)
+            log.warning("the smart model cannot be asked: %s; the user is asked", error)
             return None
         word = text.strip().rstrip(".!").upper() if isinstance(text, str) else ""
         if word == "APPROVE":
@@ -81,7 +81,7 @@ class SmartApprover:
 
 
 def smart_approver(settings: ApprovalsConfig) -> SmartApprover | None:
-    """As it is configured; None when it is not."""
+    """The configured one; None when there is none."""
     if not (settings.smart_url and settings.smart_model):
         return None
     key = os.environ.get(settings.smart_key_env, "") if settings.smart_key_env else ""
@@ -89,11 +89,11 @@ def smart_approver(settings: ApprovalsConfig) -> SmartApprover | None:
 
 
 def is_low_risk(request: ApprovalRequest) -> bool:
-    """Whether a model may decide at all: a command, of which every effect is known and stays near."""
+    """Whether a model may decide at all: a command whose effects are all known and local."""
     if request.kind is not ActionKind.COMMAND or len(request.text) > _MAX_COMMAND or not request.concerns:
         return False
     try:
-        return all(parse_kind(concern.key).reach in _LOW_RISK for concern in request.concerns)
+        return all(parse_grant_key(concern.key).reach in _LOW_RISK for concern in request.concerns)
     except ValueError:  # of an unknown reach
         return False
 
@@ -109,7 +109,7 @@ def _question(request: ApprovalRequest, command: str) -> str:
 
 
 def without_comments(command: str) -> str | None:
-    """A command without what a shell passes over, where someone could write to the judge. None: it is not clear what that is."""
+    """The command without comments, where text for the judge could hide. None when the comments cannot be found for sure."""
     if "#" not in command:
         return command
     finder = _CommentFinder(command)
@@ -117,7 +117,7 @@ def without_comments(command: str) -> str | None:
         finder.whole()
     except ShellSyntaxError:
         return None
-    if finder.cuts:  # places are not those of the text any more
+    if finder.cuts:  # positions are not those of the text any more
         return None
     parts, position = [], 0
     for start, end in sorted(finder.comments):
@@ -128,7 +128,7 @@ def without_comments(command: str) -> str | None:
 
 
 class _CommentFinder(Parser):
-    """Notes where the comments of a script are. Those inside of backquotes are read by another one."""
+    """Records where the comments of a script are. Those inside backquotes are read by another parser."""
 
     def __init__(self, text: str, depth: int = 0, budget: Budget | None = None) -> None:
         super().__init__(text, depth, budget)

@@ -1,7 +1,7 @@
-"""Ask the person at the terminal.
+"""Ask the user at the terminal.
 
-What they see is what runs, with the dangerous parts marked; what each answer would cover is said. Enter alone is no answer,
-and neither is what was typed before the question came. One question stands at a time; the others wait without a thread.
+They see what runs, with the dangerous parts marked, and what each answer would cover. Enter alone is not an answer, nor is
+what was typed before the prompt appeared. One prompt is shown at a time; the others wait without a thread.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import NamedTuple, TextIO
 from ...base.turns import Turns
 from ...base.workers import pool
 from ...protocols import Answer, ApprovalRequest, Decision
-from .wording import ANSWERS, question
+from .prompt import ANSWERS, question
 
-# Whoever asks at the terminal takes a turn here: also a tool that asks for something else.
+# Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
 turns = Turns()
 
 Hold = Callable[[], AbstractContextManager[object]]
@@ -37,7 +37,7 @@ class Tty(NamedTuple):
 
 
 class TerminalApprover:
-    """`hold` keeps other lines away from the terminal while a question stands there; they come after it."""
+    """`hold` keeps other lines off the terminal while a prompt is shown; they follow after it."""
 
     name = "cli"
 
@@ -54,18 +54,18 @@ class TerminalApprover:
             turns.leave(turn)
 
     async def _ask(self, request: ApprovalRequest) -> Answer | None:
-        # A thread waits for the person; a byte in this pipe wakes it when nobody wants the answer any more.
-        gone, tell = os.pipe()
+        # A thread waits for the input; a byte in this pipe wakes it when the answer is not needed any more.
+        gone, wake = os.pipe()
         asking = pool.submit(self._at_terminal, request, gone)
         try:
             return await asyncio.shield(asyncio.wrap_future(asking))
         except asyncio.CancelledError:
-            os.write(tell, b".")
+            os.write(wake, b".")
             await asyncio.wait([asyncio.wrap_future(asking)])
             raise
         finally:
             os.close(gone)
-            os.close(tell)
+            os.close(wake)
 
     def _at_terminal(self, request: ApprovalRequest, gone: int) -> Answer | None:
         with contextlib.ExitStack() as stack:
@@ -78,7 +78,7 @@ class TerminalApprover:
 
 
 def is_there() -> bool:
-    """Whether there is a terminal with someone in front of it, as far as can be told."""
+    """Whether a terminal is there to ask at."""
     with terminal() as tty:
         return tty is not None
 
@@ -106,7 +106,7 @@ def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Decision | None:
     painted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     width = min(shutil.get_terminal_size().columns, 100)
     _write(tty, question(request, width=width, painted=painted))
-    # What was typed or pasted before the question stood there was meant for something else.
+    # What was typed or pasted before the prompt appeared was meant for something else.
     with contextlib.suppress(termios.error):
         termios.tcflush(tty.read, termios.TCIFLUSH)
     offered = [decision.value for decision in request.offers]
@@ -118,7 +118,7 @@ def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Decision | None:
                 tty,
                 "\n  No answer is needed any more.\n"
                 if time.time() < request.expires_at
-                else "\n  Too late: denied.\n",
+                else "\n  Timed out: denied.\n",
             )
             return None
         if line == "":  # the end of input, Ctrl-D
@@ -128,11 +128,11 @@ def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Decision | None:
         if decision in request.offers and decision is not None:
             _write(tty, f"  {'Denied.' if decision is Decision.DENY else 'Allowed: ' + decision.value + '.'}\n")
             return decision
-        _write(tty, "  Type one of these words, or its first letter; Enter alone is no answer.\n")
+        _write(tty, "  Type one of these words, or its first letter; Enter alone is not an answer.\n")
 
 
 def _line(number: int, gone: int, expires_at: float) -> str | None:
-    """A line that was typed; "" at the end of input; None when it is not wanted any more."""
+    """The line that was typed; "" at the end of input; None when it is not needed any more."""
     line = b""
     while not line.endswith(b"\n"):
         left = max(0.0, expires_at - time.time())

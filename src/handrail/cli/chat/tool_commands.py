@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ...agent.models.model_selection import build
+from ...agent.models.model_selection import build, known_providers
 from ...base.terminal_text import clean
 from ...errors import InvalidArguments
 from ..call_text import age
@@ -61,7 +61,7 @@ def toolset_choices(chat: Chat) -> Iterable[str]:
 def model(chat: Chat, rest: str) -> None:
     agent = chat.agent
     if rest:
-        agent.use(build(chat.app.config.model, name=rest))
+        agent.use(build(chat.app.config.model, name=rest, providers=known_providers(chat.app.plugins)))
         chat.options["model"] = rest  # for the sessions after this one, too
     names = [each.name for each in agent.models]
     others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""

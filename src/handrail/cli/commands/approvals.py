@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...approval.settings import remove_from_allowlist
-from ...approval.simulation import simulated
-from ...config import config_path, load_config
+from ...approval.simulation import simulate_policy
+from ...config import config_path, load_config, state_dir
 from ...protocols import Answer, Decision
 from .. import options
 from ..approvals import (
@@ -165,4 +165,4 @@ def simulate(
       handrail approvals simulate stricter.yaml
       handrail approvals simulate stricter.yaml --changed --json
     """
-    show_simulation(simulated(policy), only_changed=changed, as_json=as_json)
+    show_simulation(simulate_policy(policy, state_dir=state_dir()), only_changed=changed, as_json=as_json)

@@ -27,7 +27,7 @@ from pathlib import Path
 import typer
 
 from ... import __version__
-from ...agent.models.model_selection import HOW_TO, connect, find
+from ...agent.models.model_selection import HOW_TO, connect, find, known_providers
 from ...approval.gate import STORE_NAME
 from ...approval.settings import Settings
 from ...config import Config, ConfigError, config_path, load_config, state_dir
@@ -97,10 +97,12 @@ def examine() -> Iterator[Finding]:
     yield finding
     yield _state_folder()
     yield from _tools()
-    yield from _plugins(config)
+    plugins = _load_plugins(config)
+    if plugins is not None:
+        yield from _plugins(plugins)
     yield from _toolsets(config)
     yield _gate(config)
-    yield _model(config)
+    yield _model(config, plugins)
     yield _ripgrep()
 
 
@@ -137,13 +139,18 @@ def _tools() -> Iterator[Finding]:
         yield Finding(f"tool {name}", Health.MISSING, why.reason, why.fix)
 
 
-def _plugins(config: Config) -> Iterator[Finding]:
+def _load_plugins(config: Config) -> Plugins | None:
     found = list(find_plugins())
     if not found:
-        return
-    with _quiet("handrail.plugins.loader"):  # what it would warn of is said here
-        loaded = Plugins(registry, HookManager(), config.plugins).load(found)
-    for plugin in loaded:
+        return None
+    plugins = Plugins(registry, HookManager(), config.plugins)
+    with _quiet("handrail.plugins.loader"):  # `_plugins` reports what it would warn of
+        plugins.load(found)
+    return plugins
+
+
+def _plugins(plugins: Plugins) -> Iterator[Finding]:
+    for plugin in plugins.found:
         if plugin.state is State.LOADED:
             yield Finding(f"plugin {plugin.name}", Health.OK, f"{plugin.source.value}, {plugin.place}")
         elif plugin.state is State.FAILED:
@@ -169,13 +176,14 @@ def _toolsets(config: Config) -> Iterator[Finding]:
         yield Finding("tools.enabled_toolsets, .disabled_toolsets", Health.BROKEN, str(error), fix)
 
 
-def _model(config: Config) -> Finding:
+def _model(config: Config, plugins: Plugins | None) -> Finding:
     """Whom an agent would ask. Nobody is asked here: `handrail model test` does."""
-    choice = find(config.model)
+    providers = known_providers(plugins)
+    choice = find(config.model, providers=providers)
     if choice is None:
         return Finding("model", Health.MISSING, "none is configured, and no server for local models runs here", HOW_TO)
     try:
-        connect(choice, config.model)
+        connect(choice, config.model, providers)
     except HandrailError as error:
         return Finding("model", Health.MISSING, str(error), "set it, or choose another model")
     where = choice.base_url or choice.provider

@@ -19,17 +19,25 @@ import typer
 
 from ...agent.models.base import CallPiece, TextPiece
 from ...agent.models.local_servers import local_servers
-from ...agent.models.model_selection import HOW_TO, connect, find, provider_of
+from ...agent.models.model_selection import (
+    HOW_TO,
+    Providers,
+    connect,
+    find,
+    known_providers,
+    location_of,
+    models_at,
+    provider_of,
+)
 from ...base.async_bridge import run_async
-from ...config import load_config
 from ...config.keys import key_of
 from ...errors import ModelError
+from ...model_tools import default
 from .. import options
 from ..output import ExitCode, emit, emit_json, emit_table, say, visible
 
 if TYPE_CHECKING:
     from ...agent.models.base import StreamingModel
-    from ...agent.models.model_selection import Choice
     from ...config import Config
 
 
@@ -47,8 +55,9 @@ def list_models(as_json: options.Json = False) -> None:
 
     Exit codes: 0 there are some, 1 there are none, or the provider does not answer.
     """
-    config = load_config()
-    chosen = find(config.model)
+    app = default()
+    providers = known_providers(app.plugins)
+    chosen = find(app.config.model, providers=providers)
     rows: list[dict[str, object]] = [
         {"name": name, "where": server.base_url, "what": server.what}
         for server in local_servers()
@@ -56,11 +65,14 @@ def list_models(as_json: options.Json = False) -> None:
     ]
     problem = ""
     try:
-        rows = [*_of_provider(config), *rows]
+        rows = [*_of_provider(app.config, providers), *rows]
     except ModelError as error:
         problem = str(error)
     for row in rows:
-        row["chosen"] = chosen is not None and row["name"] == chosen.name and row["where"] == _where(chosen)
+        row["chosen"] = chosen is not None and (row["name"], row["where"]) == (
+            chosen.name,
+            location_of(chosen, providers),
+        )
     if as_json:
         emit_json(rows)
     elif rows:
@@ -92,15 +104,17 @@ def try_model(
 
     Exit codes: 0 it answers, 1 it does not.
     """
-    config = load_config()
-    choice = find(config.model, name=name)
+    app = default()
+    providers = known_providers(app.plugins)
+    choice = find(app.config.model, name=name, providers=providers)
     if choice is None:
         raise ModelError(f"no model is configured; {HOW_TO}")
-    trial = run_async(tried(connect(choice, config.model)))
+    trial = run_async(tried(connect(choice, app.config.model, providers)))
+    where = location_of(choice, providers)
     if as_json:
-        emit_json({"model": choice.name, "where": _where(choice), "source": choice.source, **trial._asdict()})
+        emit_json({"model": choice.name, "where": where, "source": choice.source, **trial._asdict()})
         return
-    emit(f"{visible(choice.name)} at {visible(_where(choice))} ({choice.source})")
+    emit(f"{visible(choice.name)} at {visible(where)} ({choice.source})")
     emit(f"✓ answers: first word after {trial.first_seconds:.2f} s, all of it after {trial.seconds:.2f} s")
     emit(
         "✓ calls tools"
@@ -109,18 +123,13 @@ def try_model(
     )
 
 
-def _of_provider(config: Config) -> list[dict[str, object]]:
+def _of_provider(config: Config, providers: Providers) -> list[dict[str, object]]:
     """Nothing when nothing is configured: a provider that nobody chose is no fault."""
-    choice = provider_of(config.model)
+    choice = provider_of(config.model, providers=providers)
     if not (choice.name or choice.base_url or key_of(choice.key_variable, os.environ)):
         return []
-    names = run_async(connect(choice, config.model).available())
-    return [{"name": name, "where": _where(choice), "what": choice.provider} for name in names]
-
-
-def _where(choice: Choice) -> str:
-    own = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
-    return choice.base_url or own[choice.provider]
+    names = run_async(models_at(choice, config.model, providers))
+    return [{"name": name, "where": location_of(choice, providers), "what": choice.provider} for name in names]
 
 
 _TOOL = {

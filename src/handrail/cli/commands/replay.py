@@ -24,7 +24,7 @@ import typer
 from ...agent.agent import Agent
 from ...agent.cassette import Cassette, Player, run_again
 from ...agent.events import End
-from ...agent.models.model_selection import build
+from ...agent.models.model_selection import build, known_providers
 from ...base.async_bridge import run_async
 from ...errors import ModelError
 from ...store.sessions import SessionStore
@@ -70,7 +70,8 @@ def replay(
 def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
     app = open_runtime()
     player, store = Player(recorded), SessionStore()
-    with Agent(app, build(app.config.model, name=model), store=store, play=player.run) as agent:
+    models = build(app.config.model, name=model, providers=known_providers(app.plugins))
+    with Agent(app, models, store=store, play=player.run) as agent:
         for said in recorded.said:
             ended = agent.run(said)
             if ended.end is End.FAILED:

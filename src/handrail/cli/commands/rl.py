@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from ...agent.models.model_selection import build
+from ...agent.models.model_selection import build, known_providers
 from ...errors import HandrailError, ToolFailed
 from ...store.rollouts import RunState
 from ...tools.cron.job_requests import check_may_schedule
@@ -47,7 +47,7 @@ def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id,
     app = open_runtime(asks=False)
     with closing(open_runs()) as store:
         planned = store.get(run_id)
-        models = build(app.config.model, name=planned.plan.model or None)
+        models = build(app.config.model, name=planned.plan.model or None, providers=known_providers(app.plugins))
         rollouts = Rollouts(app, store, planned, load(named(planned.plan.environment, app.config)), models)
         if not store.begin(run_id, [task.id for task in rollouts.tasks]):
             raise ToolFailed(f"the run {run_id} has begun already")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...approval.approvers.wording import question
+from ...approval.approvers.prompt import question
 from ...core.registry import ToolRegistry
 from ...errors import Denied
 from ...protocols import Action, ActionKind, ApprovalRequest, Decision

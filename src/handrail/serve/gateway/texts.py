@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ...approval.approvers.wording import covered_by
+from ...approval.approvers.prompt import covered_by
 from ...approval.display import pieces, visible
 from ...platforms.adapter import sign_of
 from ...protocols import Decision

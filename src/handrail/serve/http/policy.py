@@ -55,13 +55,14 @@ async def simulate(asked: Asked) -> JsonDict:
 
 
 def _simulate(policy: str) -> JsonDict:
-    from ...approval.simulation import simulated
+    from ...approval.simulation import simulate_policy
+    from ...config.paths import state_dir
 
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         file.write(policy)
         file.flush()
         try:
-            found = simulated(file.name)
+            found = simulate_policy(file.name, state_dir=state_dir())
         except ConfigError as error:
             raise HttpError(422, "invalid_policy", str(error).replace(file.name, "the policy")) from None
     changed = [trial._asdict() for trial in found.trials if trial.is_changed]

@@ -11,7 +11,7 @@ import contextvars
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from ...approval.approvers.wording import question
+from ...approval.approvers.prompt import question
 from ...errors import InvalidArguments
 from ...protocols import Answer, ApprovalRequest, Decision, Reply
 

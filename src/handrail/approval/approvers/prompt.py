@@ -1,4 +1,4 @@
-"""The question as a person reads it at a terminal: what would run and where, why it is asked, what each answer covers."""
+"""The text of the approval prompt: what would run and where, why it is asked, what each answer covers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STYLES = {"title": "1;33", "marked": "1;31", "ours": "7", "dim": "2", "key": "1
 
 
 def question(request: ApprovalRequest, *, width: int, painted: bool) -> str:
-    """All lines of the question but the last, where the answer goes."""
+    """The prompt without its last line, where the answer is typed."""
     return "\n".join(_lines(request, width=max(width, 40), painted=painted)) + "\n"
 
 
@@ -55,10 +55,10 @@ def _what(request: ApprovalRequest) -> str:
 
 _COVERED = {
     Decision.ONCE: "this, and nothing else",
-    Decision.TASK: "the same kind in this task, for a while and a number of times",
+    Decision.TASK: "the same kind in this task, for a limited time and number of times",
     Decision.SESSION: "the same kind until this session ends",
     Decision.ALWAYS: "the same kind in every session; written to config.yaml",
-    Decision.DENY: "no; the model is told",
+    Decision.DENY: "no; the model is informed",
 }
 
 
@@ -81,7 +81,7 @@ def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[
         yield from _wrapped(f"The same kind is: {visible(covered)}", width, indent="           ")
     left = max(0, round(request.expires_at - time.time()))
     if left:
-        no_answer = f"No answer within {_duration(left)} is a no."
+        no_answer = f"Denied automatically in {_duration(left)}."
         here = f" Also: handrail approvals answer {request.id}" if request.id else ""
         for line in _wrapped(no_answer + here, width, indent="  "):
             yield _paint(line, "dim", on=painted)
@@ -103,4 +103,4 @@ def _paint(text: str, style: str, *, on: bool) -> str:
 
 
 def _duration(seconds: int) -> str:
-    return f"{seconds // 60}:{seconds % 60:02d} min" if seconds >= 60 else f"{seconds} s"
+    return f"{seconds // 60}:{seconds % 60:02d}" if seconds >= 60 else f"{seconds} s"
