@@ -20,7 +20,7 @@ def test_a_person_sees_what_is_dangerous_why_and_what_would_run(cli: Cli) -> Non
     assert "fs.rm.recursive: deletes a tree of files" in ran.out
     assert "runs   rm -rf '~/work'" in ran.out
     assert "open   $Y: known only when it runs" in ran.out
-    assert ran.out.endswith("ask    a person would be asked\n")
+    assert ran.out.endswith("ask    you would be asked\n")
 
 
 def test_nothing_is_run(cli: Cli) -> None:

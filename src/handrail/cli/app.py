@@ -133,7 +133,7 @@ def _root(
       handrail doctor                           what is wrong, and how to fix it
 
     The result goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failed, 2 wrong usage or arguments, 3
-    denied, 124 time is over, 130 interrupted.
+    denied, 124 timed out, 130 interrupted.
     """
 
 

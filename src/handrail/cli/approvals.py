@@ -1,4 +1,4 @@
-"""Approval requests, grants and decisions as the command line shows them."""
+"""Approval requests, grants and decisions at the command line: shown, and answered."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def show_request(stored: StoredRequest) -> None:
     width = min(shutil.get_terminal_size().columns, 100)
     emit(question(stored.request, width=width, painted=colours(sys.stdout)), end="")
     if not stored.is_waiting:
-        emit("  The process that asked is gone; an answer holds if the same is asked again.")
+        emit("  The process that asked has exited; an answer holds if the same is asked again.")
 
 
 def grant_view(grant: StoredGrant) -> JsonDict:
@@ -118,20 +118,20 @@ def _when(at: float) -> str:
 
 
 def chosen(stored: StoredRequest, given: str) -> Decision | None:
-    """The decision that was given, or that the person makes now. None: they made none. A yes needs a person."""
+    """The decision that was given, or that you make now at the terminal; None if you make none. Approving needs a terminal."""
     request = stored.request
     if given:
         decision = ANSWERS.get(given.strip().lower())
         if decision is None or decision not in request.offers:
             offered = ", ".join(each.value for each in request.offers)
-            raise InvalidArguments(f"{given!r} is no answer to {request.id}; it takes {offered}")
+            raise InvalidArguments(f"{given!r} is not an answer to {request.id}; it takes {offered}")
         if decision.allows and not sys.stdin.isatty():
-            raise Denied("a yes needs a person at a terminal, and stdin is none; answer where you can see the question")
+            raise Denied("approving needs a terminal, and stdin is not one; answer where you can see the question")
         return decision
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidArguments("give the answer: once, task, session, always or deny")
     if stored.state is not State.PENDING:
-        return Decision.DENY  # it is told below that this comes too late
+        return Decision.DENY  # the store then reports that it is too late
     width = min(shutil.get_terminal_size().columns, 100)
     sys.stderr.write(question(request._replace(id=""), width=width, painted=colours(sys.stderr)))
     offered = ", ".join(each.value for each in request.offers)
@@ -145,7 +145,7 @@ def chosen(stored: StoredRequest, given: str) -> Decision | None:
         decision = ANSWERS.get(line.strip().lower())
         if decision is not None and decision in request.offers:
             return decision
-        sys.stderr.write("  Type one of these words, or its first letter; Enter alone is no answer.\n")
+        sys.stderr.write("  Type one of these words, or its first letter; Enter alone is not an answer.\n")
 
 
 def come_too_late(before: StoredRequest) -> str:
@@ -153,5 +153,5 @@ def come_too_late(before: StoredRequest) -> str:
     ago = f" {max(0, round(time.time() - before.answered))} s ago" if before.answered else ""
     if before.answer is not None:
         return f"too late: {before.request.id} was answered{ago} by {before.answer.by}: {before.answer.decision.value}"
-    said = {"expired": "its time was over; that is a no", "withdrawn": "the call was cancelled"}
+    said = {"expired": "it timed out and was denied", "withdrawn": "the call was cancelled"}
     return f"too late: {before.request.id}: {said.get(before.state.value, before.state.value)}{ago}"

@@ -1,4 +1,4 @@
-"""Show a call's result to a person."""
+"""Calls and their results in words, for you to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let a person edit the configuration file, so that it is never replaced by one that does not work."""
+"""Edit the configuration file, so that it is never replaced by one that does not work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def edit_config() -> None:
 
 
 def template() -> str:
-    """A file to begin with: every setting, commented out, with its documentation and default."""
+    """A file to start from: every setting, commented out, with its documentation and default."""
     lines = ["# Handrail's configuration. Take away the # before what you want to set, and before its section.", ""]
     for name, schema in json_schema()["properties"].items():
         lines += [*_section(name, schema), ""]
@@ -101,7 +101,7 @@ def _wants_to_go_on(error: ConfigError) -> bool:
 
 
 def _kept(text: str) -> str:
-    """Nobody's work is thrown away."""
+    """Keep the edited text in a file of its own."""
     handle, name = tempfile.mkstemp(prefix="handrail-config-", suffix=".yaml")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)

@@ -51,7 +51,7 @@ def _toolset_names(incomplete: str) -> list[str]:
 
 def _some_time(seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds <= _MAX_SECONDS:
-        raise typer.BadParameter(f"{seconds:g} is not a time to wait; give more than 0 seconds, and less than a year")
+        raise typer.BadParameter(f"{seconds:g} is not a timeout; give more than 0 seconds, and less than a year")
     return seconds
 
 
@@ -86,22 +86,21 @@ Session = Annotated[str | None, typer.Option("--session", metavar="ID", help="Th
 Timeout = Annotated[
     float | None,
     typer.Option(
-        "--timeout", metavar="SECONDS", callback=_some_time, help="Cancel what is not done by then; exit code 124."
+        "--timeout",
+        metavar="SECONDS",
+        callback=_some_time,
+        help="Cancel what is not done by then; the exit code is 124.",
     ),
 ]
 Yolo = Annotated[
     bool,
-    typer.Option(
-        "--yolo", help="Ask nobody about dangerous actions. What can never run, and your deny list, still hold."
-    ),
+    typer.Option("--yolo", help="Do not ask about dangerous actions. Blocked ones, and your deny list, still hold."),
 ]
 Model = Annotated[
-    str | None, typer.Option("--model", "-m", metavar="NAME", help="The model to ask, instead of the configured one.")
+    str | None, typer.Option("--model", "-m", metavar="NAME", help="The model to use, instead of the configured one.")
 ]
-Continue = Annotated[
-    bool, typer.Option("--continue", "-c", help="Go on with the session that was used last in this folder.")
-]
+Continue = Annotated[bool, typer.Option("--continue", "-c", help="Continue the session last used in this folder.")]
 Resume = Annotated[
     str | None,
-    typer.Option("--resume", "-r", metavar="ID", help="Go on with this session; the beginning of its id is enough."),
+    typer.Option("--resume", "-r", metavar="ID", help="Continue this session; the start of its id is enough."),
 ]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.outcome import Outcome
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-# Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, a person must see them.
+# Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, so they are shown as text.
 _UNSEEN = [*range(9), *range(11, 32), *range(127, 160), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
 _MADE_VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _UNSEEN}
 
@@ -30,12 +30,12 @@ _held: list[str] | None = None
 
 
 def say(message: str) -> None:
-    """What went wrong, or what the person should know."""
+    """Report an error or a note on stderr."""
     note(f"handrail: {message}")
 
 
 def note(line: str, *, mark: str = "") -> None:
-    """One line on stderr, behind a mark that may be painted. While a question stands there, it waits."""
+    """One line on stderr, after a mark that may be painted. It waits while a question is shown."""
     text = f"{mark} {visible(line)}\n" if mark else f"{visible(line)}\n"
     with _notes:
         if _held is not None:
@@ -46,7 +46,7 @@ def note(line: str, *, mark: str = "") -> None:
 
 @contextlib.contextmanager
 def notes_held() -> Iterator[None]:
-    """Keep notes back, so that what a person is asked and what they type stay together."""
+    """Keep notes back while a question is shown."""
     global _held  #  there is one stderr
     with _notes:
         _held = []
@@ -59,7 +59,7 @@ def notes_held() -> Iterator[None]:
 
 
 def _to_stderr(text: str) -> None:
-    with contextlib.suppress(OSError):  # nobody is left to be told
+    with contextlib.suppress(OSError):  # nobody reads it any more
         sys.stderr.write(text)
         sys.stderr.flush()
 
@@ -154,7 +154,7 @@ def _draw(headers: Sequence[str], rows: Sequence[Sequence[str]], wide: int | Non
 
 
 def end_quietly() -> None:
-    """Write out what is still held back, here, where a reader that has gone away can be borne."""
+    """Flush both streams here, where a reader that has gone away can be ignored."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -192,7 +192,7 @@ _BY_ERROR_TYPE = {
 
 
 def exit_code_of(outcome: Outcome) -> ExitCode:
-    """The code for what a call gave back."""
+    """The code for the outcome of a call."""
     failure = error_of(outcome)
     if failure is None:
         return ExitCode.OK

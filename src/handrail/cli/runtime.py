@@ -1,4 +1,4 @@
-"""The runtime as the command line uses it: with the person at the terminal, and log lines on stderr."""
+"""The runtime as commands use it: it asks you at the terminal, logs to stderr, and its calls end at Ctrl-C or a timeout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PR_SET_DUMPABLE = 4
 
 
 def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
-    """`yolo` asks nobody, and allows; without `asks` nobody is asked either, and what would need it is denied.
+    """`yolo` allows without asking; without `asks`, what would need approval is denied.
 
     `hold` keeps other lines away from a question. Raises ConfigError when the configuration cannot be used.
     """
@@ -71,7 +71,7 @@ def log_as_notes() -> None:
         def emit(self, record: logging.LogRecord) -> None:
             note(f"handrail: {record.getMessage()}")
 
-    # What goes wrong with a server is told once, by us.
+    # We report what goes wrong with a server, once.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     if not logging.root.handlers:
         logging.root.addHandler(Notes(logging.WARNING))
@@ -99,19 +99,19 @@ class Ending(Enum):
 
 
 class Supervised(NamedTuple, Generic[T]):
-    """What the work gave back, if it came to that, and what ended the wait for it."""
+    """The result of the work, if there is one, and what ended the wait for it."""
 
     value: T | None
     ending: Ending
 
 
 def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None) -> Supervised[T]:
-    """Run `work` on another thread; it is told to stop by its token. A second Ctrl-C does not wait for it any more.
+    """Run `work` on another thread; its token tells it to stop. A second Ctrl-C does not wait for it.
 
-    This thread only waits, so that it hears the signal even if a tool blocks whatever it runs in.
+    This thread only waits, so that it receives the signal even if a tool blocks its own thread.
     """
     cancel = CancelToken()
-    outcome: Future[T] = Future()  # here before the work is, so that Ctrl-C in between loses nothing
+    outcome: Future[T] = Future()  # made before the work starts, so that Ctrl-C in between loses nothing
 
     def run() -> None:
         try:
@@ -123,7 +123,7 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
         pool.submit(run)
         if _wait_for(outcome, timeout):
             return Supervised(outcome.result(), Ending.DONE)
-        ending, reason = Ending.TIMED_OUT, f"its {timeout:g} s are over"
+        ending, reason = Ending.TIMED_OUT, f"timed out after {timeout:g} s"
     except KeyboardInterrupt:
         ending, reason = Ending.INTERRUPTED, "interrupted by Ctrl-C"
     cancel.cancel(reason)
@@ -131,8 +131,8 @@ def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None)
 
 
 def _wait_for(future: Future[T], timeout: float | None) -> bool:
-    """Whether it is done in time. A Ctrl-C that comes just before a wait begins is heard only when the wait ends: so none
-    is long."""
+    """Whether it is done in time. A Ctrl-C that comes just before a wait is received only when the wait ends, so each is
+    short."""
     end = None if timeout is None else time.monotonic() + timeout
     while True:
         left = _POLL_SECONDS if end is None else min(_POLL_SECONDS, end - time.monotonic())
@@ -147,16 +147,16 @@ def _value_of(future: Future[T]) -> T | None:
 
 
 class TerminalPerson:
-    """Questions on stderr, answers from stdin. An empty line asks again; the end of input (Ctrl-D) is no answer.
+    """Questions on stderr, answers from stdin. An empty line asks again; the end of input (Ctrl-D) returns None.
 
-    `hold` keeps other lines away while a question stands there. `interrupt` ends the question without an answer, so that
-    nobody reads any more what is typed for something else.
+    `hold` keeps other lines away while a question is shown. `interrupt` ends the question without an answer, so that it
+    does not read what is typed for something else.
     """
 
     def __init__(self, hold: Hold = notes_held) -> None:
         self._hold = hold
         self._lock = threading.Lock()
-        self._wake = -1  # where a byte ends the question that stands there
+        self._wake = -1  # a byte written here ends the current question
 
     def interrupt(self) -> None:
         with self._lock:

@@ -39,7 +39,7 @@ def _show(chat: Chat) -> None:
     for stored in waiting:
         show_request(stored)
     if not waiting:
-        chat.say("Nothing waits for an answer.")
+        chat.say("No requests are pending.")
     mine = {f"task:{chat.agent.session_id}", f"session:{chat.agent.session_id}"}
     for grant in gate.store.grants.of(sorted(mine)):
         chat.say(f"allowed in this session: {grant.key} (handrail approvals revoke {grant.id})", "dim")
@@ -54,6 +54,6 @@ def yolo(chat: Chat, rest: str) -> None:
     chat.app.gate.settings.lift_asking(wanted)
     chat.yolo = wanted
     if wanted:
-        chat.say("Nobody is asked from now on. What can never run, and your deny list, still hold.", "yellow")
+        chat.say("You are not asked from now on. Blocked actions and your deny list still hold.", "yellow")
     else:
         chat.say("You are asked again.")

@@ -1,4 +1,4 @@
-"""The chat: read what the person says, do it, until they leave. Its state is what slash commands look at and change."""
+"""The chat: read a message, act on it, until the user leaves. Slash commands read and change its state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Command(NamedTuple):
 
 
 class Chat:
-    """One person, one screen, and one agent at a time. `options` go to `open_agent` whenever an agent is made."""
+    """One user, one screen, and one agent at a time. `options` go to `open_agent` whenever an agent is made."""
 
     def __init__(
         self, app: Handrail, screen: Screen, store: SessionStore, commands: Sequence[Command], **options: Any
@@ -59,19 +59,17 @@ class Chat:
         self.agent: Agent  # since `open`
         self.yolo = False
         self.notes: list[str] = []  # for the agent, with the next message
-        self.draft = ""  # what stands at the next prompt already
+        self.draft = ""  # already typed at the next prompt
         self._ahead: list[str] = []  # messages that were typed while the agent worked
 
-    # What there is to do
-
     def open(self, resume: str | None = None) -> None:
-        """Go on with a session, or begin one. The one before is closed; it is gone if nothing was said in it."""
+        """Continue a session, or start one. The previous one is closed, and deleted if it is empty."""
         agent = open_agent(self.app, store=self.store, resume=resume, **self.options)
         self.close()
         self.agent = agent
 
     def load_ahead(self) -> None:
-        """Have ready what the first question needs."""
+        """Load what the first question needs."""
         load = getattr(self.agent.models[0], "load", None)
         if load is not None:
             threading.Thread(target=load, name="handrail-load").start()
@@ -85,15 +83,15 @@ class Chat:
 
     @property
     def was_used(self) -> bool:
-        """Whether there is a session that somebody said something in."""
+        """Whether the session has any messages."""
         return hasattr(self, "agent") and len(self.agent.loop.conversation) > 0
 
     def talk(self, first: str = "") -> None:
-        """Until the person leaves: raises Leave."""
+        """Runs until the user leaves, which raises Leave."""
         if first:
             self.screen.write(f"› {visible(first)}\n")
             self._do(first)
-        self._hear_what_came_early()
+        self._take_early_input()
         interrupts = 0
         while True:
             try:
@@ -117,11 +115,11 @@ class Chat:
         self.view.begin(f"{self.agent.models[0].name} is thinking · Ctrl-C stops it")
         typed = self.view.ahead = TypedAhead(self.draft)
         try:
-            with self.screen.hearing_keys() as hears:
+            with self.screen.reading_keys() as reads:
                 ended = self.wait_for(
                     lambda: self.agent.run("\n\n".join([text, *notes]), self.view.listen),
                     stop=self._stop,
-                    hear=(lambda: typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))) if hears else None,
+                    read_keys=(lambda: typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))) if reads else None,
                 )
         finally:
             self.view.ahead = None
@@ -140,15 +138,13 @@ class Chat:
             self.app.runtime.person.interrupt()
 
     def wait_for(
-        self, work: Callable[[], T], *, stop: Callable[[], object], hear: Callable[[], object] | None = None
+        self, work: Callable[[], T], *, stop: Callable[[], object], read_keys: Callable[[], object] | None = None
     ) -> T:
-        """Something that takes a while, with the screen alive. Ctrl-C stops it, and a second one leaves."""
-        return turn.run(work, stop=stop, draw=self.view.draw, hear=hear)
+        """Run something that takes a while, and keep drawing. Ctrl-C stops it, and a second one leaves."""
+        return turn.run(work, stop=stop, draw=self.view.draw, read_keys=read_keys)
 
     def say(self, text: str, style: str = "") -> None:
         self.screen.print(Text(visible(text), style))
-
-    # How it is done
 
     def _do(self, line: str) -> None:
         try:
@@ -181,17 +177,17 @@ class Chat:
         is_private = command.startswith("!")
         command = command.lstrip("!").strip()
         if not command:
-            self.say("!command runs a command of yours where the agent's run; !!command without telling the agent.")
+            self.say("!command runs your command in the agent's shell; !!command hides it from the agent.")
             return
         ran = run_own(self.app, self.screen, command, task_id=self.agent.session_id)
         if not is_private:
             self.notes.append(self.app.environments.masker(ran.for_agent(command)))
 
-    def _hear_what_came_early(self) -> None:
-        """Before there was a prompt the terminal took Enter for a line's end; it was meant to send."""
+    def _take_early_input(self) -> None:
+        """Take what was typed before the first prompt; Enter sends there, too."""
         typed = TypedAhead(self.draft)
-        with self.screen.hearing_keys() as hears:
-            if hears:
+        with self.screen.reading_keys() as reads:
+            if reads:
                 typed.feed(self.screen.keys(0))
         self._ahead += typed.lines
         self.draft = typed.text
@@ -225,7 +221,7 @@ class Chat:
 
 
 def log_to(screen: Screen) -> None:
-    """Warnings of the runtime, where the person looks."""
+    """Show warnings of the runtime in the chat."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

@@ -1,4 +1,4 @@
-"""The answer while it is written: each part that is complete is set for good, the rest stands below as plain text."""
+"""The answer while it is written: each complete part is printed, the rest is shown below as plain text."""
 
 from __future__ import annotations
 

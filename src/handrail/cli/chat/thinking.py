@@ -15,7 +15,7 @@ _MAX_CHARS = 20_000  # of which the end is looked at
 
 
 class Thought:
-    """Takes text in any pieces. It is no part of the answer, and kept nowhere."""
+    """Takes text in any pieces. It is not part of the answer, and not stored."""
 
     def __init__(self) -> None:
         self._beginning, self._end = "", ""

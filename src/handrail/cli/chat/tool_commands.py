@@ -74,7 +74,7 @@ def reasoning(chat: Chat, rest: str) -> None:
     if wanted is None:
         raise InvalidArguments("/reasoning on, or /reasoning off")
     view.shows_thoughts = wanted
-    chat.say("What the model thinks is shown." if wanted else "What the model thinks is not shown.")
+    chat.say("Reasoning is shown." if wanted else "Reasoning is hidden.")
 
 
 def processes(chat: Chat, rest: str) -> None:

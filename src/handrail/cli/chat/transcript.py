@@ -37,7 +37,7 @@ def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
 
 
 def show(screen: Screen, messages: Sequence[JsonDict], *, last: int) -> None:
-    """The last messages of the person and the agent; of calls only that they were made."""
+    """The last messages of the user and the agent; of calls only that they were made."""
     said = [message for message in messages if message["role"] in ("user", "assistant")]
     if len(said) > last:
         screen.print(Text(f"… {len(said) - last} messages above; /history {len(said)} shows them", "dim"))

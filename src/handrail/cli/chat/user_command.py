@@ -1,7 +1,7 @@
-"""`!command`: the person's own command, in the shell that the agent's commands run in.
+"""`!command`: the user's own command, in the shell that the agent's commands run in.
 
-It passes no gate: the person is the one who would be asked. The agent is told of it with the next message, as a colleague who
-looks over the shoulder would be, with secrets masked; `!!command` keeps it from the agent.
+It passes no gate: the user is the one who would be asked. The agent gets it with the next message, with secrets masked;
+`!!command` keeps it from the agent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""See what waits for an answer, and answer it; take back what was allowed; look at what was decided.
+"""List pending requests and answer them; revoke what was allowed; see what was decided.
 
-A question that an agent's runtime asks can be answered from any terminal of yours, once: whoever is first decides.
+A request can be answered from any terminal of yours; the first answer counts.
 
 \b
 Examples:
@@ -64,7 +64,7 @@ def list_waiting(as_json: options.Json = False) -> None:
     for stored in waiting:
         show_request(stored)
     if not waiting:
-        emit("Nothing waits for an answer.")
+        emit("No requests are pending.")
     if grants or always:
         emit("")
         rows = [grant_row(grant) for grant in grants]
@@ -74,15 +74,15 @@ def list_waiting(as_json: options.Json = False) -> None:
 
 @cli.command()
 def answer(
-    request: Annotated[str, typer.Argument(metavar="ID", help="The request, or the beginning of its id.")],
+    request: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")],
     decision: Annotated[
         str, typer.Argument(metavar="ANSWER", help="once, task, session, always or deny; without it you are asked.")
     ] = "",
     as_json: options.Json = False,
 ) -> None:
-    """Answer a question that waits. The first answer holds; one that comes later is told so.
+    """Answer a pending request. The first answer counts; a later one is refused.
 
-    A yes needs a terminal, and a shell that no agent started.
+    Approving needs a terminal, and a shell that no agent started.
 
     \b
     Examples:
@@ -106,14 +106,14 @@ def answer(
         raise typer.Exit(ExitCode.FAILED)
     say(f"{stored.request.id}: {'denied' if made is Decision.DENY else 'allowed, ' + made.value}")
     if not stored.is_waiting:
-        say("the process that asked is gone; the answer holds if the same is asked again before the time is over")
+        say("the process that asked has exited; the answer holds if the same is asked again before it expires")
 
 
 @cli.command()
 def revoke(
     grant: Annotated[str, typer.Argument(metavar="GRANT", help="Its number, or the kind that is always allowed.")],
 ) -> None:
-    """Take back what was allowed for longer than once. Running calls notice with their next action.
+    """Revoke what was allowed for longer than once. Running calls notice with their next action.
 
     \b
     Examples:
@@ -147,7 +147,7 @@ def log(
         rows = [decision_row(record) for record in decisions]
         emit_table(("WHEN", "DECISION", "BY", "TOOK", "KIND", "WHAT"), rows, wide=5)
     else:
-        emit("Nothing was decided yet.")
+        emit("No decisions yet.")
 
 
 @cli.command()

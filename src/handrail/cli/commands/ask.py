@@ -1,7 +1,7 @@
 """Have an agent do one thing, and print its answer.
 
 The answer goes to stdout, what it does meanwhile to stderr. With a question, what comes on stdin is given to the
-agent as material. Nobody is asked anything: what would need a yes is denied, unless config.yaml allows it
+agent as material. You are not asked anything: what would need approval is denied, unless config.yaml allows it
 (`approvals.allow`, an earlier "always"), or --yolo. With `approvals.headless: queue` it waits for `handrail
 approvals answer` instead.
 
@@ -14,7 +14,7 @@ Examples:
   handrail ask --events "run the tests" | jq -r 'select(.event == "tool_ended") | .tool'
 
 Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
-time is over, 130 interrupted.
+timed out, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def ask(
     disable: options.Disabled = None,
     timeout: options.Timeout = None,
     max_calls: Annotated[
-        int | None, typer.Option("--max-calls", metavar="N", min=1, help="How often the model may be asked.")
+        int | None, typer.Option("--max-calls", metavar="N", min=1, help="How many times the model may be called.")
     ] = None,
     yolo: options.Yolo = False,
     as_json: options.Json = False,
-    events: Annotated[bool, typer.Option("--events", help="Print every event as it happens, a JSON object a line.")] = (
-        False
-    ),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print every event as it happens, one JSON object per line.")
+    ] = (False),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on stderr.")] = False,
 ) -> None:
     text = _text(question)
     app = open_runtime(yolo=yolo, asks=False)
@@ -98,7 +98,7 @@ def _turn(reporter: Reporter, text: str, timeout: float | None) -> tuple[TurnEnd
         return agent.run(text, reporter.listen)
 
     ended, ending = supervise(work, timeout=timeout)
-    return ended or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was left"), ending
+    return ended or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was abandoned"), ending
 
 
 def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> ExitCode:
@@ -117,7 +117,7 @@ def _text(question: str) -> str:
     if question == "-":
         question, material = material, ""
     if not question.strip():
-        raise typer.BadParameter("say what is to be done, as an argument or on stdin")
+        raise typer.BadParameter("give the question as an argument or on stdin")
     return f"{question}\n\n<material>\n{material}\n</material>" if material.strip() else question
 
 
@@ -137,7 +137,7 @@ _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Reporter:
-    """Hears of one turn. `events` prints each as it happens; people see the calls on stderr unless `quiet`."""
+    """Receives the events of one turn. `events` prints each as it happens; people see the calls on stderr unless `quiet`."""
 
     def __init__(self, agent: Agent, stdout: TextIO, *, events: bool, quiet: bool) -> None:
         self.agent, self._stdout = agent, stdout
@@ -158,12 +158,12 @@ class Reporter:
         elif isinstance(event, ToolEnded):
             self.calls += 1
             self.denied += event.error_type == "denied"
-            self._tell(event)
+            self._report(event)
         elif isinstance(event, Notice) and not self._quiet:
             note(event.text)
 
     def answer(self, ended: TurnEnded, *, as_json: bool) -> None:
-        """The last word, unless the events have said it."""
+        """Print the answer, unless the events have."""
         if as_json and not self._events:
             emit_json(self._summary(ended), self._stdout)
         elif not self._events and ended.answer and ended.end is End.ANSWERED:
@@ -172,7 +172,7 @@ class Reporter:
         if ended.end is not End.ANSWERED:
             say(ended.reason or f"stopped: {ended.end.value}")
 
-    def _tell(self, event: ToolEnded) -> None:
+    def _report(self, event: ToolEnded) -> None:
         if self._quiet:
             return
         failure = error_of(event.result) if event.result else None

@@ -17,7 +17,7 @@ Examples:
   handrail call read_file path=main.py --raw | wc -l
   handrail call terminal command='make test' timeout=300
 
-Exit codes: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
+Exit codes: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 timed out, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def call(
 
 
 def _outcome(request: _Request) -> Outcome:
-    """What the call gave back. However it ends, it ends in a result."""
+    """The outcome of the call, however it ends."""
     runtime = open_runtime(yolo=request.yolo).runtime
 
     def work(cancel: CancelToken) -> Outcome:
@@ -88,17 +88,19 @@ def _outcome(request: _Request) -> Outcome:
     try:
         value, ending = supervise(work, timeout=request.timeout)
     except SystemExit as error:
-        return error_outcome(ToolFailed(f"{request.tool} called sys.exit({error.code!r}) instead of giving a result"))
+        return error_outcome(
+            ToolFailed(f"{request.tool} called sys.exit({error.code!r}) instead of returning a result")
+        )
     if value is not None and ending is Ending.DONE:
         return value
     partial = _so_far(value)
     if ending is Ending.TIMED_OUT:
-        return error_outcome(CallTimeout(f"{request.tool} did not end within {request.timeout:g} s", **partial))
+        return error_outcome(CallTimeout(f"{request.tool} timed out after {request.timeout:g} s", **partial))
     return error_outcome(CallCancelled(f"{request.tool} was interrupted by Ctrl-C", **partial))
 
 
 def _so_far(value: Outcome | None) -> JsonDict:
-    """What a tool that was told to stop had by then."""
+    """What a cancelled tool had by then."""
     if value is None:
         return {}
     error = error_of(value)

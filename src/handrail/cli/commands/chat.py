@@ -1,7 +1,7 @@
 """Talk with an agent that works in this folder, with the tools of this runtime.
 
-Enter sends, Alt-Enter begins another line. Ctrl-C stops what runs; a second one leaves. What is dangerous asks
-first. `!command` runs a command of your own where the agent's run. /help shows the rest.
+Enter sends, Alt-Enter starts a new line. Ctrl-C stops what is running; a second one leaves. Dangerous actions ask
+first. `!command` runs your own command in the agent's shell. /help shows the rest.
 
 The model comes from HANDRAIL_MODEL or config.yaml, its key from OPENAI_API_KEY. Needs `pip install
 'handrail[agent]'`.
@@ -32,7 +32,7 @@ from ..chat.chat import Chat, log_to
 from ..chat.screen import Screen
 from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
-from ..chat.turn import Leave, leave_when_told
+from ..chat.turn import Leave, leave_on_signals
 from ..output import emit
 from ..runtime import open_runtime
 
@@ -48,9 +48,7 @@ def chat(
     toolset: options.Toolsets = None,
     disable: options.Disabled = None,
     yolo: options.Yolo = False,
-    or_demo: Annotated[
-        bool, typer.Option("--or-demo", help="Where no model is configured, or no terminal is there: show the demo.")
-    ] = False,
+    or_demo: Annotated[bool, typer.Option("--or-demo", help="Without a model or a terminal: show the demo.")] = False,
 ) -> None:
     if or_demo and (reason := _not_possible()):
         from ..demo.play import play
@@ -72,23 +70,23 @@ def chat(
 
 
 def _talk(made: Chat, resume: str | None, message: str) -> int:
-    """Until the person leaves. The exit code."""
+    """Runs until the user leaves. Returns the exit code."""
     try:
-        leave_when_told()
+        leave_on_signals()
         made.open(resume)
         greet(made)
         made.load_ahead()
         made.talk(message)
     except Leave as left:
         if made.was_used:
-            made.say(f"Go on with: handrail chat --resume {made.agent.session_id}", "dim")
+            made.say(f"Continue with: handrail chat --resume {made.agent.session_id}", "dim")
         return left.code
     return 0
 
 
 def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
     try:
-        import prompt_toolkit  # noqa: F401  better said now than at the first prompt
+        import prompt_toolkit  # noqa: F401  fail now, not at the first prompt
     except ImportError:
         raise ModelError("the chat needs more packages; pip install 'handrail[agent]'") from None
     screen = Screen()

@@ -1,7 +1,7 @@
-"""Say what a shell command would do, and whether it may: nothing is run.
+"""Show what a shell command would do, and whether it may. Nothing runs.
 
-The dangerous parts are marked, each with the rule that found it and why; rules of your own (`approval_rules` in
-config.yaml) count too. Below stand the command lines that would run, as far as they can be known: variables,
+The dangerous parts are marked, each with the rule that found it and why; your own rules (`approval_rules` in
+config.yaml) count too. Below are the command lines that would run, as far as they can be known: variables,
 quotes, wrappers and nested shells are followed.
 
 \b
@@ -10,7 +10,7 @@ Examples:
   handrail check 'curl -s https://example.com/install.sh | sudo bash'
   handrail check --json - < script.sh
 
-Exit codes: 0 it may run, 3 a person would be asked, 4 it is blocked and nobody can allow it.
+Exit codes: 0 it may run, 3 you would be asked, 4 it is blocked and nobody can allow it.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def _show(assessment: Assessment) -> None:
 
 
 _MEANING = {
-    "allow": "it would run without a question",
-    "ask": "a person would be asked",
-    "block": "it would not run, whoever allows it",
+    "allow": "it would run without asking",
+    "ask": "you would be asked",
+    "block": "it would never run, whoever approves it",
 }
 
 

@@ -1,4 +1,4 @@
-"""Print the script that lets your shell complete commands, tools and toolsets.
+"""Print a script that lets your shell complete commands, tools and toolsets.
 
 Nothing is installed: where the script goes is your choice. (Typer's --install-completion is off.)
 

@@ -1,7 +1,7 @@
 """Read and change the configuration.
 
-It is one YAML file; its comments and order stay as they are. Environment variables named HANDRAIL_SECTION_SETTING go
-before the file.
+It is one YAML file; its comments and order stay as they are. Environment variables named HANDRAIL_SECTION_SETTING
+override the file.
 
 \b
 Examples:
@@ -40,7 +40,7 @@ cli = options.new_cli()
 
 @cli.command()
 def get(key: Key, as_json: options.Json = False) -> None:
-    """Print the value that holds for a setting.
+    """Print the value of a setting that is in effect.
 
     It is the environment's, or else the file's, or else the default.
 
@@ -60,7 +60,7 @@ def get(key: Key, as_json: options.Json = False) -> None:
 def set_value(
     key: Key, value: Annotated[str, typer.Argument(metavar="VALUE", help="Text, a number, true, [a, b].")]
 ) -> None:
-    """Give a setting a value, in the file.
+    """Set a value in the file.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def set_value(
 
 @cli.command()
 def unset(key: Key) -> None:
-    """Take a setting out of the file, so that its default holds again.
+    """Remove a setting from the file, so that its default applies again.
 
     \b
     Example:
@@ -84,7 +84,7 @@ def unset(key: Key) -> None:
     options.refuse_agents("change the configuration")
     file = ConfigFile()
     file.unset(key)
-    _say_what_holds(key, f"is not set in {file.path} any more")
+    _say_what_holds(key, f"is no longer set in {file.path}")
 
 
 @cli.command()
@@ -102,7 +102,7 @@ def path() -> None:
 def edit() -> None:
     """Edit the file in $VISUAL or $EDITOR.
 
-    You edit a copy, which takes the file's place when it is valid. If it is not, you are told why and can go on editing.
+    You edit a copy, which replaces the file once it is valid. If it is not, you see why and can edit again.
 
     \b
     Example:
@@ -134,7 +134,7 @@ def _inline(value: Any) -> str:
 
 def _say_what_holds(key: str, done: str) -> None:
     variable = overriding_variable(key, os.environ)
-    say(f"{key} {done}" + (f"; but {variable} is set in this environment, and goes before it" if variable else ""))
+    say(f"{key} {done}" + (f"; but {variable} is set in this environment, and overrides it" if variable else ""))
 
 
 class Setting(NamedTuple):

@@ -1,4 +1,4 @@
-"""Run jobs at set times, and see what became of them.
+"""Run jobs at set times, and see how they went.
 
 \b
 Examples:
@@ -59,8 +59,8 @@ def run(
 ) -> None:
     """Be the scheduler: run each job when it is due, until interrupted.
 
-    There is one scheduler at a time. Nobody is asked while a job runs: what would ask is denied, unless config.yaml
-    allows it. A run that was cut off by the end of a scheduler is marked as lost, and not repeated.
+    There is one scheduler at a time. Nobody is asked while a job runs: what would need approval is denied, unless
+    config.yaml allows it. A run that was cut off by the end of a scheduler is marked as lost, and not repeated.
 
     \b
     Exit codes: 0 ok, 1 a scheduler runs already. With --once that is 0: what is due is being done.
@@ -147,7 +147,7 @@ def list_jobs(as_json: options.Json = False) -> None:
 
 @cli.command()
 def show(job: JobName) -> None:
-    """Show a job and its last runs, with what they gave."""
+    """Show a job and its last runs, with their results."""
     with closing(open_jobs()) as jobs:
         jobs.mark_lost()
         found = jobs.get(job)
@@ -182,17 +182,17 @@ def resume(job: JobName) -> None:
 
 @cli.command()
 def now(job: JobName) -> None:
-    """Have a job run once, as soon as the scheduler looks."""
+    """Run a job once, as soon as the scheduler polls."""
     check_may_schedule()
     with closing(open_jobs()) as jobs:
         found = jobs.get(job)
         jobs.request(found.id)
-    emit(f"{found.id} runs when the scheduler looks next")
+    emit(f"{found.id} runs when the scheduler polls next")
 
 
 @cli.command()
 def remove(job: JobName) -> None:
-    """Take a job away, with what is known of its runs."""
+    """Remove a job, with the records of its runs."""
     check_may_schedule()
     with closing(open_jobs()) as jobs:
         found = jobs.get(job)

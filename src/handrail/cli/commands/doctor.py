@@ -1,7 +1,7 @@
-"""Look for what is wrong with this installation, and say how to fix it.
+"""Check this installation, and show how to fix what is wrong.
 
-It works when the configuration does not. A tool that lacks something optional is mentioned and is no fault; a
-configuration that cannot be used, or a tool that cannot be imported, is one.
+It works when the configuration does not. Missing optional parts are mentioned and are not faults; a configuration
+that cannot be used, or a tool that cannot be imported, is one.
 
 \b
 Examples:
@@ -128,7 +128,7 @@ def _state_folder() -> Finding:
 
 
 def _tools() -> Iterator[Finding]:
-    with _quiet("handrail.core.discovery"):  # what it would warn of is said here
+    with _quiet("handrail.core.discovery"):  # its warnings are findings here
         failed = builtin_tools().failed
     for module, reason in failed.items():
         fix = "install what it lacks, or reinstall handrail"
@@ -177,7 +177,7 @@ def _toolsets(config: Config) -> Iterator[Finding]:
 
 
 def _model(config: Config, plugins: Plugins | None) -> Finding:
-    """Whom an agent would ask. Nobody is asked here: `handrail model test` does."""
+    """Which model an agent would use. It is not called here: `handrail model test` does that."""
     providers = known_providers(plugins)
     choice = find(config.model, providers=providers)
     if choice is None:
@@ -199,16 +199,16 @@ def _gate(config: Config) -> Finding:
     except HandrailError as error:
         fix = "correct it; until then nothing that passes the gate runs"
         return Finding("approvals", Health.BROKEN, str(error), fix)
-    told = f"{waiting} waiting, {len(config.command_allowlist)} kinds always allowed"
+    counts = f"{waiting} pending, {len(config.command_allowlist)} kinds always allowed"
     if settings.mode == "off":
         fix = "set it with `handrail config set approvals.mode manual`"
         return Finding(
-            "approvals", Health.MISSING, f"mode off: nobody is asked before something dangerous; {told}", fix
+            "approvals", Health.MISSING, f"mode off: nobody is asked before something dangerous; {counts}", fix
         )
     if settings.mode == "smart" and not (settings.smart_url and settings.smart_model):
-        fix = "set approvals.smart_url and approvals.smart_model; until then a person is asked"
-        return Finding("approvals", Health.MISSING, f"mode smart has no model to ask; {told}", fix)
-    return Finding("approvals", Health.OK, f"mode {settings.mode}; {told}")
+        fix = "set approvals.smart_url and approvals.smart_model; until then you are asked"
+        return Finding("approvals", Health.MISSING, f"mode smart has no model to ask; {counts}", fix)
+    return Finding("approvals", Health.OK, f"mode {settings.mode}; {counts}")
 
 
 def _waiting(store: Path) -> int:

@@ -1,4 +1,4 @@
-"""The places where commands can run: which there are, whether they work, and what was left in them.
+"""The places where commands can run: list them, check that they work, and clean up what was left in them.
 
 \b
 Examples:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ...types import JsonDict
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
-Full = Annotated[bool, typer.Option("--full", help="Try everything that a backend promises; it takes a minute.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Full = Annotated[bool, typer.Option("--full", help="Try everything that a backend promises; takes a minute.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
 cli = options.new_cli()
@@ -45,7 +45,7 @@ cli = options.new_cli()
 
 @cli.command("list")
 def list_environments(as_json: options.Json = False) -> None:
-    """List the environments, and say of each whether it can be used now.
+    """List the environments, and whether each can be used now.
 
     What cannot be used says why, and what would change that. The one that the configuration names is marked.
 
@@ -68,7 +68,7 @@ def list_environments(as_json: options.Json = False) -> None:
 
 @cli.command()
 def check(name: Name, full: Full = False, as_json: options.Json = False) -> None:
-    """Start an environment, try what commands count on, and take it away again.
+    """Start an environment, try what commands rely on, and remove it again.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def check(name: Name, full: Full = False, as_json: options.Json = False) -> None
 
 @cli.command()
 def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
-    """Take away what runtimes that are gone have left: containers, logs, folders for temporary files.
+    """Remove what exited runtimes left behind: containers, logs, folders for temporary files.
 
     What runs because it was started to live on stays: `handrail ps` lists it.
 
@@ -105,18 +105,18 @@ def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
       handrail env prune
 
     Exit codes: 0 nothing is left, or with --dry-run was; 1 something is, with --dry-run or because it could not be
-    taken away.
+    removed.
     """
     app = open_runtime()
     try:
-        found, problems = take_away(app, dry_run=dry_run)
+        found, problems = remove_leftovers(app, dry_run=dry_run)
     finally:
         app.close()
     if as_json:
         emit_json({"found": found, "problems": problems})
     else:
         for line in found:
-            emit(f"would take away {line}" if dry_run else f"took away {line}")
+            emit(f"would remove {line}" if dry_run else f"removed {line}")
         if not found:
             emit("Nothing was left behind.")
         for problem in problems:
@@ -144,8 +144,8 @@ def _settings(app: Handrail, name: str) -> EnvironmentSettings:
     return resolve(f"check-{os.getpid()}", app.config, {"backend": name}, app.environments.backends)
 
 
-def take_away(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
-    """What there was, and what went wrong: one line each."""
+def remove_leftovers(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
+    """What was found, and what went wrong: one line each."""
     found: list[str] = []
     problems: list[str] = []
     backends = app.environments.backends
@@ -165,7 +165,7 @@ def take_away(app: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:
 
 
 def _demo_folders() -> list[Path]:
-    """Those of this user whose process is gone."""
+    """Those of this user whose process has exited."""
     folders = []
     for path in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
         pid = re.match(rf"{FOLDER_PREFIX}(\d+)-", path.name)

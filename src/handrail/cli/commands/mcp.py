@@ -57,7 +57,7 @@ def add(
     """
     is_address = "://" in target[0]
     if is_address and (len(target) > 1 or not target[0].startswith(("http://", "https://"))):
-        _refuse(f"{' '.join(target)!r} is no address, such as https://example.com/mcp, and no command")
+        _refuse(f"{' '.join(target)!r} is neither an address, such as https://example.com/mcp, nor a command")
     if env and is_address:
         _refuse("--env is for a command; an address takes --header")
     if (header or sse) and not is_address:
@@ -119,7 +119,7 @@ def get(name: Name) -> None:
 
 @cli.command("test")
 def try_server(name: Name, as_json: options.Json = False) -> None:
-    """Connect to a server, and say what it offers or why it cannot be used."""
+    """Connect to a server, and show what it offers or why it cannot be used."""
     status = _ready(name).connections.status()[name]
     if as_json:
         emit_json({"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools})
@@ -190,7 +190,7 @@ def trust(
 
 @cli.command()
 def login(name: Name) -> None:
-    """Log in at a server that wants it: a page is opened, and the login is kept for the next time (OAuth)."""
+    """Log in to a server that needs it: a page is opened, and the login is kept for next time (OAuth)."""
     from ...mcp_client.oauth import LOGIN_SECONDS
     from ...tools.mcp.server_tools import McpTools
 
@@ -235,7 +235,7 @@ def serve(
     env: Annotated[str, typer.Option("--env", metavar="BACKEND", help="Where commands run, such as docker.")] = "",
     host: options.Hosts = None,
 ) -> None:
-    """Give these tools to an MCP client, with the same approval and limits.
+    """Offer these tools to an MCP client, with the same approval and limits.
 
     Over stdio the client starts this command. Over HTTP every request needs the token in HANDRAIL_MCP_TOKEN (one is made
     and shown if it is not set), and the address is this machine's alone unless you say another.
@@ -309,7 +309,7 @@ def _as_json(server: Server) -> dict[str, Any]:
 
 
 def _hidden(value: str) -> str:
-    """A reference to a variable is no secret; whatever else stands there may be one."""
+    """A reference to a variable is not a secret; anything else may be one."""
     return value if value.startswith("${") and value.find("}") == len(value) - 1 else "[hidden]"
 
 

@@ -95,7 +95,7 @@ def try_model(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Ask a model for a word and for a tool call, and say how it did.
+    """Ask a model for a word and for a tool call, and report how it did.
 
     \b
     Examples:
@@ -119,12 +119,12 @@ def try_model(
     emit(
         "✓ calls tools"
         if trial.calls_tools
-        else "– did not call the tool that it was asked to: an agent will be of little use"
+        else "– did not call the tool it was asked to call: an agent will be of little use"
     )
 
 
 def _of_provider(config: Config, providers: Providers) -> list[dict[str, object]]:
-    """Nothing when nothing is configured: a provider that nobody chose is no fault."""
+    """Nothing when no provider is configured: that is not a fault."""
     choice = provider_of(config.model, providers=providers)
     if not (choice.name or choice.base_url or key_of(choice.key_variable, os.environ)):
         return []
@@ -152,7 +152,7 @@ class Trial(NamedTuple):
 
 
 async def tried(model: StreamingModel) -> Trial:
-    """Raises ModelError, at the first thing that goes wrong: this is where a person waits for the reason."""
+    """Raises ModelError at the first thing that goes wrong."""
     began, first, text = time.monotonic(), 0.0, ""
     async for piece in model.stream(_WORD, []):
         first = first or time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Show a code that lets a person in: they send it to the agent's account in a chat, once, within ten minutes.
+"""Show a code that lets someone in: they send it to the agent's account in a chat, once, within ten minutes.
 
 \b
 Examples:
@@ -47,12 +47,12 @@ def remove(
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account's name in the configuration.")],
     person: Annotated[str, typer.Argument(metavar="PERSON")],
 ) -> None:
-    """Do not serve a person any more."""
+    """Stop serving a person."""
     options.refuse_agents("remove people")
     if not _store().unpair(account, person):
         say(f"{person} is not paired with {account}; `handrail pair list` shows who is")
         raise typer.Exit(ExitCode.USAGE)
-    say(f"{person} is not served any more")
+    say(f"{person} is no longer served")
 
 
 def _store() -> GatewayStore:

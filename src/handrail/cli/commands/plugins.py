@@ -36,7 +36,7 @@ Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=Fal
 
 @cli.command("list")
 def list_plugins(as_json: options.Json = False) -> None:
-    """List the plugins that were found, and what became of each.
+    """List the plugins that were found, and the state of each.
 
     They come from the folder `plugins` beside config.yaml, from pip (entry points of the group `handrail`), and from
     `.handrail/plugins` of the project, once they are trusted.
@@ -45,7 +45,7 @@ def list_plugins(as_json: options.Json = False) -> None:
     if as_json:
         emit_json([_as_json(plugin) for plugin in found])
     elif not found:
-        emit("No plugins. `handrail plugins new NAME` writes one to begin with.")
+        emit("No plugins. `handrail plugins new NAME` writes one to start from.")
     else:
         rows = [
             (each.name, each.source.value, each.state.value, each.reason or each.manifest.description) for each in found
@@ -55,7 +55,7 @@ def list_plugins(as_json: options.Json = False) -> None:
 
 @cli.command()
 def info(name: Name, as_json: options.Json = False) -> None:
-    """Show one plugin: where it is, what it brings, how often its hooks failed."""
+    """Show one plugin: where it is, what it provides, how often its hooks failed."""
     plugin = _get(name)
     if as_json:
         emit_json(_as_json(plugin))
@@ -65,7 +65,7 @@ def info(name: Name, as_json: options.Json = False) -> None:
         if value and key != "provides":
             emit(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
     for kind, names in plugin.provides.items():
-        emit(f"brings {kind.replace('_', ' ')}: {', '.join(names)}")
+        emit(f"provides {kind.replace('_', ' ')}: {', '.join(names)}")
 
 
 @cli.command()
@@ -95,7 +95,7 @@ def trust(
         return
     if revoke:
         Trust().revoke(TRUST_KIND, plugin.place)
-        emit(f"{name} is not trusted any more")
+        emit(f"{name} is no longer trusted")
         return
     files = trust_plugin(Path(plugin.place))
     emit(f"{name} is trusted as it is now: {len(files.content)} files, {files.digest[:12]}")
@@ -108,7 +108,7 @@ def new(
         Path | None, typer.Option("--in", help="Where to put it; the user's plugin folder if not given.")
     ] = None,
 ) -> None:
-    """Write a plugin that works, with a test, to begin with."""
+    """Write a working plugin with a test, to start from."""
     for path in write_template(name, folder or config_path().parent / "plugins"):
         emit(str(path))
 
@@ -137,7 +137,7 @@ def _as_json(plugin: Plugin) -> JsonDict:
         "state": plugin.state.value,
         "reason": plugin.reason,
         "requires_env": list(plugin.manifest.requires_env),
-        "promises": list(plugin.manifest.provides),  # by its own words, before it is loaded
+        "promises": list(plugin.manifest.provides),  # as the manifest says, before it is loaded
         "provides": plugin.provides,
         "failed_hooks": hooks.failures.get(plugin.name, 0),
     }

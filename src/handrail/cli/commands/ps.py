@@ -1,7 +1,7 @@
 """List the background processes of all tasks, those of earlier runtimes too.
 
-A process that was started in the background goes on when the program that started it ends. It is listed here
-until it ends, or is killed.
+A background process keeps running when the program that started it ends. It is listed here until it ends or is
+killed.
 
 \b
 Examples:
@@ -68,7 +68,7 @@ def kill(
     ids: Ids = None,
     everything: Annotated[bool, typer.Option("--all", help="All that run, of every task.")] = False,
 ) -> None:
-    """End processes, with all that they have started: SIGTERM, and after two seconds SIGKILL.
+    """Kill processes, with all that they have started: SIGTERM, and after two seconds SIGKILL.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def kill(
     Exit codes: 0 they have ended, 1 one of them has not, or is not known.
     """
     if bool(ids) == everything:
-        raise typer.BadParameter("name the processes to end, or give --all")
+        raise typer.BadParameter("name the processes to kill, or give --all")
     app = open_runtime()
     try:
         failed = [problem for one in _chosen(app, ids) if (problem := _end(one))]
@@ -92,7 +92,7 @@ def kill(
 @cli.command()
 def log(
     id: Id,  # noqa: A002  what it is
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the process has ended.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the process has ended.")] = False,
 ) -> None:
     """Print what a process has printed, as it is.
 
@@ -153,12 +153,12 @@ _POLL_SECONDS = 60.0
 
 
 def print_log(tracked: TrackedProcess, *, follow: bool) -> None:
-    """Byte for byte into a file or a pipe; a person's terminal gets text alone, and obeys nothing in it."""
+    """Byte for byte into a file or a pipe; a terminal gets only text, without control sequences."""
     cleaner = TextCleaner() if sys.stdout.isatty() else None
     offset = 0
     while True:
         piece = tracked.use(
-            lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=_POLL_SECONDS if follow else 0)  # noqa: B023  called at once
+            lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=_POLL_SECONDS if follow else 0)  # noqa: B023  called immediately
         )
         offset = piece.offset + len(piece.data)
         if cleaner is not None:

@@ -1,4 +1,4 @@
-"""Write down what a session called and what came back, so that `handrail replay` can answer from it.
+"""Record a session's tool calls and results in a file, for `handrail replay`.
 
 \b
 Examples:

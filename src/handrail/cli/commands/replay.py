@@ -1,8 +1,8 @@
-"""Have a recorded session again, and say where it differs.
+"""Replay a recorded session, and show where it differs.
 
-The model is asked what was said then, and gets the recorded results: no tool runs. With --tools it is the other way
-round: the recorded calls run, asking you before dangerous ones, and their results are compared; but for those of
-the agent's own tools, such as todo.
+The model gets the recorded messages and results: no tool runs. With --tools it is the other way round: the recorded
+calls run, asking you before dangerous ones, and their results are compared, except those of the agent's own tools,
+such as todo.
 
 \b
 Examples:

@@ -1,4 +1,4 @@
-"""Run planned rollouts. The tools rl_* plan them, start them and tell how they went.
+"""Run planned rollouts. The tools rl_* plan, start and report on them.
 
 \b
 Example:

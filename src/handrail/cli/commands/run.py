@@ -11,7 +11,7 @@ Examples:
   echo '[{"name": "read_file", "arguments": {"path": "README.md"}}]' | handrail run -
 
 The tool messages go to stdout in the order of the calls, progress to stderr. The exit code is the highest of the
-calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
+calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 timed out, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def run(
     session: options.Session = None,
     timeout: options.Timeout = None,
     yolo: options.Yolo = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON value a line, in and out.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON value per line, in and out.")] = False,
 ) -> None:
     work = _Run(read_batches(file, by_line=jsonl), task, session, timeout, yolo)
     with result_stream() as stdout:
@@ -93,7 +93,7 @@ def _run(work: _Run, stdout: TextIO) -> None:
     with watching(app.runtime) as watch:
         _, ending = supervise(lambda cancel: _run_batches(work, cancel, stdout, watch), timeout=limit)
     for batch in work.given.batches[len(work.answers) :]:  # a tool held up everything, and was left behind
-        late = CallTimeout("its time is over") if ending is Ending.TIMED_OUT else CallCancelled("interrupted by Ctrl-C")
+        late = CallTimeout("timed out") if ending is Ending.TIMED_OUT else CallCancelled("interrupted by Ctrl-C")
         _answer(work, [_unanswered(raw, late) for raw in batch], stdout)
 
 
@@ -149,7 +149,7 @@ class Watch:
 
     def __init__(self, runtime: Runtime) -> None:
         self._registry = runtime.registry
-        self._told: Counter[tuple[str, str]] = Counter()
+        self._reported: Counter[tuple[str, str]] = Counter()
 
     def progress(self, progress: Progress) -> None:
         show_progress(progress)
@@ -158,20 +158,20 @@ class Watch:
     def post_tool_call(
         self, tool_name: str, args: JsonDict, result: object, duration_ms: float, tool_call_id: str
     ) -> None:
-        self._told[tool_call_id, tool_name] += 1
+        self._reported[tool_call_id, tool_name] += 1
         about = main_argument(self._registry, tool_name, args)
-        self._tell(tool_name, result, " ".join(filter(None, [about, f"({duration(duration_ms)})"])))
+        self._report(tool_name, result, " ".join(filter(None, [about, f"({duration(duration_ms)})"])))
 
     def rest(self, messages: list[JsonDict]) -> None:
         """The calls that ended without a word: unreadable, or cancelled before they began."""
         for message in messages:
             key = (message["tool_call_id"], message["name"])
-            if self._told[key]:
-                self._told[key] -= 1
+            if self._reported[key]:
+                self._reported[key] -= 1
             else:
-                self._tell(message["name"] or "?", message["content"], "")
+                self._report(message["name"] or "?", message["content"], "")
 
-    def _tell(self, tool: str, result: object, about: str) -> None:
+    def _report(self, tool: str, result: object, about: str) -> None:
         failure = error_of(result) if isinstance(result, str) else None
         painted = colours(sys.stderr)
         mark = paint("✗", "red", on=painted) if failure else paint("✓", "green", on=painted)

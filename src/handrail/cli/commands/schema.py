@@ -1,6 +1,6 @@
-"""Print the tools as a model is shown them, as JSON.
+"""Print the tool definitions that a model gets, as JSON.
 
-Only what can be used now is in it. Without --toolset or --disable, what the configuration says holds.
+Only tools that can be used now are included. Without --toolset or --disable, the configuration decides.
 
 \b
 Examples:

@@ -1,6 +1,6 @@
 """Serve the tools, agents and approvals of this machine over HTTP, with a web console.
 
-It listens on this machine alone; for another address it wants a token first. The line that it prints lets your browser in.
+It listens on this machine only; another address needs a token first. The printed link lets your browser in.
 
 \b
 Examples:
@@ -50,7 +50,7 @@ def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None
     token = running.token_from_environment()
     app = default()
     served = Served(app, token=token)
-    accounts(app.config.gateway.accounts)  # what is wrong with them is told before anything starts
+    accounts(app.config.gateway.accounts)  # reports what is wrong with them before anything starts
     running.check_bind(address, has_token=served.keys.has_token)
     with running.as_the_server(address) as (door, address):
         server = running.server(served, address, hosts=tuple(host or ()))
@@ -66,7 +66,7 @@ def new_token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, such as phone.")],
     role: Annotated[str, typer.Option("--role", help="watch, approve or operate.")] = "watch",
 ) -> None:
-    """Make a token and print it. It is kept nowhere, and is not shown again.
+    """Make a token and print it. It is not stored, and not shown again.
 
     `watch` sees everything, `approve` answers questions too, `operate` also runs tools and agents.
 
@@ -85,7 +85,7 @@ def new_token(
 
 @tokens.command("list")
 def list_tokens(as_json: options.Json = False) -> None:
-    """List the tokens there are; not what they are."""
+    """List the names of the tokens."""
     found = _keys().tokens()
     if as_json:
         emit_json([{**each._asdict(), "role": each.role.word} for each in found])
@@ -97,12 +97,12 @@ def list_tokens(as_json: options.Json = False) -> None:
 
 @tokens.command("revoke")
 def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Take a token back, and every browser that came in by it."""
+    """Revoke a token, and every browser that logged in with it."""
     options.refuse_agents("revoke tokens")
     if not _keys().revoke(name):
         say(f"no token is called {name!r}; `handrail serve token list` shows those there are")
         raise typer.Exit(ExitCode.USAGE)
-    say(f"{name} is not let in any more")
+    say(f"{name} is no longer let in")
 
 
 def _keys() -> Keys:

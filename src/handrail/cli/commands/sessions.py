@@ -1,4 +1,4 @@
-"""The conversations that were held: list, read, search, export, branch and delete them.
+"""List, read, search, export, branch and delete the sessions of chats and agents.
 
 \b
 Examples:
@@ -30,7 +30,7 @@ cli = options.new_cli()
 @cli.command("list")
 def list_sessions(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 20,
-    in_this_folder: Annotated[bool, typer.Option("--here", help="Only those held in this folder.")] = False,
+    in_this_folder: Annotated[bool, typer.Option("--here", help="Only those of this folder.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """List the sessions, those used last first.
@@ -50,7 +50,7 @@ def list_sessions(
 @cli.command()
 def show(
     session: SessionId = LAST,
-    everything: Annotated[bool, typer.Option("--all", help="Also what was undone, or put into a summary.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also what was undone or summarised.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Print a conversation.
@@ -106,7 +106,7 @@ def search(
 def export(
     session: SessionId = LAST,
     form: Annotated[
-        Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="A line a message, or a trajectory.")
+        Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="One line per message, or a trajectory.")
     ] = "jsonl",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")] = None,
 ) -> None:
@@ -139,7 +139,7 @@ def branch(
     after: Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Begin a new session as another one began, and go on from there. Both stay.
+    """Start a new session from a copy of another one. Both stay.
 
     \b
     Examples:
@@ -162,9 +162,9 @@ def branch(
 
 @cli.command()
 def delete(
-    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Their ids, or the beginnings of them.")],
+    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Their ids, or the starts of them.")],
 ) -> None:
-    """Forget sessions for good, with those of their child agents.
+    """Delete sessions, with those of their child agents.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
 """Open a shell where a model's commands run, at your own terminal.
 
-It has the same files, variables and limits, and passes no gate: you are the person that would be asked. It ends
-with `exit` or Ctrl-D, and nothing of it is left. What the task's own shell has set since is its own.
+It has the same files, variables and limits, and passes no gate: you are the one who would be asked. It ends with
+`exit` or Ctrl-D and leaves nothing behind. It does not share the variables of the task's own shell.
 
 \b
 Examples:
@@ -67,7 +67,7 @@ def shell(env: Env = None, task: options.Task = None) -> None:
     finally:
         app.close()
     if status.state is not ProcessState.ENDED or status.exit_code is None:
-        say("the shell was lost; nobody knows how it ended")
+        say("the shell was lost; its exit code is unknown")
         raise typer.Exit(ExitCode.FAILED)
     raise typer.Exit(status.exit_code)
 
@@ -78,14 +78,14 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def relay(process: PtyProcess) -> ProcessStatus:
-    """Until the program has ended. Whatever happens, the person's terminal is afterwards as it was."""
+    """Relay until the program has ended. The terminal is always restored afterwards."""
     relayed = _Relay(process)
     with _raw_terminal(), relayed.signals():
         return relayed.run()
 
 
 def window_size() -> tuple[int, int]:
-    """Rows and columns of the person's terminal."""
+    """Rows and columns of this terminal."""
     size = os.get_terminal_size(sys.stdin.fileno())
     return size.lines or 24, size.columns or 80
 
@@ -93,7 +93,7 @@ def window_size() -> tuple[int, int]:
 class _Relay:
     def __init__(self, process: PtyProcess) -> None:
         self._process = process
-        self._news, self._tell = os.pipe()  # wakes up whoever waits for a key
+        self._news, self._wake = os.pipe()  # wakes the wait for a key
         self._problem: HandrailError | None = None
         self._is_over = False
 
@@ -106,7 +106,7 @@ class _Relay:
             self._is_over = True
             reader.join(1.0)
             os.close(self._news)
-            os.close(self._tell)
+            os.close(self._wake)
         if self._problem is not None:
             raise self._problem
         return self._process.poll()
@@ -115,7 +115,7 @@ class _Relay:
     def signals(self) -> Iterator[None]:
         """A change of the window goes there; a signal that would end this process ends it in order."""
         before = {number: signal.getsignal(number) for number in (signal.SIGWINCH, *_ENDING)}
-        signal.signal(signal.SIGWINCH, lambda *_: os.write(self._tell, b"w"))
+        signal.signal(signal.SIGWINCH, lambda *_: os.write(self._wake, b"w"))
         for number in _ENDING:
             signal.signal(number, _end)
         try:
@@ -135,7 +135,7 @@ class _Relay:
                 self._process.resize(*window_size())
             if keyboard in ready:
                 keys = os.read(keyboard, _READ_BYTES)
-                if not keys:  # the person's terminal is gone
+                if not keys:  # this terminal was closed
                     self._process.close_stdin()
                     watched.remove(keyboard)
                 with contextlib.suppress(InputRefused):  # it has just ended, or does not read: the key is lost
@@ -155,7 +155,7 @@ class _Relay:
         except OSError:
             pass  # nobody sees it any more
         if not self._is_over:
-            os.write(self._tell, b"e")
+            os.write(self._wake, b"e")
 
 
 @contextlib.contextmanager
@@ -166,7 +166,7 @@ def _raw_terminal() -> Iterator[None]:
         tty.setraw(keyboard, termios.TCSADRAIN)  # what was typed ahead counts
         yield
     finally:
-        with contextlib.suppress(termios.error):  # it is gone
+        with contextlib.suppress(termios.error):  # it was closed
             termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
 
 

@@ -74,7 +74,7 @@ def trust(
     skill = _get(name)
     if revoke:
         Trust().revoke(TRUST_KIND, skill.place.folder)
-        emit(f"{name} is not trusted any more")
+        emit(f"{name} is no longer trusted")
         return
     options.refuse_agents("trust skills")
     Trust().trust(TRUST_KIND, skill.place.folder, skill.digest)

@@ -1,4 +1,4 @@
-"""List the tools, and say of each whether it can be used now.
+"""List the tools, and whether each can be used now.
 
 What cannot be used says why, and what would change that.
 

@@ -1,4 +1,4 @@
-"""List the named bundles of tools, or show one of them.
+"""List the toolsets, or show one of them.
 
 A toolset exists because tools name it, or because it includes others. Your own go into config.yaml, under `toolsets`.
 

@@ -85,7 +85,7 @@ def lines(found: list[Moment]) -> Iterator[str]:
 
 def summary(found: list[Moment]) -> str:
     if not found:
-        return "nothing happened in it yet"
+        return "nothing has happened in it yet"
     mine = [moment for moment in found if moment.depth == 0]
     whole = max(moment.at + moment.seconds for moment in found) - found[0].at
     model, tools = (sum(each.seconds for each in mine if each.kind == kind) * 1000 for kind in ("model", "tool"))

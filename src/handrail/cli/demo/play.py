@@ -31,13 +31,13 @@ def play(*, step: bool = False) -> None:
             show.scene(number, scene)
             for reply in range(len(scene.replies)):
                 if reply == scene.notice_before:
-                    _hear(stage, messages, show)
+                    _take_notices(stage, messages, show)
                 _turn(stage, scene, model, messages, show)
     calls = sum(message["role"] == "tool" for message in messages)
     show.closing(calls, time.perf_counter() - start)
 
 
-def _hear(stage: Stage, messages: list[JsonDict], show: Show) -> None:
+def _take_notices(stage: Stage, messages: list[JsonDict], show: Show) -> None:
     for notice in stage.notices():
         messages.append({"role": "user", "content": notice})
         show.notice(notice)

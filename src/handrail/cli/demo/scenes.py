@@ -1,4 +1,4 @@
-"""What the scripted model says and does, scene by scene. A scene is a function; its place in `SCENES` is when it plays."""
+"""What the scripted model and user do, scene by scene. A scene is a function; its place in `SCENES` is when it plays."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TASK = "Customers say that some totals are wrong. Find out why, and fix it."
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Replies that belong together. `look` tells the audience what there is to see."""
+    """Replies that belong together. `look` says what there is to see."""
 
     title: str
     look: str
     replies: list[Reply]
     on_slow_disk: bool = False
-    notice_before: int | None = None  # the reply before which the model hears from what runs in the background
+    notice_before: int | None = None  # the reply before which the model gets notices of background processes
     needs: str = ""  # a package without which it cannot be played
 
 
@@ -135,7 +135,7 @@ def a_server_in_the_background() -> Scene:
 
     return Scene(
         "A server in the background",
-        "The call returns at once; the model is told when the server says that it listens.",
+        "The call returns immediately; the model is notified when the server prints that it listens.",
         [
             ModelReply(
                 "I serve the folder, to look at it from outside.",
@@ -201,31 +201,31 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 def last_result(messages: Messages) -> dict[str, Any]:
-    """What the model was told last."""
+    """The last result."""
     result: dict[str, Any] = json.loads(messages[-1]["content"])
     return result
 
 
 def _to_process(text: str, **arguments: Any) -> Reply:
-    """A reply that does something with the process that the model was told of last."""
+    """A reply that does something with the latest process."""
 
     def reply(messages: Messages, _: Messages) -> ModelReply:
-        told = [json.loads(message["content"]) for message in messages if message["role"] == "tool"]
-        session_id = next(result["session_id"] for result in reversed(told) if "session_id" in result)
+        results = [json.loads(message["content"]) for message in messages if message["role"] == "tool"]
+        session_id = next(result["session_id"] for result in reversed(results) if "session_id" in result)
         return ModelReply(text, [call("process", **arguments, session_id=session_id)])
 
     return reply
 
 
 _MAX_WIDTH = 100
-# The one command that the person allows. The tool runs no other: a demonstration must not hang on the gate alone.
+# The one command that is approved. The tool runs no other: a demonstration must not depend on the gate alone.
 _ALLOWED = "rm -rf build"
 
 
 def a_question() -> Scene:
     return Scene(
-        "A person is asked",
-        "Deleting asks. The person sees what would run; `shop` is the program itself.",
+        "You are asked",
+        "Deleting needs approval. You see what would run; `shop` is the program itself.",
         [
             ModelReply("Something old may be left. I clean up.", [call("shell", command="rm -rf build shop")]),
             ModelReply("Only what can be made again, then.", [call("shell", command=_ALLOWED)]),
@@ -241,8 +241,8 @@ def what_nobody_can_allow() -> Scene:
     )
 
 
-class PlayedPerson:
-    """Answers from a list, at a prompt like the one that a person gets."""
+class ScriptedUser:
+    """Answers from a list, at the prompt that you would get."""
 
     name = "person"
 

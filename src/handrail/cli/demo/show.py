@@ -50,7 +50,7 @@ class Show:
         self._wrapped(_LABEL.format("model"), text, "")
 
     def notice(self, text: str) -> None:
-        """What the runtime tells the model by itself."""
+        """A notice that the runtime sends to the model."""
         first, *lines = text.splitlines()
         self._wrapped(_LABEL.format("notice"), first, "yellow")
         for line in lines:
@@ -79,7 +79,7 @@ class Show:
         self._line(Text("Go on with  ").append("handrail tools", "bold").append("  or  ").append(_FIRST_CALL, "bold"))
 
     def wait(self) -> None:
-        """Until the person wants to see the next scene."""
+        """Wait for Enter."""
         sys.stderr.write("[Enter] ")
         sys.stderr.flush()
         sys.stdin.readline()
@@ -101,7 +101,7 @@ class Show:
 
     def _result(self, line: Line) -> None:
         margin = Text.assemble(("      │ ", "dim"))
-        wraps = line.style == "red"  # an error is told to its end, the rest is cut
+        wraps = line.style == "red"  # errors are shown whole, the rest is cut
         for part in textwrap.wrap(line.text, self._width - len(margin)) if wraps else [line.text]:
             self._line(margin.copy().append(part, line.style))
 

@@ -41,7 +41,7 @@ from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
 from ...types import JsonDict, Unavailable
 from . import FOLDER_PREFIX, project
-from .scenes import PlayedPerson, add_shell
+from .scenes import ScriptedUser, add_shell
 
 if TYPE_CHECKING:
     from ...protocols import Files
@@ -122,7 +122,7 @@ class Stage:
             environments=self._environments,
             processes=self._processes,
             gate=ApprovalGate(),
-            approver=PlayedPerson([Decision.DENY, Decision.ONCE]),
+            approver=ScriptedUser([Decision.DENY, Decision.ONCE]),
         )
         self._batches = Batches(runtime)
         self._agent = FakeAgent()
