@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..base.agent_ancestry import started_by_agent
 from ..errors import Denied, HandrailError
 from .output import ExitCode, say
+
+if TYPE_CHECKING:
+    from ..model_tools import Handrail
 
 _MAX_SECONDS = 366 * 24 * 3600
 
@@ -34,22 +38,22 @@ def require_terminal(otherwise: str) -> None:
 
 
 def _tool_names(incomplete: str) -> list[str]:
-    with contextlib.suppress(HandrailError):  # nothing to offer; the command itself will say what is wrong
-        from ..model_tools import default
-
-        return [name for name in default().runtime.registry.get_all_tool_names() if name.startswith(incomplete)]
-    return []
+    return _starting_with(incomplete, lambda app: app.runtime.registry.get_all_tool_names())
 
 
 def _toolset_names(incomplete: str) -> list[str]:
-    with contextlib.suppress(HandrailError):
+    return _starting_with(incomplete, lambda app: app.toolsets.names())
+
+
+def _starting_with(incomplete: str, names: Callable[[Handrail], list[str]]) -> list[str]:
+    with contextlib.suppress(HandrailError):  # nothing to offer; the command itself will say what is wrong
         from ..model_tools import default
 
-        return [name for name in default().toolsets.names() if name.startswith(incomplete)]
+        return [name for name in names(default()) if name.startswith(incomplete)]
     return []
 
 
-def _some_time(seconds: float | None) -> float | None:
+def _checked_timeout(seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds <= _MAX_SECONDS:
         raise typer.BadParameter(f"{seconds:g} is not a timeout; give more than 0 seconds, and less than a year")
     return seconds
@@ -88,7 +92,7 @@ Timeout = Annotated[
     typer.Option(
         "--timeout",
         metavar="SECONDS",
-        callback=_some_time,
+        callback=_checked_timeout,
         help="Cancel what is not done by then; the exit code is 124.",
     ),
 ]

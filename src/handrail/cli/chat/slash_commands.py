@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rich.table import Table
 
-from . import approval_commands, session_commands, tool_commands
+from . import session_commands, tool_commands
 from .chat import Chat, Command
 from .turn import Leave
 
@@ -45,9 +45,9 @@ COMMANDS = (
     Command("reasoning", "[on|off]", "show or hide the model's reasoning", tool_commands.reasoning, on_or_off, ("thinking",)),
     Command("processes", "[log|kill ID]", "list the background processes", tool_commands.processes,
             tool_commands.process_choices, ("ps",)),
-    Command("approve", "[ID [ANSWER]]", "show pending requests and grants, or answer a request", approval_commands.approve,
-            approval_commands.choices, ("approvals",)),
-    Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", approval_commands.yolo, on_or_off),
+    Command("approve", "[ID [ANSWER]]", "show pending requests and grants, or answer a request", tool_commands.approve,
+            tool_commands.request_choices, ("approvals",)),
+    Command("yolo", "[on|off]", "stop asking for approval in this chat, or ask again", tool_commands.yolo, on_or_off),
     Command("undo", "", "take back your last message; files stay as they are", session_commands.undo),
     Command("save", "[FILE]", "write the conversation to a file: .md or .jsonl", session_commands.save),
     Command("resume", "[ID]", "list earlier sessions, or continue one", session_commands.resume, session_commands.choices,

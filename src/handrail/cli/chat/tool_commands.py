@@ -1,4 +1,4 @@
-"""Slash commands about what the agent works with: tools, model, processes."""
+"""Slash commands about what the agent works with and may do: tools, model, processes, approvals."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from rich.table import Table
 from ...agent.models.model_selection import build, known_providers
 from ...base.terminal_text import clean
 from ...errors import InvalidArguments
+from ...protocols import Answer, Decision
+from ..approvals import chosen, come_too_late, show_request
 from ..call_text import age
 from ..output import visible
 
@@ -113,3 +115,49 @@ def _table(*headers: str) -> Table:
     for header in headers:
         table.add_column(header, no_wrap=True, overflow="ellipsis")
     return table
+
+
+def approve(chat: Chat, rest: str) -> None:
+    """Without an id: what waits, and what is allowed. With one: answer it."""
+    words = rest.split()
+    if not words:
+        _show_approvals(chat)
+        return
+    store = chat.app.gate.store
+    stored = store.get(words[0])
+    decision = chosen(stored, words[1] if len(words) > 1 else "")
+    if decision is None:
+        return
+    before = store.answer(stored.request.id, Answer(decision, "cli"))
+    said = "denied" if decision is Decision.DENY else f"allowed, {decision.value}"
+    chat.say(come_too_late(before) if before else f"{stored.request.id}: {said}")
+
+
+def request_choices(chat: Chat) -> Iterable[str]:
+    return [stored.request.id for stored in chat.app.gate.store.pending()]
+
+
+def _show_approvals(chat: Chat) -> None:
+    gate = chat.app.gate
+    waiting = gate.store.pending()
+    for stored in waiting:
+        show_request(stored)
+    if not waiting:
+        chat.say("No requests are pending.")
+    mine = {f"task:{chat.agent.session_id}", f"session:{chat.agent.session_id}"}
+    for grant in gate.store.grants.of(sorted(mine)):
+        chat.say(f"allowed in this session: {grant.key} (handrail approvals revoke {grant.id})", "dim")
+    for key in gate.settings.config.command_allowlist:
+        chat.say(f"allowed always: {key}", "dim")
+
+
+def yolo(chat: Chat, rest: str) -> None:
+    wanted = {"": not chat.yolo, "on": True, "off": False}.get(rest.lower())
+    if wanted is None:
+        raise InvalidArguments("/yolo on, or /yolo off")
+    chat.app.gate.settings.lift_asking(wanted)
+    chat.yolo = wanted
+    if wanted:
+        chat.say("You are not asked from now on. Blocked actions and your deny list still hold.", "yellow")
+    else:
+        chat.say("You are asked again.")

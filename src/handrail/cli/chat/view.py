@@ -23,8 +23,7 @@ from ...agent.events import (
 from ..call_text import counted, shortened
 from ..output import visible
 from .calls import Call, seconds, spin
-from .streamed_answer import Answer
-from .thinking import Thought
+from .streamed_answer import Answer, Thought
 
 if TYPE_CHECKING:
     from ...core.registry import ToolRegistry

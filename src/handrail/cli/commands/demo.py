@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from .. import options
+from ..demo.play import play
 
 cli = options.new_cli()
 
@@ -24,6 +25,4 @@ cli = options.new_cli()
 def demo(
     step: Annotated[bool, typer.Option("--step", help="Wait for Enter after each scene.")] = False,
 ) -> None:
-    from ..demo.play import play
-
     play(step=step and sys.stdin.isatty())

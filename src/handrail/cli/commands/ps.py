@@ -49,11 +49,7 @@ def ps(
 ) -> None:
     if context.invoked_subcommand is not None:
         return
-    app = open_runtime()
-    try:
-        found = [(one, one.status()) for one in app.processes.list(task)]
-    finally:
-        app.close()
+    found = [(one, one.status()) for one in open_runtime().processes.list(task)]
     rows = [_described(one, status) for one, status in found if everything or one.record.ended_at is None]
     if as_json:
         emit_json(rows)
@@ -79,11 +75,7 @@ def kill(
     """
     if bool(ids) == everything:
         raise typer.BadParameter("name the processes to kill, or give --all")
-    app = open_runtime()
-    try:
-        failed = [problem for one in _chosen(app, ids) if (problem := _end(one))]
-    finally:
-        app.close()
+    failed = [problem for one in _chosen(open_runtime(), ids) if (problem := _end(one))]
     for problem in failed:
         say(problem)
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
@@ -101,11 +93,7 @@ def log(
       handrail ps log proc_1a2b3c4d | tail
       handrail ps log proc_1a2b3c4d --follow
     """
-    app = open_runtime()
-    try:
-        print_log(app.processes.get(id), follow=follow)
-    finally:
-        app.close()
+    print_log(open_runtime().processes.get(id), follow=follow)
 
 
 def _chosen(app: Handrail, ids: list[str] | None) -> list[TrackedProcess]:

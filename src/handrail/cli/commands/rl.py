@@ -7,6 +7,7 @@ Example:
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import closing
 from typing import Annotated
 
@@ -14,6 +15,8 @@ import typer
 
 from ...agent.models.model_selection import build, known_providers
 from ...errors import HandrailError, ToolFailed
+from ...rollouts.environment import load
+from ...rollouts.runner import Rollouts
 from ...store.rollouts import RunState
 from ...tools.cron.job_requests import check_may_schedule
 from ...tools.rollouts.environments import named
@@ -38,11 +41,6 @@ def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id,
     Example:
       handrail rl run 1f2e3d4c
     """
-    import asyncio
-
-    from ...rollouts.environment import load
-    from ...rollouts.runner import Rollouts
-
     check_may_schedule()
     app = open_runtime(asks=False)
     with closing(open_runs()) as store:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ...approval.approvers.prompt import question
-from ...core.registry import ToolRegistry
-from ...errors import Denied
-from ...protocols import Action, ActionKind, ApprovalRequest, Decision
+from ...protocols import ApprovalRequest, Decision
 from ...testing import ModelReply, Reply, call
-from ...types import JsonDict
 from ..output import colours, emit
 
 TASK = "Customers say that some totals are wrong. Find out why, and fix it."
@@ -219,7 +214,7 @@ def _to_process(text: str, **arguments: Any) -> Reply:
 
 _MAX_WIDTH = 100
 # The one command that is approved. The tool runs no other: a demonstration must not depend on the gate alone.
-_ALLOWED = "rm -rf build"
+APPROVED = "rm -rf build"
 
 
 def a_question() -> Scene:
@@ -228,7 +223,7 @@ def a_question() -> Scene:
         "Deleting needs approval. You see what would run; `shop` is the program itself.",
         [
             ModelReply("Something old may be left. I clean up.", [call("shell", command="rm -rf build shop")]),
-            ModelReply("Only what can be made again, then.", [call("shell", command=_ALLOWED)]),
+            ModelReply("Only what can be made again, then.", [call("shell", command=APPROVED)]),
         ],
     )
 
@@ -255,32 +250,6 @@ class ScriptedUser:
         emit(question(request._replace(id=""), width=width, painted=colours(sys.stdout)), end="")
         emit(f"  {', '.join(decision.value for decision in request.offers)}? {answer.value}")
         return answer
-
-
-def add_shell(registry: ToolRegistry, folder: Path) -> None:
-    """A tool that runs commands in the project, and says so to the gate before."""
-
-    def run(args: JsonDict, **_: object) -> JsonDict:
-        if args["command"] != _ALLOWED:
-            raise Denied("the demonstration runs nothing else")
-        done = subprocess.run(
-            ["bash", "-c", args["command"]], cwd=folder, capture_output=True, text=True, check=False, timeout=15
-        )
-        return {"exit_code": done.returncode, "output": done.stdout + done.stderr}
-
-    command = {"type": "string", "description": "What bash is to run."}
-    registry.register(
-        name="shell",
-        toolset="demo",
-        schema={
-            "description": "Run a command in the project.",
-            "parameters": {"type": "object", "properties": {"command": command}, "required": ["command"]},
-        },
-        handler=run,
-        emoji="🐚",
-        timeout=20,
-        actions=lambda args, _: [Action(ActionKind.COMMAND, args["command"], str(folder))],
-    )
 
 
 # In the order in which they play.
