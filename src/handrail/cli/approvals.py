@@ -153,5 +153,5 @@ def come_too_late(before: StoredRequest) -> str:
     ago = f" {max(0, round(time.time() - before.answered))} s ago" if before.answered else ""
     if before.answer is not None:
         return f"too late: {before.request.id} was answered{ago} by {before.answer.by}: {before.answer.decision.value}"
-    said = {"expired": "it timed out and was denied", "withdrawn": "the call was cancelled"}
-    return f"too late: {before.request.id}: {said.get(before.state.value, before.state.value)}{ago}"
+    states = {"expired": "it timed out and was denied", "withdrawn": "the call was cancelled"}
+    return f"too late: {before.request.id}: {states.get(before.state.value, before.state.value)}{ago}"

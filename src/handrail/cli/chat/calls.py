@@ -117,5 +117,5 @@ def _todo(item: JsonDict) -> Text:
 
 
 def _child(item: dict[str, Any]) -> Text:
-    said = " ".join(str(item["summary"]).split())
-    return Text(f"{item.get('status', '')}: {visible(shortened(said, _REASON_CHARS))}", "dim")
+    summary = " ".join(str(item["summary"]).split())
+    return Text(f"{item.get('status', '')}: {visible(shortened(summary, _REASON_CHARS))}", "dim")

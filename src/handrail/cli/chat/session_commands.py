@@ -27,11 +27,11 @@ _SHOWN_AGAIN = 4
 
 
 def undo(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
-    said = chat.agent.undo()
-    if not said:
+    message = chat.agent.undo()
+    if not message:
         chat.say("There is nothing to take back.")
         return
-    chat.draft = said
+    chat.draft = message
     chat.say("Taken back. Files and other effects stay as they are.")
 
 

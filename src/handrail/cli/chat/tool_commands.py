@@ -129,8 +129,8 @@ def approve(chat: Chat, rest: str) -> None:
     if decision is None:
         return
     before = store.answer(stored.request.id, Answer(decision, "cli"))
-    said = "denied" if decision is Decision.DENY else f"allowed, {decision.value}"
-    chat.say(come_too_late(before) if before else f"{stored.request.id}: {said}")
+    result = "denied" if decision is Decision.DENY else f"allowed, {decision.value}"
+    chat.say(come_too_late(before) if before else f"{stored.request.id}: {result}")
 
 
 def request_choices(chat: Chat) -> Iterable[str]:

@@ -38,10 +38,10 @@ def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
 
 def show(screen: Screen, messages: Sequence[JsonDict], *, last: int) -> None:
     """The last messages of the user and the agent; of calls only that they were made."""
-    said = [message for message in messages if message["role"] in ("user", "assistant")]
-    if len(said) > last:
-        screen.print(Text(f"… {len(said) - last} messages above; /history {len(said)} shows them", "dim"))
-    for message in said[-last:] if last else ():
+    shown = [message for message in messages if message["role"] in ("user", "assistant")]
+    if len(shown) > last:
+        screen.print(Text(f"… {len(shown) - last} messages above; /history {len(shown)} shows them", "dim"))
+    for message in shown[-last:] if last else ():
         text = shortened(_text(message), _SHOWN_CHARS)
         if message["role"] == "user":
             screen.print(Text(f"› {visible(text)}", "bold"))

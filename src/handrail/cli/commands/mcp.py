@@ -156,7 +156,7 @@ def tools(name: Name, as_json: options.Json = False) -> None:
         (
             tool_name(name, each.name),
             each.problem or doubts.get(each.name, "") or "ok",
-            _said_by(each, each.name in doubts),
+            _shown_text(each, each.name in doubts),
         )
         for each in listed
     ]
@@ -285,9 +285,9 @@ def _ready(name: str) -> McpTools:
     return mcp
 
 
-def _said_by(tool: Listed, whole: bool) -> str:
-    said = f"{tool.description} {json.dumps(tool.schema, ensure_ascii=False)}" if whole else tool.description
-    return made_visible(" ".join(said.split()))
+def _shown_text(tool: Listed, whole: bool) -> str:
+    text = f"{tool.description} {json.dumps(tool.schema, ensure_ascii=False)}" if whole else tool.description
+    return made_visible(" ".join(text.split()))
 
 
 def _state(server: Server) -> str:

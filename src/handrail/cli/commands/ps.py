@@ -119,12 +119,12 @@ def _described(one: TrackedProcess, status: Status) -> JsonDict:
     record = one.record
     until = time.time() if status.ended_at is None else status.ended_at
     seconds = max(0.0, until - record.started_at)
-    said = status.state.value if status.exit_code is None else f"{status.state.value} ({status.exit_code})"
+    state = status.state.value if status.exit_code is None else f"{status.state.value} ({status.exit_code})"
     return {
         "session_id": record.id,
         "task": record.task_id,
         "environment": record.environment,
-        "status": said,
+        "status": state,
         "exit_code": status.exit_code,
         "reason": status.reason,
         "pid": record.pid,

@@ -72,8 +72,8 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
     player, store = Player(recorded), SessionStore()
     models = build(app.config.model, name=model, providers=known_providers(app.plugins))
     with Agent(app, models, store=store, play=player.run) as agent:
-        for said in recorded.said:
-            ended = agent.run(said)
+        for message in recorded.said:
+            ended = agent.run(message)
             if ended.end is End.FAILED:
                 raise ModelError(ended.reason)
             note(f"agent: {ended.answer}")
@@ -87,8 +87,8 @@ def _with_tools(recorded: Cassette) -> list[Difference]:
 
 def _described(each: Difference) -> str:
     what = {"new": "not called then", "missing": "not called now", "result": "gives something else now"}[each.kind]
-    said = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
-    lines = [f"{each.tool} {said}: {what}"]
+    arguments = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
+    lines = [f"{each.tool} {arguments}: {what}"]
     if each.kind == "result":
         lines += [f"    then  {shortened(visible(str(each.recorded)), _RESULT_CHARS)}"]
         lines += [f"    now   {shortened(visible(str(each.now)), _RESULT_CHARS)}"]

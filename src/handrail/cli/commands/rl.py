@@ -35,7 +35,7 @@ def _root() -> None:
 
 @cli.command()
 def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, from rl_configure.")]) -> None:
-    """Run all rollouts of a planned run, and end when they are over. The tool rl_start does this in the background.
+    """Run all rollouts of a planned run, and exit when they have ended. The tool rl_start does this in the background.
 
     \b
     Example:

@@ -76,7 +76,7 @@ def show(
 @cli.command()
 def search(
     words: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it stands.")
+        list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it is.")
     ],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 10,
     as_json: options.Json = False,
