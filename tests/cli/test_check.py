@@ -51,7 +51,7 @@ def test_where_it_would_start_counts(cli: Cli) -> None:
 
 def test_the_dangerous_part_is_painted_at_a_terminal(cli: Cli) -> None:
     with cli.terminal("check", "ls; rm -rf build; rm -rf /") as terminal:
-        terminal.wait_for("whoever allows it")
+        terminal.wait_for("whoever approves it")
         assert "\x1b[33mrm -rf build\x1b[0m" in terminal.shown
         assert "\x1b[31mrm -rf /\x1b[0m" in terminal.shown
 

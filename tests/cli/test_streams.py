@@ -13,7 +13,7 @@ import pytest
 import typer
 
 import handrail
-from handrail.cli import call_supervision, commands
+from handrail.cli import commands, runtime
 from handrail.cli.app import command_names
 
 from .conftest import Cli, run_here
@@ -163,8 +163,8 @@ def test_a_completion_in_bash_works_end_to_end(cli: Cli, tmp_path: Path) -> None
 def test_what_blocks_everything_is_left_behind_after_a_while(
     held: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_supervision, "GRACE_SECONDS", 0.01)
-    assert call_supervision.supervise(lambda cancel: held.wait(), timeout=0.01) == (
+    monkeypatch.setattr(runtime, "GRACE_SECONDS", 0.01)
+    assert runtime.supervise(lambda cancel: held.wait(), timeout=0.01) == (
         None,
-        call_supervision.Ending.TIMED_OUT,
+        runtime.Ending.TIMED_OUT,
     )
