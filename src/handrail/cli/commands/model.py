@@ -32,9 +32,9 @@ from ...agent.models.model_selection import (
 from ...base.async_bridge import run_async
 from ...config.keys import key_of
 from ...errors import ModelError
-from ...model_tools import default
 from .. import options
 from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
     from ...agent.models.base import StreamingModel
@@ -55,7 +55,7 @@ def list_models(as_json: options.Json = False) -> None:
 
     Exit codes: 0 there are some, 1 there are none, or the provider does not answer.
     """
-    app = default()
+    app = open_runtime(asks=False)
     providers = known_providers(app.plugins)
     chosen = find(app.config.model, providers=providers)
     rows: list[dict[str, object]] = [
@@ -104,7 +104,7 @@ def try_model(
 
     Exit codes: 0 it answers, 1 it does not.
     """
-    app = default()
+    app = open_runtime(asks=False)
     providers = known_providers(app.plugins)
     choice = find(app.config.model, name=name, providers=providers)
     if choice is None:
