@@ -204,7 +204,8 @@ def command_line() -> Iterator[str]:
 def _command(command: Any, name: str) -> Iterator[str]:
     context = command.make_context(name, [], resilient_parsing=True, max_content_width=100, terminal_width=100)
     yield f"## `{name}`\n\n```text\n{command.get_help(context)}\n```\n"
-    for sub_name, sub in getattr(command, "commands", {}).items():
+    for sub_name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        sub = command.get_command(context, sub_name)
         if not sub.hidden:
             yield from _command(sub, f"{name} {sub_name}")
 

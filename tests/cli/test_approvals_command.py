@@ -46,7 +46,7 @@ def ask(store: ApprovalStore, text: str = "rm -rf build", seconds: float = 600) 
 class TestList:
     def test_nothing_waits(self) -> None:
         ran = run_here("approvals", "list")
-        assert (ran.code, ran.out) == (0, "Nothing waits for an answer.\n")
+        assert (ran.code, ran.out) == (0, "No requests are pending.\n")
 
     def test_what_waits_is_shown_as_it_would_run(self, store: ApprovalStore) -> None:
         request_id = ask(store, "rm -rf \x1b[2Kbuild")
@@ -77,7 +77,7 @@ class TestAnswer:
         request_id = ask(store)
         ran = cli("approvals", "answer", request_id, "once")
         assert ran.code == 3
-        assert "a yes needs a person at a terminal" in ran.err
+        assert "approving needs a terminal" in ran.err
         assert len(store.pending()) == 1
 
     def test_the_question_is_shown_and_enter_alone_is_no_answer(self, cli: Cli, store: ApprovalStore) -> None:
@@ -86,14 +86,18 @@ class TestAnswer:
             terminal.wait_for("deny? ")
             assert "rm -rf build" in terminal.text
             terminal.type("\n")
-            terminal.wait_for("Enter alone is no answer")
+            terminal.wait_for("Enter alone is not an answer")
             terminal.type("session\n")
             assert terminal.end() == 0
         assert store.get(request_id).answer == Answer(Decision.SESSION, "cli")
 
     @pytest.mark.parametrize(
         ("happened", "told"),
-        [("answered", "was answered"), ("expired", "its time was over"), ("withdrawn", "the call was cancelled")],
+        [
+            ("answered", "was answered"),
+            ("expired", "it timed out and was denied"),
+            ("withdrawn", "the call was cancelled"),
+        ],
     )
     def test_a_late_answer_is_told_what_happened(self, store: ApprovalStore, happened: str, told: str) -> None:
         request_id = ask(store, seconds=-1 if happened == "expired" else 600)
@@ -182,7 +186,7 @@ class TestLog:
         assert "rm -rf build" not in table
 
     def test_nothing_yet(self) -> None:
-        assert run_here("approvals", "log").out == "Nothing was decided yet.\n"
+        assert run_here("approvals", "log").out == "No decisions yet.\n"
 
 
 class TestSimulate:

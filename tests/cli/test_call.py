@@ -134,7 +134,7 @@ def test_progress_goes_to_stderr_and_a_time_limit_cancels_the_call(with_tools: C
     ran = with_tools("call", "waits", "--timeout", "0.3")
     assert ran.err == "waits:  50% is waiting\n"
     assert (ran.code, ran.json["error_type"]) == (124, "timeout")
-    assert with_tools.witness.read_text() == "its 0.3 s are over"
+    assert with_tools.witness.read_text() == "timed out after 0.3 s"
 
 
 @pytest.mark.parametrize("tool", ["waits", "stubborn"])

@@ -20,7 +20,7 @@ def test_a_person_sees_what_is_dangerous_why_and_what_would_run(cli: Cli) -> Non
     assert "fs.rm.recursive: deletes a tree of files" in ran.out
     assert "runs   rm -rf '~/work'" in ran.out
     assert "open   $Y: known only when it runs" in ran.out
-    assert ran.out.endswith("ask    a person would be asked\n")
+    assert ran.out.endswith("ask    you would be asked\n")
 
 
 def test_nothing_is_run(cli: Cli) -> None:
@@ -51,7 +51,7 @@ def test_where_it_would_start_counts(cli: Cli) -> None:
 
 def test_the_dangerous_part_is_painted_at_a_terminal(cli: Cli) -> None:
     with cli.terminal("check", "ls; rm -rf build; rm -rf /") as terminal:
-        terminal.wait_for("whoever allows it")
+        terminal.wait_for("whoever approves it")
         assert "\x1b[33mrm -rf build\x1b[0m" in terminal.shown
         assert "\x1b[31mrm -rf /\x1b[0m" in terminal.shown
 

@@ -51,7 +51,7 @@ def test_a_section_is_printed_as_json() -> None:
 def test_the_environment_goes_before_the_file_and_a_change_says_so(cli: Cli) -> None:
     env = {"HANDRAIL_FILES_ROOTS": "/from/environment"}
     ran = cli("config", "set", "files.roots", "/from/file", **env)
-    assert "HANDRAIL_FILES_ROOTS is set in this environment, and goes before it" in ran.err
+    assert "HANDRAIL_FILES_ROOTS is set in this environment, and overrides it" in ran.err
     assert cli("config", "get", "files.roots", **env).out == '["/from/environment"]\n'
     assert run_here("config", "get", "files.roots").out == '["/from/file"]\n'
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from handrail.cli.demo.program import SCENES
+from handrail.cli.demo.scenes import SCENES
 
 from ..support import wait_until
 from .conftest import Cli

@@ -95,8 +95,8 @@ def test_a_program_that_is_not_there_is_told(cli: Any) -> None:
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        (["https://example.com/mcp", "more"], "is no address"),
-        (["ftp://example.com/mcp"], "is no address"),
+        (["https://example.com/mcp", "more"], "is neither an address"),
+        (["ftp://example.com/mcp"], "is neither an address"),
         (["https://example.com/mcp", "--env", "A=b"], "an address takes --header"),
         (["--header", "A: b", "--", "true"], "a command takes --env"),
         (["--sse", "--", "true"], "a command takes --env"),

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-import pkgutil
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 
 import handrail
-from handrail.cli import call_supervision, commands
+from handrail.cli import commands, runtime
+from handrail.cli.app import command_names
 
 from .conftest import Cli, run_here
 
 COMMANDS = [
-    *((module.name,) for module in pkgutil.iter_modules(commands.__path__)),
+    *((name,) for name in command_names()),
     *(("config", name) for name in ("get", "set", "unset", "path", "edit", "show")),
 ]
 
@@ -51,6 +53,28 @@ def test_help_loads_nothing_heavy(cli: Cli) -> None:
         "handrail.tools",
     }
     assert not heavy.intersection(loaded)
+
+
+@pytest.mark.parametrize("args", [("call", "todo", "todos:=[]"), ("check", "ls")], ids=" ".join)
+def test_only_the_module_of_the_called_command_is_imported(cli: Cli, args: tuple[str, ...]) -> None:
+    code = (
+        f"import sys; sys.argv = ['handrail', *{args!r}]; from handrail.cli import main\n"
+        "try: main()\nexcept SystemExit: print('loaded', *sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=cli.env, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+    )
+    loaded = {name for name in (ran.stdout + ran.stderr).split() if name.startswith("handrail.cli.commands.")}
+    assert loaded == {f"handrail.cli.commands.{args[0]}"}
+
+
+def test_every_file_of_the_folder_is_a_command_with_help() -> None:
+    files = {path.stem for path in Path(commands.__path__[0]).glob("*.py")} - {"__init__"}
+    assert set(command_names()) == files
+    for name in files:
+        module = import_module(f"handrail.cli.commands.{name}")
+        assert isinstance(module.cli, typer.Typer)
+        assert run_here("--help").out.count(f"\n  {name} ") == 1
 
 
 def test_no_arguments_show_the_help(cli: Cli) -> None:
@@ -139,8 +163,8 @@ def test_a_completion_in_bash_works_end_to_end(cli: Cli, tmp_path: Path) -> None
 def test_what_blocks_everything_is_left_behind_after_a_while(
     held: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_supervision, "GRACE_SECONDS", 0.01)
-    assert call_supervision.supervise(lambda cancel: held.wait(), timeout=0.01) == (
+    monkeypatch.setattr(runtime, "GRACE_SECONDS", 0.01)
+    assert runtime.supervise(lambda cancel: held.wait(), timeout=0.01) == (
         None,
-        call_supervision.Ending.TIMED_OUT,
+        runtime.Ending.TIMED_OUT,
     )

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from handrail.agent.models.base import TextPiece
 from handrail.agent.models.model_selection import build, build_helper, known_providers
 from handrail.cli.app import build as command_line
-from handrail.cli.health import examine
+from handrail.cli.commands.doctor import examine
 from handrail.environments.backend_table import backends
 from handrail.errors import ConfigError, ModelError
 from handrail.model_tools import default, handle_function_call

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import os
-import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, NoReturn, TextIO
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
+from typer.completion import get_completion_inspect_parameters
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from .. import __version__
 from ..errors import HandrailError
-from . import commands, exit_codes
-from .open_runtime import close_runtime
-from .output import end_quietly, say
+from ..plugins.sources import find_plugins
+from .output import ExitCode, end_quietly, exit_code_of_error, say
+
+_COMMANDS = Path(__file__).parent / "commands"
 
 # Set by the scripts that `handrail completion` prints, when the shell asks what could come next.
 COMPLETION_VARIABLE = "_HANDRAIL_COMPLETE"
@@ -28,16 +33,24 @@ def run(args: list[str]) -> NoReturn:
         build(args)(args, prog_name="handrail")
     except HandrailError as error:
         say(str(error))
-        sys.exit(exit_codes.of_error(error))
+        sys.exit(exit_code_of_error(error))
     finally:
         close_runtime()
         end_quietly()
-    sys.exit(exit_codes.ExitCode.OK)
+    sys.exit(ExitCode.OK)
+
+
+def close_runtime() -> None:
+    """End what the command's calls have started, if there were any."""
+    model_tools = sys.modules.get("handrail.model_tools")
+    if model_tools is not None:
+        model_tools.reset()
 
 
 def build(args: Sequence[str] = ()) -> typer.Typer:
-    """The whole command line. Every module in `commands/` adds its own part; plugins add theirs when `args` may mean one."""
-    app = typer.Typer(
+    """The whole command line. Plugins add their commands when `args` may mean one of them."""
+    cli = typer.Typer(
+        cls=CommandGroup,
         # `--install-completion` would write into the user's start-up files; `handrail completion` prints instead.
         add_completion=False,
         rich_markup_mode=None,
@@ -45,26 +58,46 @@ def build(args: Sequence[str] = ()) -> typer.Typer:
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_root)
-    known = {"--version", COMPLETION_VARIABLE}
-    for module in pkgutil.iter_modules(commands.__path__):
-        import_module(f"{commands.__name__}.{module.name}").add_to(app)
-        known.add(module.name)
-    if args and args[0] not in known:
-        _add_commands_of_plugins(app)
+    cli.callback()(_root)
+    if args and args[0] not in (*command_names(), "--version"):
+        _add_commands_of_plugins(cli)
     if COMPLETION_VARIABLE in os.environ:
-        from typer.completion import get_completion_inspect_parameters
-
         get_completion_inspect_parameters()  # makes Typer's own shells known, which `add_completion` would do
-    return app
+    return cli
 
 
-def _add_commands_of_plugins(app: typer.Typer) -> None:
-    from ..plugins.sources import find_plugins
+def command_names() -> list[str]:
+    """The commands that are part of Handrail, by their files."""
+    return sorted(path.stem for path in _COMMANDS.glob("[!_]*.py"))
 
+
+class CommandGroup(TyperGroup):
+    """Imports a command's module when that command is called, and none to list the commands."""
+
+    def __init__(self, *, commands: dict[str, Any], **settings: Any) -> None:
+        super().__init__(commands={**{name: TyperCommand(name) for name in command_names()}, **commands}, **settings)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in command_names():
+            return super().get_command(ctx, cmd_name)
+        module = import_module(f".commands.{cmd_name}", __package__)
+        command = get_command(module.cli)
+        command.name, command.help = cmd_name, module.__doc__
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        listed = {name: TyperCommand(name, help=_docstring(name)) for name in command_names()}
+        TyperGroup(commands={**self.commands, **listed}).format_commands(ctx, formatter)
+
+
+def _docstring(command: str) -> str:
+    return ast.get_docstring(ast.parse((_COMMANDS / f"{command}.py").read_text("utf-8"))) or ""
+
+
+def _add_commands_of_plugins(cli: typer.Typer) -> None:
     if not any(find_plugins()):
         return
-    from .open_runtime import open_runtime
+    from .runtime import open_runtime
 
     try:
         plugins = open_runtime().plugins
@@ -73,7 +106,7 @@ def _add_commands_of_plugins(app: typer.Typer) -> None:
         return
     for name, add_to in plugins.contributions.commands.items() if plugins else ():
         try:
-            add_to(app)
+            add_to(cli)
         except Exception as error:  # noqa: BLE001  a plugin may fail in any way, and the other commands must work
             say(f"the command {name} of a plugin cannot be added: {type(error).__name__}: {error}")
 
@@ -100,7 +133,7 @@ def _root(
       handrail doctor                           what is wrong, and how to fix it
 
     The result goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failed, 2 wrong usage or arguments, 3
-    denied, 124 time is over, 130 interrupted.
+    denied, 124 timed out, 130 interrupted.
     """
 
 

@@ -39,7 +39,7 @@ def read_batches(name: str, *, by_line: bool = False) -> BatchInput:
         try:
             values.append((f"line {number}: ", json.loads(line)))
         except ValueError as error:
-            # A file whose first line is no JSON was never meant to be JSON lines.
+            # A file whose first line is not JSON was never meant to be JSON lines.
             what = f"line {number} is not JSON: {error}" if by_line or values else f"this is not JSON: {first}"
             raise InvalidArguments(f"{name}: {what}") from None
     return BatchInput(_grouped(values), by_line=True)
@@ -69,7 +69,7 @@ def _grouped(values: list[tuple[str, Any]]) -> list[list[Any]]:
             in_row = is_call
     if not batches:
         raise InvalidArguments(
-            "there are no tool calls in this; give a message with tool_calls, a list of calls, or one call a line"
+            "there are no tool calls in this; give a message with tool_calls, a list of calls, or one call per line"
         )
     return batches
 
@@ -92,7 +92,7 @@ def _is_call(item: Any) -> bool:
 
 
 def _calls_of(place: str, item: Any) -> list[Any]:
-    """The calls of a message. One that only talks has none; what is no message at all is an error."""
+    """The calls of a message. A message without calls has none; anything else is an error."""
     try:
         return read_calls(item)
     except InvalidArguments:

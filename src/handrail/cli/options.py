@@ -1,36 +1,61 @@
-"""Options that several commands have."""
+"""What command modules are made of: an empty `cli`, and the options that several commands have."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import HandrailError
+from ..base.agent_ancestry import started_by_agent
+from ..errors import Denied, HandrailError
+from .output import ExitCode, say
+
+if TYPE_CHECKING:
+    from ..model_tools import Handrail
 
 _MAX_SECONDS = 366 * 24 * 3600
 
 
-def _tool_names(incomplete: str) -> list[str]:
-    with contextlib.suppress(HandrailError):  # nothing to offer; the command itself will say what is wrong
-        from ..model_tools import default
+def new_cli(**settings: Any) -> typer.Typer:
+    """The `cli` of a command module, to be filled by `@cli.command()`."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True, **settings)
 
-        return [name for name in default().runtime.registry.get_all_tool_names() if name.startswith(incomplete)]
-    return []
+
+def refuse_agents(what: str) -> None:
+    """Raise Denied in a process that an agent's tool started."""
+    if started_by_agent():
+        raise Denied(f"an agent cannot {what}: this shell was started by one; use a terminal of your own")
+
+
+def require_terminal(otherwise: str) -> None:
+    """End the command, unless both its input and its output are a terminal. `otherwise` is for programs."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        say(f"this needs a terminal for input and output; a program uses `{otherwise}`")
+        raise typer.Exit(ExitCode.USAGE)
+
+
+def _tool_names(incomplete: str) -> list[str]:
+    return _starting_with(incomplete, lambda app: app.runtime.registry.get_all_tool_names())
 
 
 def _toolset_names(incomplete: str) -> list[str]:
-    with contextlib.suppress(HandrailError):
+    return _starting_with(incomplete, lambda app: app.toolsets.names())
+
+
+def _starting_with(incomplete: str, names: Callable[[Handrail], list[str]]) -> list[str]:
+    with contextlib.suppress(HandrailError):  # nothing to offer; the command itself will say what is wrong
         from ..model_tools import default
 
-        return [name for name in default().toolsets.names() if name.startswith(incomplete)]
+        return [name for name in names(default()) if name.startswith(incomplete)]
     return []
 
 
-def _some_time(seconds: float | None) -> float | None:
+def _checked_timeout(seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds <= _MAX_SECONDS:
-        raise typer.BadParameter(f"{seconds:g} is not a time to wait; give more than 0 seconds, and less than a year")
+        raise typer.BadParameter(f"{seconds:g} is not a timeout; give more than 0 seconds, and less than a year")
     return seconds
 
 
@@ -65,22 +90,21 @@ Session = Annotated[str | None, typer.Option("--session", metavar="ID", help="Th
 Timeout = Annotated[
     float | None,
     typer.Option(
-        "--timeout", metavar="SECONDS", callback=_some_time, help="Cancel what is not done by then; exit code 124."
+        "--timeout",
+        metavar="SECONDS",
+        callback=_checked_timeout,
+        help="Cancel what is not done by then; the exit code is 124.",
     ),
 ]
 Yolo = Annotated[
     bool,
-    typer.Option(
-        "--yolo", help="Ask nobody about dangerous actions. What can never run, and your deny list, still hold."
-    ),
+    typer.Option("--yolo", help="Do not ask about dangerous actions. Blocked ones, and your deny list, still hold."),
 ]
 Model = Annotated[
-    str | None, typer.Option("--model", "-m", metavar="NAME", help="The model to ask, instead of the configured one.")
+    str | None, typer.Option("--model", "-m", metavar="NAME", help="The model to use, instead of the configured one.")
 ]
-Continue = Annotated[
-    bool, typer.Option("--continue", "-c", help="Go on with the session that was used last in this folder.")
-]
+Continue = Annotated[bool, typer.Option("--continue", "-c", help="Continue the session last used in this folder.")]
 Resume = Annotated[
     str | None,
-    typer.Option("--resume", "-r", metavar="ID", help="Go on with this session; the beginning of its id is enough."),
+    typer.Option("--resume", "-r", metavar="ID", help="Continue this session; the start of its id is enough."),
 ]

@@ -7,17 +7,21 @@ import json
 import os
 import sys
 import threading
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from .exit_codes import ExitCode
+from ..core.outcome import error_of
+from ..errors import HandrailError, ToolError, UnknownToolset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ..core.outcome import Outcome
+
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-# Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, a person must see them.
+# Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, so they are shown as text.
 _UNSEEN = [*range(9), *range(11, 32), *range(127, 160), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
 _MADE_VISIBLE = {code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" for code in _UNSEEN}
 
@@ -26,12 +30,12 @@ _held: list[str] | None = None
 
 
 def say(message: str) -> None:
-    """What went wrong, or what the person should know."""
+    """Report an error or a note on stderr."""
     note(f"handrail: {message}")
 
 
 def note(line: str, *, mark: str = "") -> None:
-    """One line on stderr, behind a mark that may be painted. While a question stands there, it waits."""
+    """One line on stderr, after a mark that may be painted. It waits while a question is shown."""
     text = f"{mark} {visible(line)}\n" if mark else f"{visible(line)}\n"
     with _notes:
         if _held is not None:
@@ -42,7 +46,7 @@ def note(line: str, *, mark: str = "") -> None:
 
 @contextlib.contextmanager
 def notes_held() -> Iterator[None]:
-    """Keep notes back, so that what a person is asked and what they type stay together."""
+    """Keep notes back while a question is shown."""
     global _held  #  there is one stderr
     with _notes:
         _held = []
@@ -55,7 +59,7 @@ def notes_held() -> Iterator[None]:
 
 
 def _to_stderr(text: str) -> None:
-    with contextlib.suppress(OSError):  # nobody is left to be told
+    with contextlib.suppress(OSError):  # nobody reads it any more
         sys.stderr.write(text)
         sys.stderr.flush()
 
@@ -150,7 +154,7 @@ def _draw(headers: Sequence[str], rows: Sequence[Sequence[str]], wide: int | Non
 
 
 def end_quietly() -> None:
-    """Write out what is still held back, here, where a reader that has gone away can be borne."""
+    """Flush both streams here, where a reader that has gone away can be ignored."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -164,3 +168,41 @@ def _point_at_nothing(stream: TextIO) -> None:
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
         os.close(nothing)
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    DENIED = 3
+    BLOCKED = 4
+    TIMEOUT = 124
+    INTERRUPTED = 130
+    # As the shell reports a program that died of SIGPIPE: whoever read our output went away.
+    READER_GONE = 141
+
+
+_BY_ERROR_TYPE = {
+    "denied": ExitCode.DENIED,
+    "timeout": ExitCode.TIMEOUT,
+    "cancelled": ExitCode.INTERRUPTED,
+    "invalid_arguments": ExitCode.USAGE,
+    "unknown_tool": ExitCode.USAGE,
+}
+
+
+def exit_code_of(outcome: Outcome) -> ExitCode:
+    """The code for the outcome of a call."""
+    failure = error_of(outcome)
+    if failure is None:
+        return ExitCode.OK
+    return _BY_ERROR_TYPE.get(str(failure.get("error_type")), ExitCode.FAILED)
+
+
+def exit_code_of_error(error: HandrailError) -> ExitCode:
+    """The code for an error that ended a command."""
+    if isinstance(error, UnknownToolset):
+        return ExitCode.USAGE
+    if isinstance(error, ToolError):
+        return _BY_ERROR_TYPE.get(error.error_type, ExitCode.FAILED)
+    return ExitCode.FAILED

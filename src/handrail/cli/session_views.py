@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import SessionNotFound
+from ..store.export import text_of
 from .call_text import shortened
 from .output import visible
 
@@ -16,20 +18,18 @@ if TYPE_CHECKING:
 
 LAST = "last"
 SessionId = Annotated[
-    str, typer.Argument(metavar="[SESSION]", help="Its id, the beginning of it, or `last`: the one used last.")
+    str, typer.Argument(metavar="[SESSION]", help="Its id, the start of it, or `last`: the one used last.")
 ]
 _TITLE_CHARS, _RESULT_LINES = 60, 6
 
 
 def chosen(store: SessionStore, session: str) -> SessionInfo:
     """Raises SessionNotFound."""
-    from ..errors import SessionNotFound
-
     if session != LAST:
         return store.get(session)
     latest = store.recent(limit=1)
     if not latest:
-        raise SessionNotFound("there is no session yet; `handrail chat` begins one")
+        raise SessionNotFound("there is no session yet; `handrail chat` starts one")
     return latest[0]
 
 
@@ -39,14 +39,12 @@ def session_view(info: SessionInfo) -> JsonDict:
 
 def session_row(info: SessionInfo) -> tuple[str, ...]:
     tokens = f"{info.input_tokens + info.output_tokens:,}"
-    title = shortened(visible(info.title), _TITLE_CHARS) or "(nothing was said)"
+    title = shortened(visible(info.title), _TITLE_CHARS) or "(empty)"
     return info.id, when(info.updated), visible(info.model), tokens, cost(info.cost), title
 
 
 def message_text(stored: StoredMessage) -> str:
-    """One message with who said it. A long result is cut: `sessions export` has all of it."""
-    from ..store.export import text_of
-
+    """One message and its role. A long result is cut: `sessions export` has all of it."""
     message = stored.message
     lines = [f"── {_speaker(message)} · {when(stored.at)} · {stored.id}"]
     text = visible(text_of(message)).rstrip()
@@ -63,7 +61,7 @@ def message_text(stored: StoredMessage) -> str:
 
 
 def when(at: float) -> str:
-    """A moment in the person's own time."""
+    """A time in the local time zone."""
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -80,4 +78,4 @@ def _speaker(message: JsonDict) -> str:
         return f"result of {visible(str(message.get('name', '')))}"
     if message.get("added_by"):
         return "handrail"
-    return {"user": "person", "assistant": "agent"}.get(message["role"], str(message["role"]))
+    return {"user": "you", "assistant": "agent"}.get(message["role"], str(message["role"]))

@@ -11,6 +11,7 @@ import pytest
 from handrail.agent.agent_factory import open_store
 from handrail.cli.chat.chat import Chat
 from handrail.cli.chat.screen import Screen
+from handrail.cli.chat.slash_commands import COMMANDS
 from handrail.model_tools import default
 from handrail.protocols import ModelReply
 from handrail.testing import RecordingApprover, ScriptedModel
@@ -58,9 +59,9 @@ def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     made: list[Chat] = []
 
     def begin(*replies: ModelReply, **options: object) -> Talk:
-        here, paper, approver = default(), Paper(), RecordingApprover()
-        here.runtime.approver = approver
-        chat = Chat(here, Screen(paper), open_store(), models=[ScriptedModel(replies)], **options)  # type: ignore[arg-type]
+        app, paper, approver = default(), Paper(), RecordingApprover()
+        app.runtime.approver = approver
+        chat = Chat(app, Screen(paper), open_store(), COMMANDS, models=[ScriptedModel(replies)], **options)  # type: ignore[arg-type]
         made.append(chat)
         chat.open()
         return Talk(chat, paper, approver)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from handrail.cli import exit_codes
-from handrail.cli.open_runtime import close_runtime
+from handrail.cli.app import close_runtime
+from handrail.cli.output import exit_code_of_error
 from handrail.errors import HandrailError
 from handrail.protocols import ModelReply
 from handrail.testing import call
@@ -40,7 +40,7 @@ def ask(*args: str, stdin: str = "") -> Ran:
     try:
         return run_here("ask", *args, stdin=stdin)
     except HandrailError as error:
-        return Ran(exit_codes.of_error(error), "", str(error))
+        return Ran(exit_code_of_error(error), "", str(error))
     finally:
         close_runtime()
 

@@ -84,7 +84,7 @@ def test_a_dangerous_call_is_denied_by_the_person_and_shown_as_such(talk: Begin,
 def test_yolo_asks_nobody_until_it_is_taken_back(talk: Begin, tmp_path: Path) -> None:
     dangerous = ModelReply("", [call("terminal", command="rm -rf build")])
     person = talk(dangerous, ModelReply("gone"), dangerous, ModelReply("denied"))
-    assert "Nobody is asked" in person("/yolo")
+    assert "You are not asked" in person("/yolo")
     (tmp_path / "build").mkdir()
     person("Clean")
     assert not (tmp_path / "build").exists()
@@ -248,7 +248,7 @@ class TestSlashCommands:
         shown = person(f"/resume {first}")
         assert "› First session" in shown
         assert person.chat.agent.session_id == first
-        assert "this one" in person(f"/resume {first}")
+        assert "the current session" in person(f"/resume {first}")
         assert first in person("/branch")
         assert person.chat.agent.session_id != first
         assert len(person.chat.agent.loop.conversation) == 2
@@ -298,7 +298,7 @@ class TestSlashCommands:
         person("Start it")
         shown = person("/processes")
         assert "sleep 1000" in shown
-        (one,) = [each.id for each in person.chat.here.processes.list() if each.record.ended_at is None]
+        (one,) = [each.id for each in person.chat.app.processes.list() if each.record.ended_at is None]
         assert "ended with exit code 143" in person(f"/processes kill {one}")
         assert "started" in person(f"/processes log {one}")
         assert "/processes kill ID" in person("/processes nonsense")
@@ -349,7 +349,7 @@ def test_what_a_model_thinks_is_shown_shortened_and_kept_nowhere(talk: Begin) ->
 def test_the_person_decides_whether_thoughts_are_shown(talk: Begin) -> None:
     person = talk()
     person.chat.agent.use([Thinking()])
-    assert "is not shown" in person("/reasoning off")
+    assert "is hidden" in person("/reasoning off")
     shown = person("Which day is it?")
     assert "The person wants" not in shown
     assert "It is Monday." in shown

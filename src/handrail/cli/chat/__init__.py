@@ -1,1 +1,1 @@
-"""`handrail chat`: a person and an agent at a terminal. Nothing here knows how an agent works, only what it tells."""
+"""`handrail chat`: you and an agent at a terminal. It knows an agent only by its events."""

@@ -11,9 +11,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ...core.outcome import error_of
-from ..call_text import duration, main_argument, shortened
+from ..call_text import duration, main_argument, parsed, shortened
 from ..output import visible
-from ..render import parsed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,20 +43,20 @@ class Call:
         self._news: deque[str] = deque(maxlen=_NEWS_LINES)
         self._share: float | None = None
 
-    def tell(self, news: ToolProgress) -> None:
-        self._share = news.fraction
-        if news.message:
-            self._news.append(visible(news.message))
+    def update(self, progress: ToolProgress) -> None:
+        self._share = progress.fraction
+        if progress.message:
+            self._news.append(visible(progress.message))
 
     def running(self, now: float) -> Iterator[Text]:
-        """The lines that stand below meanwhile."""
+        """The lines that are shown below meanwhile."""
         share = f" · {self._share:.0%}" if self._share is not None else ""
         yield Text.assemble((f"{spin(now)} ", "cyan"), self._name, (f" · {seconds(now - self.since)}{share}", "dim"))
         for line in self._news:
             yield Text(f"    {line}", "dim")
 
     def ended(self, event: ToolEnded) -> Iterator[RenderableType]:
-        """What stays: one line, and below it what a person would look for."""
+        """What stays: one line, and below it what you would look for."""
         mark = ("✗ ", "red") if event.error_type else ("✓ ", "green")
         yield Text.assemble(mark, self._name, (f" ({duration(event.seconds * 1000)})", "dim"))
         failure = error_of(event.result) if event.result else None
@@ -118,5 +117,5 @@ def _todo(item: JsonDict) -> Text:
 
 
 def _child(item: dict[str, Any]) -> Text:
-    said = " ".join(str(item["summary"]).split())
-    return Text(f"{item.get('status', '')}: {visible(shortened(said, _REASON_CHARS))}", "dim")
+    summary = " ".join(str(item["summary"]).split())
+    return Text(f"{item.get('status', '')}: {visible(shortened(summary, _REASON_CHARS))}", "dim")

@@ -1,19 +1,23 @@
-"""The chat: read what the person says, do it, until they leave. Its state is what slash commands look at and change."""
+"""The chat: read a message, act on it, until the user leaves. Slash commands read and change its state."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from rich.text import Text
 
 from ...agent.agent_factory import open_agent
 from ...agent.events import End
-from ...errors import HandrailError
+from ...base.suggest import nearest
+from ...config.paths import state_dir
+from ...errors import HandrailError, InvalidArguments
 from ..output import visible
-from ..terminal_person import TerminalPerson
+from ..runtime import TerminalPerson
 from . import turn
 from .plain_input import PlainInput
 from .turn import Leave
@@ -31,30 +35,41 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Chat:
-    """One person, one screen, and one agent at a time. `options` go to `open_agent` whenever an agent is made."""
+class Command(NamedTuple):
+    """A slash command. `run` gets what follows the name; `choices` completes it."""
 
-    def __init__(self, here: Handrail, screen: Screen, store: SessionStore, **options: Any) -> None:
-        self.here, self.screen, self.store = here, screen, store
-        self.options = options
-        self.view = View(screen, here.runtime.registry)
-        self.view.shows_thoughts = here.config.model.show_reasoning
+    name: str
+    usage: str
+    about: str
+    run: Callable[[Chat, str], None]
+    choices: Callable[[Chat], Iterable[str]] = lambda _: ()
+    aliases: tuple[str, ...] = ()
+
+
+class Chat:
+    """One user, one screen, and one agent at a time. `options` go to `open_agent` whenever an agent is made."""
+
+    def __init__(
+        self, app: Handrail, screen: Screen, store: SessionStore, commands: Sequence[Command], **options: Any
+    ) -> None:
+        self.app, self.screen, self.store = app, screen, store
+        self.commands, self.options = commands, options
+        self.view = View(screen, app.runtime.registry)
+        self.view.shows_thoughts = app.config.model.show_reasoning
         self.agent: Agent  # since `open`
         self.yolo = False
         self.notes: list[str] = []  # for the agent, with the next message
-        self.draft = ""  # what stands at the next prompt already
+        self.draft = ""  # already typed at the next prompt
         self._ahead: list[str] = []  # messages that were typed while the agent worked
 
-    # What there is to do
-
     def open(self, resume: str | None = None) -> None:
-        """Go on with a session, or begin one. The one before is closed; it is gone if nothing was said in it."""
-        agent = open_agent(self.here, store=self.store, resume=resume, **self.options)
+        """Continue a session, or start one. The previous one is closed, and deleted if it is empty."""
+        agent = open_agent(self.app, store=self.store, resume=resume, **self.options)
         self.close()
         self.agent = agent
 
     def load_ahead(self) -> None:
-        """Have ready what the first question needs."""
+        """Load what the first question needs."""
         load = getattr(self.agent.models[0], "load", None)
         if load is not None:
             threading.Thread(target=load, name="handrail-load").start()
@@ -68,15 +83,15 @@ class Chat:
 
     @property
     def was_used(self) -> bool:
-        """Whether there is a session that somebody said something in."""
+        """Whether the session has any messages."""
         return hasattr(self, "agent") and len(self.agent.loop.conversation) > 0
 
     def talk(self, first: str = "") -> None:
-        """Until the person leaves: raises Leave."""
+        """Runs until the user leaves, which raises Leave."""
         if first:
             self.screen.write(f"› {visible(first)}\n")
             self._do(first)
-        self._hear_what_came_early()
+        self._take_early_input()
         interrupts = 0
         while True:
             try:
@@ -100,11 +115,11 @@ class Chat:
         self.view.begin(f"{self.agent.models[0].name} is thinking · Ctrl-C stops it")
         typed = self.view.ahead = TypedAhead(self.draft)
         try:
-            with self.screen.hearing_keys() as hears:
+            with self.screen.reading_keys() as reads:
                 ended = self.wait_for(
                     lambda: self.agent.run("\n\n".join([text, *notes]), self.view.listen),
                     stop=self._stop,
-                    hear=(lambda: typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))) if hears else None,
+                    read_keys=(lambda: typed.feed(self.screen.keys(turn.FRAME_SECONDS / 2))) if reads else None,
                 )
         finally:
             self.view.ahead = None
@@ -119,29 +134,23 @@ class Chat:
     def _stop(self) -> None:
         self.view.stopping()
         self.agent.interrupt()
-        if isinstance(self.here.runtime.person, TerminalPerson):
-            self.here.runtime.person.interrupt()
+        if isinstance(self.app.runtime.person, TerminalPerson):
+            self.app.runtime.person.interrupt()
 
     def wait_for(
-        self, work: Callable[[], T], *, stop: Callable[[], object], hear: Callable[[], object] | None = None
+        self, work: Callable[[], T], *, stop: Callable[[], object], read_keys: Callable[[], object] | None = None
     ) -> T:
-        """Something that takes a while, with the screen alive. Ctrl-C stops it, and a second one leaves."""
-        return turn.run(work, stop=stop, draw=self.view.draw, hear=hear)
+        """Run something that takes a while, and keep drawing. Ctrl-C stops it, and a second one leaves."""
+        return turn.run(work, stop=stop, draw=self.view.draw, read_keys=read_keys)
 
     def say(self, text: str, style: str = "") -> None:
-        from rich.text import Text
-
         self.screen.print(Text(visible(text), style))
 
-    # How it is done
-
     def _do(self, line: str) -> None:
-        from .slash_commands import command_of
-
         try:
             if line.startswith("!"):
                 self._run_own(line[1:])
-            elif (found := command_of(line)) is not None:
+            elif (found := self._command_of(line)) is not None:
                 command, rest = found
                 command.run(self, rest)
             else:
@@ -149,21 +158,36 @@ class Chat:
         except HandrailError as error:
             self.say(str(error), "red")
 
+    def _command_of(self, line: str) -> tuple[Command, str] | None:
+        """The command and what follows it. None for a message, also for one that starts with a path."""
+        if not line.startswith("/"):
+            return None
+        name, _, rest = line[1:].partition(" ")
+        name = name.strip().lower()
+        for command in self.commands:
+            if name in (command.name, *command.aliases):
+                return command, rest.strip()
+        if "/" in name or os.path.exists(f"/{name}"):
+            return None
+        near = nearest(name, [command.name for command in self.commands])
+        hint = f"did you mean /{near}?" if near else "/help shows them"
+        raise InvalidArguments(f"there is no command /{name}; {hint}")
+
     def _run_own(self, command: str) -> None:
         is_private = command.startswith("!")
         command = command.lstrip("!").strip()
         if not command:
-            self.say("!command runs a command of yours where the agent's run; !!command without telling the agent.")
+            self.say("!command runs your command in the agent's shell; !!command hides it from the agent.")
             return
-        ran = run_own(self.here, self.screen, command, task_id=self.agent.session_id)
+        ran = run_own(self.app, self.screen, command, task_id=self.agent.session_id)
         if not is_private:
-            self.notes.append(self.here.environments.masker(ran.for_agent(command)))
+            self.notes.append(self.app.environments.masker(ran.for_agent(command)))
 
-    def _hear_what_came_early(self) -> None:
-        """Before there was a prompt the terminal took Enter for a line's end; it was meant to send."""
+    def _take_early_input(self) -> None:
+        """Take what was typed before the first prompt; Enter sends there, too."""
         typed = TypedAhead(self.draft)
-        with self.screen.hearing_keys() as hears:
-            if hears:
+        with self.screen.reading_keys() as reads:
+            if reads:
                 typed.feed(self.screen.keys(0))
         self._ahead += typed.lines
         self.draft = typed.text
@@ -182,13 +206,11 @@ class Chat:
     def _input(self) -> Input | PlainInput:
         if not self.screen.moves:
             return PlainInput(self.screen)
-        from ...config.paths import state_dir
         from .input import Input
-        from .slash_commands import COMMANDS
 
         return Input(
             history=state_dir() / "chat_history",
-            choices={command.name: (command.about, partial(command.choices, self)) for command in COMMANDS},
+            choices={command.name: (command.about, partial(command.choices, self)) for command in self.commands},
             toolbar=self._toolbar,
             coloured=self.screen.coloured,
         )
@@ -199,12 +221,10 @@ class Chat:
 
 
 def log_to(screen: Screen) -> None:
-    """Warnings of the runtime, where the person looks."""
+    """Show warnings of the runtime in the chat."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            from rich.text import Text
-
             screen.print(Text(visible(record.getMessage()), "yellow"))
 
     logging.root.addHandler(Lines(logging.WARNING))

@@ -1,6 +1,6 @@
-"""What the person types: a line or several, with history and completion.
+"""Input of one line or several, with history and completion.
 
-Enter sends; Alt-Enter, Ctrl-J or a backslash at the end of the line begin another one; what is pasted stays together.
+Enter sends; Alt-Enter, Ctrl-J or a backslash at the end of the line start another one; what is pasted stays together.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Input:
             reserve_space_for_menu=5,
         )
         for window in self._session.layout.find_all_windows():
-            window.dont_extend_height = Always()  # the toolbar stands below the text, not at the screen's end
+            window.dont_extend_height = Always()  # the toolbar is below the text, not at the bottom of the screen
 
     def read(self, prompt: str, *, text: str = "") -> str:
-        """A message; `text` is what stands there already. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
+        """A message; `text` is already typed there. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
         return self._session.prompt(prompt, default=text)
 
     def remember(self, line: str) -> None:

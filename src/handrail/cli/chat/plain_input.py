@@ -1,4 +1,4 @@
-"""What the person types at a terminal that cannot move its cursor: lines, as the terminal itself edits them."""
+"""Input from a terminal that cannot move its cursor: lines, as the terminal itself edits them."""
 
 from __future__ import annotations
 

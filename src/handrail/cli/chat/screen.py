@@ -1,7 +1,7 @@
-"""The terminal: what was said scrolls up, and below it stand a few lines that change while something runs.
+"""The terminal: messages scroll up, and a few lines below them change while something runs.
 
-Those lines are taken away before anything else is written, also when the window was made narrower and the terminal has wrapped
-them anew. A terminal that cannot move its cursor has none of them; one that went away takes everything in silence.
+Those lines are removed before anything else is written, also when the window was made narrower and the terminal has wrapped
+them again. A terminal that cannot move its cursor has none of them; writing to one that was closed does nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
+from rich.console import Console
+from rich.theme import Theme
+
 from ..output import colours, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.text import Text
 
 _WIDEST = 120
@@ -38,9 +41,9 @@ class Screen:
         self.coloured = colours(self._stream)
         self.moves = self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._lock = threading.RLock()
-        self._below: list[Text] = []  # as they stand there now
+        self._below: list[Text] = []  # as they are shown now
         self._kept: list[str] | None = None
-        self._hears_keys = False
+        self._reads_keys = False
         self._gone = False
 
     @property
@@ -78,14 +81,14 @@ class Screen:
             self._put(self._without_below() + text + self._with_below(below))
 
     def below(self, lines: Sequence[Text]) -> None:
-        """Put these lines in place of those that stand below. Each is cut at the edge."""
+        """Replace the lines below by these. Each is cut at the edge."""
         with self._lock:
             if self.moves and self._kept is None:
                 self._put(self._without_below() + self._with_below(lines))
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Leave the terminal to somebody who asks a question: what is written meanwhile comes afterwards."""
+        """Leave the terminal to a question: what is written meanwhile comes afterwards."""
         with self._lock:
             self.below(())
             self._kept = []
@@ -100,22 +103,22 @@ class Screen:
                 self.write("".join(kept))
 
     @contextlib.contextmanager
-    def hearing_keys(self) -> Iterator[bool]:
-        """Have `keys` give what is typed. False where lines that change cannot show it."""
+    def reading_keys(self) -> Iterator[bool]:
+        """Let `keys` return what is typed. Yields False where the changing lines cannot show it."""
         if not self.moves or not os.isatty(0):
             yield False
             return
         with keyboard(shown=False, by_key=True):
-            self._hears_keys = True
+            self._reads_keys = True
             self._mark_pastes(True)
             try:
                 yield True
             finally:
                 self._mark_pastes(False)
-                self._hears_keys = False
+                self._reads_keys = False
 
     def keys(self, timeout: float) -> bytes:
-        """What has been typed, after `timeout` seconds at most. Nothing while somebody asks a question: it is theirs."""
+        """What has been typed, after `timeout` seconds at most. Nothing while a question is shown."""
         select.select([] if self._kept is not None else [0], [], [], timeout)
         with self._lock, contextlib.suppress(OSError):  # the terminal was closed
             # Once more, now that nobody else can read: a question may have come and gone, and taken what was typed.
@@ -124,8 +127,8 @@ class Screen:
         return b""
 
     def _mark_pastes(self, wanted: bool) -> None:
-        """Whether the terminal tells what is pasted from what is typed."""
-        if self._hears_keys:
+        """Whether the terminal marks what is pasted."""
+        if self._reads_keys:
             self._put("\x1b[?2004h" if wanted else "\x1b[?2004l")
 
     def rendered(self, part: RenderableType) -> str:
@@ -137,9 +140,6 @@ class Screen:
 
     @cached_property
     def _console(self) -> Console:
-        from rich.console import Console
-        from rich.theme import Theme
-
         return Console(
             theme=Theme({"markdown.code": "bold cyan"}),  # rich's own puts black behind it, on white screens too
             force_terminal=self.coloured,

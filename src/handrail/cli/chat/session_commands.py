@@ -7,6 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.table import Table
+
+from ... import __version__
+from ...agent.compaction import estimate
+from ...base.async_bridge import run_async
 from ...errors import InvalidArguments, ToolFailed
 from ...store.export import as_jsonl
 from ...types import CancelToken
@@ -22,12 +27,12 @@ _SHOWN_AGAIN = 4
 
 
 def undo(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
-    said = chat.agent.undo()
-    if not said:
+    message = chat.agent.undo()
+    if not message:
         chat.say("There is nothing to take back.")
         return
-    chat.draft = said
-    chat.say("Taken back. Files and what else was done stay as they are.")
+    chat.draft = message
+    chat.say("Taken back. Files and other effects stay as they are.")
 
 
 def save(chat: Chat, rest: str) -> None:
@@ -50,13 +55,11 @@ def save(chat: Chat, rest: str) -> None:
 def resume(chat: Chat, rest: str) -> None:
     if rest:
         if chat.store.get(rest).id == chat.agent.session_id:
-            chat.say("That is this one.")
+            chat.say("That is the current session.")
             return
         chat.open(rest)
         greet(chat)
         return
-    from rich.table import Table
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     for header in ("ID", "AGE", "TITLE"):
         table.add_column(header, no_wrap=True, overflow="ellipsis")
@@ -64,21 +67,21 @@ def resume(chat: Chat, rest: str) -> None:
         mark = " (this one)" if info.id == chat.agent.session_id else ""
         table.add_row(info.id, age(max(0.0, time.time() - info.updated)), visible(info.title or "-") + mark)
     chat.screen.print(table)
-    chat.say("/resume ID goes on with one.", "dim")
+    chat.say("/resume ID continues one.", "dim")
 
 
 def choices(chat: Chat) -> Iterable[str]:
     return [info.id for info in chat.store.recent(limit=_LISTED)]
 
 
-def new(chat: Chat, rest: str) -> None:  # noqa: ARG001
+def new(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     before = chat.agent.session_id
     chat.open()
     chat.agent.started_after(before)
     greet(chat)
 
 
-def branch(chat: Chat, rest: str) -> None:  # noqa: ARG001
+def branch(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     before = chat.agent.session_id
     chat.open(chat.store.branch(before).id)
     chat.say(f"This is {chat.agent.session_id} now; {before} stays as it is.")
@@ -96,29 +99,24 @@ def history(chat: Chat, rest: str) -> None:
     show(chat.screen, chat.agent.loop.conversation.messages, last=int(rest or 20))
 
 
-def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001
-    from ...agent.compaction import estimate
-    from ...base.async_bridge import run_async
-
+def compact(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     cancel, conversation = CancelToken(), chat.agent.loop.conversation
     before = estimate(conversation)
     chat.view.begin("summarising the conversation")
     try:
         did = chat.wait_for(
             lambda: run_async(chat.agent.compact(), cancel=cancel),
-            stop=lambda: cancel.cancel("the user interrupted"),
+            stop=lambda: cancel.cancel("interrupted by Ctrl-C"),
         )
     finally:
         chat.view.end()
     if did:
         chat.say(f"From about {before:,} to {estimate(conversation):,} tokens.")
     else:
-        chat.say("There is too little to put a summary in place of.")
+        chat.say("There is too little to summarise.")
 
 
-def cost(chat: Chat, rest: str) -> None:  # noqa: ARG001
-    from ...agent.compaction import estimate
-
+def cost(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     agent, info = chat.agent, chat.store.get(chat.agent.session_id)
     money = "no price is known" if info.cost is None else f"${info.cost:.4f}"
     used, window = estimate(agent.loop.conversation), agent.models[0].context_tokens
@@ -128,8 +126,6 @@ def cost(chat: Chat, rest: str) -> None:  # noqa: ARG001
 
 def greet(chat: Chat) -> None:
     """Who is there, and where the conversation was."""
-    from ... import __version__
-
     agent = chat.agent
     info = chat.store.get(agent.session_id)
     chat.say(f"Handrail {__version__} · {agent.models[0].name} · session {info.id}", "bold")
@@ -137,4 +133,4 @@ def greet(chat: Chat) -> None:
         chat.say(shortened(f"{info.title or 'no title'}, in {agent.cwd}", chat.screen.width), "dim")
         show(chat.screen, agent.loop.conversation.messages, last=_SHOWN_AGAIN)
     else:
-        chat.say("Say what is to be done. /help shows the commands; Ctrl-D leaves.", "dim")
+        chat.say("What should I do? /help lists the commands; Ctrl-D leaves.", "dim")

@@ -1,4 +1,4 @@
-"""Slash commands about what the agent works with: tools, model, processes."""
+"""Slash commands about what the agent works with and may do: tools, model, processes, approvals."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from rich.table import Table
+
+from ...agent.models.model_selection import build, known_providers
+from ...base.terminal_text import clean
 from ...errors import InvalidArguments
+from ...protocols import Answer, Decision
+from ..approvals import chosen, come_too_late, show_request
 from ..call_text import age
 from ..output import visible
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from .chat import Chat
 
 _LOG_BYTES = 8_000
@@ -20,9 +24,9 @@ _LOG_BYTES = 8_000
 
 def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
     enabled, disabled = chat.agent.loop.tool_calls.toolsets
-    registry = chat.here.runtime.registry
+    registry = chat.app.runtime.registry
     table = _table("TOOL", "WHAT IT DOES")
-    for tool in chat.here.definitions.list(enabled, list(disabled), quiet=True, format="openai"):
+    for tool in chat.app.definitions.list(enabled, list(disabled), quiet=True, format="openai"):
         function = tool["function"]
         about = str(function["description"]).partition(". ")[0].partition("\n")[0]
         table.add_row(f"{registry.get_emoji(function['name'])} {function['name']}", visible(about))
@@ -30,7 +34,7 @@ def tools(chat: Chat, rest: str) -> None:  # noqa: ARG001  a command's signature
 
 
 def toolsets(chat: Chat, rest: str) -> None:
-    known = chat.here.toolsets
+    known = chat.app.toolsets
     enabled, disabled = chat.agent.loop.tool_calls.toolsets
     if rest:
         if rest[0] not in "+-":
@@ -53,15 +57,13 @@ def toolsets(chat: Chat, rest: str) -> None:
 
 
 def toolset_choices(chat: Chat) -> Iterable[str]:
-    return [f"{sign}{name}" for name in chat.here.toolsets.names() for sign in "+-"]
+    return [f"{sign}{name}" for name in chat.app.toolsets.names() for sign in "+-"]
 
 
 def model(chat: Chat, rest: str) -> None:
     agent = chat.agent
     if rest:
-        from ...agent.models.model_selection import build, known_providers
-
-        agent.use(build(chat.here.config.model, name=rest, providers=known_providers(chat.here.plugins)))
+        agent.use(build(chat.app.config.model, name=rest, providers=known_providers(chat.app.plugins)))
         chat.options["model"] = rest  # for the sessions after this one, too
     names = [each.name for each in agent.models]
     others = f"; when it does not answer: {', '.join(names[1:])}" if names[1:] else ""
@@ -74,19 +76,17 @@ def reasoning(chat: Chat, rest: str) -> None:
     if wanted is None:
         raise InvalidArguments("/reasoning on, or /reasoning off")
     view.shows_thoughts = wanted
-    chat.say("What the model thinks is shown." if wanted else "What the model thinks is not shown.")
+    chat.say("Reasoning is shown." if wanted else "Reasoning is hidden.")
 
 
 def processes(chat: Chat, rest: str) -> None:
     what, _, name = rest.partition(" ")
-    table = chat.here.processes
+    table = chat.app.processes
     if what == "kill" and name:
         one = table.get(name.strip())
         one.kill()
         chat.say(f"{one.id} {one.status()}")
     elif what == "log" and name:
-        from ...base.terminal_text import clean
-
         chat.screen.write(visible(clean(table.get(name.strip()).tail(_LOG_BYTES).data)).rstrip("\n") + "\n")
     elif rest:
         raise InvalidArguments("/processes, /processes log ID, or /processes kill ID")
@@ -95,11 +95,11 @@ def processes(chat: Chat, rest: str) -> None:
 
 
 def process_choices(chat: Chat) -> Iterable[str]:
-    return ["log", "kill", *(one.id for one in chat.here.processes.list())]
+    return ["log", "kill", *(one.id for one in chat.app.processes.list())]
 
 
 def _show_processes(chat: Chat) -> None:
-    running = [one for one in chat.here.processes.list() if one.record.ended_at is None]
+    running = [one for one in chat.app.processes.list() if one.record.ended_at is None]
     if not running:
         chat.say("Nothing runs in the background.")
         return
@@ -111,9 +111,53 @@ def _show_processes(chat: Chat) -> None:
 
 
 def _table(*headers: str) -> Table:
-    from rich.table import Table
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     for header in headers:
         table.add_column(header, no_wrap=True, overflow="ellipsis")
     return table
+
+
+def approve(chat: Chat, rest: str) -> None:
+    """Without an id: what waits, and what is allowed. With one: answer it."""
+    words = rest.split()
+    if not words:
+        _show_approvals(chat)
+        return
+    store = chat.app.gate.store
+    stored = store.get(words[0])
+    decision = chosen(stored, words[1] if len(words) > 1 else "")
+    if decision is None:
+        return
+    before = store.answer(stored.request.id, Answer(decision, "cli"))
+    result = "denied" if decision is Decision.DENY else f"allowed, {decision.value}"
+    chat.say(come_too_late(before) if before else f"{stored.request.id}: {result}")
+
+
+def request_choices(chat: Chat) -> Iterable[str]:
+    return [stored.request.id for stored in chat.app.gate.store.pending()]
+
+
+def _show_approvals(chat: Chat) -> None:
+    gate = chat.app.gate
+    waiting = gate.store.pending()
+    for stored in waiting:
+        show_request(stored)
+    if not waiting:
+        chat.say("No requests are pending.")
+    mine = {f"task:{chat.agent.session_id}", f"session:{chat.agent.session_id}"}
+    for grant in gate.store.grants.of(sorted(mine)):
+        chat.say(f"allowed in this session: {grant.key} (handrail approvals revoke {grant.id})", "dim")
+    for key in gate.settings.config.command_allowlist:
+        chat.say(f"allowed always: {key}", "dim")
+
+
+def yolo(chat: Chat, rest: str) -> None:
+    wanted = {"": not chat.yolo, "on": True, "off": False}.get(rest.lower())
+    if wanted is None:
+        raise InvalidArguments("/yolo on, or /yolo off")
+    chat.app.gate.settings.lift_asking(wanted)
+    chat.yolo = wanted
+    if wanted:
+        chat.say("You are not asked from now on. Blocked actions and your deny list still hold.", "yellow")
+    else:
+        chat.say("You are asked again.")

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from ...types import JsonDict
 from ..call_text import shortened
 from ..output import visible
@@ -35,13 +37,11 @@ def as_markdown(messages: Sequence[JsonDict], info: SessionInfo) -> str:
 
 
 def show(screen: Screen, messages: Sequence[JsonDict], *, last: int) -> None:
-    """The last messages of the person and the agent; of calls only that they were made."""
-    from rich.text import Text
-
-    said = [message for message in messages if message["role"] in ("user", "assistant")]
-    if len(said) > last:
-        screen.print(Text(f"… {len(said) - last} messages above; /history {len(said)} shows them", "dim"))
-    for message in said[-last:] if last else ():
+    """The last messages of the user and the agent; of calls only that they were made."""
+    shown = [message for message in messages if message["role"] in ("user", "assistant")]
+    if len(shown) > last:
+        screen.print(Text(f"… {len(shown) - last} messages above; /history {len(shown)} shows them", "dim"))
+    for message in shown[-last:] if last else ():
         text = shortened(_text(message), _SHOWN_CHARS)
         if message["role"] == "user":
             screen.print(Text(f"› {visible(text)}", "bold"))

@@ -1,7 +1,7 @@
-"""Run something in another thread while this one keeps the screen alive and hears the person's Ctrl-C.
+"""Run something in another thread while this one keeps the screen alive and receives Ctrl-C.
 
-The first stops what runs, so that the person can speak; the second does not wait for it and leaves. The end of the terminal
-(SIGHUP, SIGTERM) stops it and leaves when what was done is written down.
+The first Ctrl-C stops what runs; the second leaves without waiting for it. The end of the terminal (SIGHUP, SIGTERM)
+stops it and leaves once what was done is stored.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _LAST_SECONDS = 10.0  # nobody waits at a terminal that is gone
 
 
 class Leave(SystemExit):
-    """The person has gone, or wants to. `code` is the exit code.
+    """The user leaves the chat. `code` is the exit code.
 
-    An event loop lets nothing else through that a signal raises while it runs a callback: the chat would stay, unseen.
+    A SystemExit, because an event loop swallows anything else that a signal handler raises during a callback.
     """
 
     code: int
@@ -40,30 +40,30 @@ def run(
     *,
     stop: Callable[[], object],
     draw: Callable[[], object],
-    hear: Callable[[], object] | None = None,
+    read_keys: Callable[[], object] | None = None,
 ) -> T:
-    """What `work` gives back. `stop` is called at the first Ctrl-C, `draw` ten times a second. Raises Leave at the second.
+    """Returns what `work` returns. Calls `stop` at the first Ctrl-C, `draw` ten times per second. Raises Leave at the second.
 
-    `hear`, if there is one, waits for what the person types between two drawings, for a moment at most.
+    `read_keys`, if given, waits for typed keys between two drawings, for at most a moment.
     """
     changed = threading.Event()
     pressed = 0
-    with _signals() as heard, keyboard(shown=False):
+    with _signals() as received, keyboard(shown=False):
         future = pool.submit(work)
         future.add_done_callback(lambda _: changed.set())
-        heard.listener = changed.set
+        received.listener = changed.set
         while not future.done():
             draw()
-            if hear is None:
+            if read_keys is None:
                 changed.wait(FRAME_SECONDS)
                 changed.clear()
             else:
-                hear()
-            if heard.end:
+                read_keys()
+            if received.end:
                 stop()
                 wait([future], _LAST_SECONDS)
-                raise Leave(128 + heard.end)
-            if heard.interrupts > pressed:
+                raise Leave(128 + received.end)
+            if received.interrupts > pressed:
                 stop()
                 if pressed:
                     raise Leave(128 + signal.SIGINT)
@@ -71,7 +71,7 @@ def run(
         return future.result()
 
 
-class _Heard:
+class _Received:
     def __init__(self) -> None:
         self.interrupts = 0
         self.end = 0
@@ -81,26 +81,26 @@ class _Heard:
         self.interrupts += 1
         self.listener()
 
-    def ended(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def ended(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  a signal handler's signature
         self.end = number
         self.listener()
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[_Heard]:
+def _signals() -> Iterator[_Received]:
     """Count signals instead of letting them raise wherever this thread happens to be."""
-    heard = _Heard()
-    handlers = {signal.SIGINT: heard.interrupt, signal.SIGHUP: heard.ended, signal.SIGTERM: heard.ended}
+    received = _Received()
+    handlers = {signal.SIGINT: received.interrupt, signal.SIGHUP: received.ended, signal.SIGTERM: received.ended}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield heard
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def leave_when_told() -> None:
-    """Between turns the end of the terminal raises at once."""
+def leave_on_signals() -> None:
+    """Between turns the end of the terminal raises Leave immediately."""
 
     def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  a signal handler's signature
         raise Leave(128 + number)

@@ -1,4 +1,4 @@
-"""What the person types while the agent works: shown as it is typed, and said when the agent has answered."""
+"""What is typed while the agent works: shown as it is typed, and sent when the agent has answered."""
 
 from __future__ import annotations
 

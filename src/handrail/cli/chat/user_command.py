@@ -1,13 +1,14 @@
-"""`!command`: the person's own command, in the shell that the agent's commands run in.
+"""`!command`: the user's own command, in the shell that the agent's commands run in.
 
-It passes no gate: the person is the one who would be asked. The agent is told of it with the next message, as a colleague who
-looks over the shoulder would be, with secrets masked; `!!command` keeps it from the agent.
+It passes no gate: the user is the one who would be asked. The agent gets it with the next message, with secrets masked;
+`!!command` keeps it from the agent.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...base.terminal_text import TextCleaner, clean
 from ...types import CancelToken
 from ..output import visible
 from . import turn
@@ -32,11 +33,11 @@ class Ran(NamedTuple):
         return f"[I ran `{command}` myself; exit code {self.exit_code}. Its output:]\n{text.strip()}"
 
 
-def run_own(here: Handrail, screen: Screen, command: str, *, task_id: str) -> Ran:
+def run_own(app: Handrail, screen: Screen, command: str, *, task_id: str) -> Ran:
     """Run it to its end and show what it prints. Ctrl-C ends it."""
     cancel = CancelToken()
     ended, output = turn.run(
-        lambda: _execute(here, screen, command, task_id, cancel),
+        lambda: _execute(app, screen, command, task_id, cancel),
         stop=lambda: cancel.cancel("interrupted by Ctrl-C"),
         draw=lambda: None,
     )
@@ -51,18 +52,16 @@ def run_own(here: Handrail, screen: Screen, command: str, *, task_id: str) -> Ra
 
 
 def _execute(
-    here: Handrail, screen: Screen, command: str, task_id: str, cancel: CancelToken
+    app: Handrail, screen: Screen, command: str, task_id: str, cancel: CancelToken
 ) -> tuple[CommandResult, str]:
     """How it ended, and what it printed."""
-    from ...base.terminal_text import TextCleaner, clean
-
     cleaner = TextCleaner()
 
     def show(text: str) -> None:
         if text:
             screen.write(visible(text))
 
-    with here.environments.use(task_id) as environment:
+    with app.environments.use(task_id) as environment:
         ended = environment.execute(command, cancel=cancel, on_output=lambda piece: show(cleaner.feed(piece)))
     rest = cleaner.finish()
     show(f"{rest}\n" if rest else "")

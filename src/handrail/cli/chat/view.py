@@ -1,10 +1,12 @@
-"""What an agent tells, on the screen: answers as they are written, calls as they run, what the person should know."""
+"""An agent's events on the screen: answers as they are written, calls as they run, notices."""
 
 from __future__ import annotations
 
 import threading
 import time
 from typing import TYPE_CHECKING
+
+from rich.text import Text
 
 from ...agent.events import (
     End,
@@ -21,12 +23,9 @@ from ...agent.events import (
 from ..call_text import counted, shortened
 from ..output import visible
 from .calls import Call, seconds, spin
-from .streamed_answer import Answer
-from .thinking import Thought
+from .streamed_answer import Answer, Thought
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from ...core.registry import ToolRegistry
     from .screen import Screen
     from .type_ahead import TypedAhead
@@ -35,7 +34,7 @@ _ROWS_FOR_THE_REST = 8
 
 
 class View:
-    """Hears of a turn by `listen`, in the agent's thread; `draw` is called now and then in another."""
+    """Receives a turn's events by `listen`, in the agent's thread; `draw` is called regularly in another."""
 
     def __init__(self, screen: Screen, registry: ToolRegistry) -> None:
         self.screen, self._registry = screen, registry
@@ -45,7 +44,7 @@ class View:
         self._answer = Answer(self._set)
         self._thought = Thought()
         self.shows_thoughts = True
-        self.ahead: TypedAhead | None = None  # what the person types meanwhile
+        self.ahead: TypedAhead | None = None  # what is typed meanwhile
         self._since = 0.0
         self._status, self._is_stopping = "", False
 
@@ -58,16 +57,14 @@ class View:
 
     def listen(self, event: Event) -> None:
         with self._lock:
-            self._heard(event)
+            self._show(event)
 
     def stopping(self) -> None:
         with self._lock:
-            self._status, self._is_stopping = "stopping; Ctrl-C again leaves", True
+            self._status, self._is_stopping = "stopping; press Ctrl-C again to leave", True
 
     def draw(self) -> None:
-        """The lines below, as things stand."""
-        from rich.text import Text
-
+        """Draw the lines below."""
         with self._lock:
             now = time.monotonic()
             columns, rows = self.screen.size
@@ -82,9 +79,7 @@ class View:
             self.screen.below([*lines, *self._typed()])
 
     def _typed(self) -> list[Text]:
-        """What the person has typed: messages that wait, and the one that is not sent yet."""
-        from rich.text import Text
-
+        """What was typed: queued messages, and the one that is not sent yet."""
         if self.ahead is None:
             return []
         room = self.screen.width - 10
@@ -92,13 +87,13 @@ class View:
         return [*waiting, Text(f"› {_in_one_line(self.ahead.text)[-room:]}")] if self.ahead.text else waiting
 
     def end(self) -> None:
-        """Nothing stands below any more. What was written so far stays."""
+        """Clear the lines below. What was written so far stays."""
         with self._lock:
             self._finish()
             self._status = ""  # it may still be drawn
             self.screen.below(())
 
-    def _heard(self, event: Event) -> None:
+    def _show(self, event: Event) -> None:
         match event:
             case TextDelta(text):
                 self._keep_thought()
@@ -112,7 +107,7 @@ class View:
             case ToolProgress():
                 call = self._calls.get(event.call_id)
                 if call is not None:
-                    call.tell(event)
+                    call.update(event)
             case ToolEnded():
                 self._ended(event)
             case Notice(text):
@@ -154,10 +149,10 @@ class View:
             case End.FAILED:
                 self._say(event.reason, "red")
             case _:
-                self._say(f"Stopped: {event.reason}. Say so if it is to go on.", "yellow")
+                self._say(f"Stopped: {event.reason}. Say so to continue.", "yellow")
         usage = event.usage
         parts = [counted(self._count, "call")] if self._count else []
-        if usage.input_tokens or usage.output_tokens:  # not every server tells
+        if usage.input_tokens or usage.output_tokens:  # not every server reports it
             parts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
         if usage.cost is not None:
             parts.append(f"${usage.cost:.4f}")
@@ -173,6 +168,4 @@ def _in_one_line(text: str) -> str:
 
 
 def _styled(text: str, style: str) -> Text:
-    from rich.text import Text
-
     return Text(visible(text), style)

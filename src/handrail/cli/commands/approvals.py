@@ -1,19 +1,6 @@
-"""`handrail approvals`: see what waits, answer it, take back what was allowed, look at what was decided."""
+"""List pending requests and answer them; revoke what was allowed; see what was decided.
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from .. import exit_codes, options
-
-if TYPE_CHECKING:
-    from ...store.approvals import ApprovalStore
-
-_HELP = """See what waits for an answer, and answer it; take back what was allowed; look at what was decided.
-
-A question that an agent's runtime asks can be answered from any terminal of yours, once: whoever is first decides.
+A request can be answered from any terminal of yours; the first answer counts.
 
 \b
 Examples:
@@ -22,14 +9,39 @@ Examples:
   handrail approvals log --last 50
 """
 
+from __future__ import annotations
 
-def add_to(app: typer.Typer) -> None:
-    approvals = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
-    for command in (list_waiting, answer, revoke, log, simulate):
-        approvals.command(command.__name__.removesuffix("_waiting"))(command)
-    app.add_typer(approvals, name="approvals")
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...approval.settings import remove_from_allowlist
+from ...approval.simulation import simulate_policy
+from ...config import config_path, load_config, state_dir
+from ...protocols import Answer, Decision
+from .. import options
+from ..approvals import (
+    chosen,
+    come_too_late,
+    decision_row,
+    decision_view,
+    grant_row,
+    grant_view,
+    open_approvals,
+    request_view,
+    show_request,
+    show_simulation,
+)
+from ..output import ExitCode, emit, emit_json, emit_table, say
+
+if TYPE_CHECKING:
+    pass
 
 
+cli = options.new_cli()
+
+
+@cli.command("list")
 def list_waiting(as_json: options.Json = False) -> None:
     """List the questions that wait for an answer, and what is allowed for longer than once.
 
@@ -38,11 +50,7 @@ def list_waiting(as_json: options.Json = False) -> None:
       handrail approvals list
       handrail approvals list --json | jq -r '.waiting[].id'
     """
-    from ...config import load_config
-    from ..approval_views import grant_row, grant_view, request_view, show_request
-    from ..output import emit, emit_json, emit_table
-
-    store = open_store()
+    store = open_approvals()
     waiting, grants, always = store.pending(), store.grants.all(), load_config().command_allowlist
     if as_json:
         emit_json(
@@ -56,7 +64,7 @@ def list_waiting(as_json: options.Json = False) -> None:
     for stored in waiting:
         show_request(stored)
     if not waiting:
-        emit("Nothing waits for an answer.")
+        emit("No requests are pending.")
     if grants or always:
         emit("")
         rows = [grant_row(grant) for grant in grants]
@@ -64,16 +72,17 @@ def list_waiting(as_json: options.Json = False) -> None:
         emit_table(("REVOKE WITH", "ALLOWED IN", "HOLDS", "KIND"), rows, wide=3)
 
 
+@cli.command()
 def answer(
-    request: Annotated[str, typer.Argument(metavar="ID", help="The request, or the beginning of its id.")],
+    request: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")],
     decision: Annotated[
         str, typer.Argument(metavar="ANSWER", help="once, task, session, always or deny; without it you are asked.")
     ] = "",
     as_json: options.Json = False,
 ) -> None:
-    """Answer a question that waits. The first answer holds; one that comes later is told so.
+    """Answer a pending request. The first answer counts; a later one is refused.
 
-    A yes needs a terminal, and a shell that no agent started.
+    Approving needs a terminal, and a shell that no agent started.
 
     \b
     Examples:
@@ -83,50 +92,43 @@ def answer(
 
     Exit codes: 0 it holds, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
     """
-    from ...protocols import Answer, Decision
-    from ..approval_answers import chosen, come_too_late, refuse_inside
-    from ..output import emit_json, say
-
-    refuse_inside("answer requests")
-    store = open_store()
+    options.refuse_agents("answer requests")
+    store = open_approvals()
     stored = store.get(request)
     made = chosen(stored, decision)
     if made is None:
-        raise typer.Exit(exit_codes.ExitCode.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
     before = store.answer(stored.request.id, Answer(made, "cli"))
     if as_json:
         emit_json({"id": stored.request.id, "decision": made.value, "holds": before is None})
     if before is not None:
         say(come_too_late(before))
-        raise typer.Exit(exit_codes.ExitCode.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
     say(f"{stored.request.id}: {'denied' if made is Decision.DENY else 'allowed, ' + made.value}")
     if not stored.is_waiting:
-        say("the process that asked is gone; the answer holds if the same is asked again before the time is over")
+        say("the process that asked has exited; the answer holds if the same is asked again before it expires")
 
 
+@cli.command()
 def revoke(
     grant: Annotated[str, typer.Argument(metavar="GRANT", help="Its number, or the kind that is always allowed.")],
 ) -> None:
-    """Take back what was allowed for longer than once. Running calls notice with their next action.
+    """Revoke what was allowed for longer than once. Running calls notice with their next action.
 
     \b
     Examples:
       handrail approvals revoke 4
       handrail approvals revoke fs.rm.recursive@project:/srv/app
     """
-    from ...approval.settings import remove_from_allowlist
-    from ...config import config_path
-    from ..approval_answers import refuse_inside
-    from ..output import say
-
-    refuse_inside("revoke grants")
-    taken = open_store().grants.revoke(int(grant)) if grant.isascii() and grant.isdigit() else None
+    options.refuse_agents("revoke grants")
+    taken = open_approvals().grants.revoke(int(grant)) if grant.isascii() and grant.isdigit() else None
     if taken is None and not remove_from_allowlist(config_path(), grant):
         say(f"nothing is allowed as {grant!r}; `handrail approvals list` shows what is")
-        raise typer.Exit(exit_codes.ExitCode.USAGE)
+        raise typer.Exit(ExitCode.USAGE)
     say(f"{taken.key if taken else grant} asks again")
 
 
+@cli.command()
 def log(
     last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="How many of the newest.")] = 20,
     as_json: options.Json = False,
@@ -138,19 +140,17 @@ def log(
       handrail approvals log
       handrail approvals log --last 1000 --json | jq 'group_by(.by) | map({by: .[0].by, n: length})'
     """
-    from ..approval_views import decision_row, decision_view
-    from ..output import emit, emit_json, emit_table
-
-    decisions = open_store().decisions.latest(last)
+    decisions = open_approvals().decisions.latest(last)
     if as_json:
         emit_json([decision_view(record) for record in decisions])
     elif decisions:
         rows = [decision_row(record) for record in decisions]
         emit_table(("WHEN", "DECISION", "BY", "TOOK", "KIND", "WHAT"), rows, wide=5)
     else:
-        emit("Nothing was decided yet.")
+        emit("No decisions yet.")
 
 
+@cli.command()
 def simulate(
     policy: Annotated[str, typer.Argument(metavar="POLICY.yaml", help="A configuration to try: its approvals count.")],
     changed: Annotated[bool, typer.Option("--changed", help="Only what would be decided otherwise.")] = False,
@@ -165,16 +165,4 @@ def simulate(
       handrail approvals simulate stricter.yaml
       handrail approvals simulate stricter.yaml --changed --json
     """
-    from ...approval.simulation import simulate_policy
-    from ...config import state_dir
-    from ..approval_views import show_simulation
-
     show_simulation(simulate_policy(policy, state_dir=state_dir()), only_changed=changed, as_json=as_json)
-
-
-def open_store() -> ApprovalStore:
-    from ...approval.gate import STORE_NAME
-    from ...config import state_dir
-    from ...store.approvals import ApprovalStore
-
-    return ApprovalStore(state_dir() / STORE_NAME)

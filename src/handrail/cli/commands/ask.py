@@ -1,28 +1,55 @@
-"""`handrail ask`: one question to an agent, for scripts."""
+"""Have an agent do one thing, and print its answer.
+
+The answer goes to stdout, what it does meanwhile to stderr. With a question, what comes on stdin is given to the
+agent as material. You are not asked anything: what would need approval is denied, unless config.yaml allows it
+(`approvals.allow`, an earlier "always"), or --yolo. With `approvals.headless: queue` it waits for `handrail
+approvals answer` instead.
+
+\b
+Examples:
+  handrail ask "which tests cover billing?"
+  git diff | handrail ask "write a commit message for this"
+  handrail ask --continue "and now fix it"
+  handrail ask --json "how many TODOs are there?" | jq -r .answer
+  handrail ask --events "run the tests" | jq -r 'select(.event == "tool_ended") | .tool'
+
+Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
+timed out, 130 interrupted.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import re
+import select
 import sys
-from typing import TYPE_CHECKING, Annotated
+import time
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from .. import exit_codes, options
+from ...agent.agent_factory import LAST, budgets_of, open_agent
+from ...agent.events import End, Event, Notice, ToolEnded, ToolStarted, TurnEnded, Usage
+from ...core.outcome import error_of
+from ...types import CancelToken
+from .. import options
+from ..call_text import duration, main_argument, shortened
+from ..output import ExitCode, colours, emit, emit_json, note, paint, result_stream, say, visible
+from ..runtime import Ending, open_runtime, supervise
 
 if TYPE_CHECKING:
-    from ...agent.events import TurnEnded
-    from ..ask_report import Reporter
-    from ..call_supervision import Ending
+    from ...agent.agent import Agent
+    from ...types import JsonDict
 
 _MAX_CONTEXT_CHARS = 400_000
 _PATIENCE_SECONDS = 2.0
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("ask")(ask)
+cli = options.new_cli()
 
 
+@cli.command()
 def ask(
     question: Annotated[str, typer.Argument(metavar="[QUESTION]", help="What to do; - or none: stdin says it.")] = "-",
     model: options.Model = None,
@@ -32,45 +59,22 @@ def ask(
     disable: options.Disabled = None,
     timeout: options.Timeout = None,
     max_calls: Annotated[
-        int | None, typer.Option("--max-calls", metavar="N", min=1, help="How often the model may be asked.")
+        int | None, typer.Option("--max-calls", metavar="N", min=1, help="How many times the model may be called.")
     ] = None,
     yolo: options.Yolo = False,
     as_json: options.Json = False,
-    events: Annotated[bool, typer.Option("--events", help="Print every event as it happens, a JSON object a line.")] = (
-        False
-    ),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print every event as it happens, one JSON object per line.")
+    ] = (False),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on stderr.")] = False,
 ) -> None:
-    """Have an agent do one thing, and print its answer.
-
-    The answer goes to stdout, what it does meanwhile to stderr. With a question, what comes on stdin is given to the
-    agent as material. Nobody is asked anything: what would need a yes is denied, unless config.yaml allows it
-    (`approvals.allow`, an earlier "always"), or --yolo. With `approvals.headless: queue` it waits for `handrail
-    approvals answer` instead.
-
-    \b
-    Examples:
-      handrail ask "which tests cover billing?"
-      git diff | handrail ask "write a commit message for this"
-      handrail ask --continue "and now fix it"
-      handrail ask --json "how many TODOs are there?" | jq -r .answer
-      handrail ask --events "run the tests" | jq -r 'select(.event == "tool_ended") | .tool'
-
-    Exit codes: 0 answered, 1 failed or a budget is used up, 2 wrong usage, 3 answered, but a call was denied, 124
-    time is over, 130 interrupted.
-    """
-    from ...agent.agent_factory import LAST, budgets_of, open_agent
-    from ..ask_report import Reporter
-    from ..open_runtime import open_runtime
-    from ..output import result_stream
-
     text = _text(question)
-    here = open_runtime(yolo=yolo, asks=False)
-    budgets = budgets_of(here.config.model)
+    app = open_runtime(yolo=yolo, asks=False)
+    budgets = budgets_of(app.config.model)
     with (
         result_stream() as stdout,
         open_agent(
-            here,
+            app,
             model=model,
             resume=LAST if goes_on else resume,
             toolsets=toolset,
@@ -87,10 +91,6 @@ def ask(
 
 def _turn(reporter: Reporter, text: str, timeout: float | None) -> tuple[TurnEnded, Ending]:
     """How the turn ended, and what ended the wait for it."""
-    from ...agent.events import End, TurnEnded, Usage
-    from ...types import CancelToken
-    from ..call_supervision import supervise
-
     agent = reporter.agent
 
     def work(cancel: CancelToken) -> TurnEnded:
@@ -98,20 +98,17 @@ def _turn(reporter: Reporter, text: str, timeout: float | None) -> tuple[TurnEnd
         return agent.run(text, reporter.listen)
 
     ended, ending = supervise(work, timeout=timeout)
-    return ended or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was left"), ending
+    return ended or TurnEnded(End.INTERRUPTED, "", Usage(), 0, "it did not stop in time, and was abandoned"), ending
 
 
-def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> exit_codes.ExitCode:
-    from ...agent.events import End
-    from ..call_supervision import Ending
-
+def _code(ended: TurnEnded, ending: Ending, reporter: Reporter) -> ExitCode:
     if ending is Ending.TIMED_OUT or ended.end is End.TIME:
-        return exit_codes.ExitCode.TIMEOUT
+        return ExitCode.TIMEOUT
     if ending is Ending.INTERRUPTED:
-        return exit_codes.ExitCode.INTERRUPTED
+        return ExitCode.INTERRUPTED
     if ended.end is not End.ANSWERED:
-        return exit_codes.ExitCode.FAILED
-    return exit_codes.ExitCode.DENIED if reporter.denied else exit_codes.ExitCode.OK
+        return ExitCode.FAILED
+    return ExitCode.DENIED if reporter.denied else ExitCode.OK
 
 
 def _text(question: str) -> str:
@@ -120,15 +117,11 @@ def _text(question: str) -> str:
     if question == "-":
         question, material = material, ""
     if not question.strip():
-        raise typer.BadParameter("say what is to be done, as an argument or on stdin")
+        raise typer.BadParameter("give the question as an argument or on stdin")
     return f"{question}\n\n<material>\n{material}\n</material>" if material.strip() else question
 
 
 def _material() -> str:
-    import select
-
-    from ..output import say
-
     with contextlib.suppress(OSError, ValueError):  # no descriptor: nobody has to be waited for
         if not select.select([sys.stdin], [], [], _PATIENCE_SECONDS)[0]:
             say("waiting for material on stdin; `< /dev/null` gives none")
@@ -138,3 +131,77 @@ def _material() -> str:
             f"stdin has more than {_MAX_CONTEXT_CHARS:,} characters; put it into a file and name that in the question"
         )
     return material
+
+
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class Reporter:
+    """Receives the events of one turn. `events` prints each as it happens; people see the calls on stderr unless `quiet`."""
+
+    def __init__(self, agent: Agent, stdout: TextIO, *, events: bool, quiet: bool) -> None:
+        self.agent, self._stdout = agent, stdout
+        self._events, self._quiet = events, quiet
+        self._began = time.monotonic()
+        self._abouts: dict[str, str] = {}
+        self.calls = 0
+        self.denied = 0
+
+    def listen(self, event: Event) -> None:
+        if self._events:
+            emit(json.dumps(event_view(event, self.agent.session_id), ensure_ascii=False), self._stdout)
+        if isinstance(event, ToolStarted):
+            registry = self.agent.handrail.runtime.registry
+            self._abouts[event.call_id] = f"{event.emoji} {event.tool} " + main_argument(
+                registry, event.tool, event.arguments
+            )
+        elif isinstance(event, ToolEnded):
+            self.calls += 1
+            self.denied += event.error_type == "denied"
+            self._report(event)
+        elif isinstance(event, Notice) and not self._quiet:
+            note(event.text)
+
+    def answer(self, ended: TurnEnded, *, as_json: bool) -> None:
+        """Print the answer, unless the events have."""
+        if as_json and not self._events:
+            emit_json(self._summary(ended), self._stdout)
+        elif not self._events and ended.answer and ended.end is End.ANSWERED:
+            answer = ended.answer.rstrip("\n")
+            emit(visible(answer) if self._stdout.isatty() else answer, self._stdout)
+        if ended.end is not End.ANSWERED:
+            say(ended.reason or f"stopped: {ended.end.value}")
+
+    def _report(self, event: ToolEnded) -> None:
+        if self._quiet:
+            return
+        failure = error_of(event.result) if event.result else None
+        painted = colours(sys.stderr)
+        mark = paint("✗", "red", on=painted) if event.error_type else paint("✓", "green", on=painted)
+        reason = f" - {shortened(str(failure['error']), 100)}" if failure else ""
+        about = self._abouts.pop(event.call_id, event.tool).rstrip()
+        note(f"{about} ({duration(event.seconds * 1000)}){reason}", mark=mark)
+
+    def _summary(self, ended: TurnEnded) -> JsonDict:
+        return {
+            "answer": ended.answer,
+            "end": ended.end.value,
+            "reason": ended.reason,
+            "session_id": self.agent.session_id,
+            "model": self.agent.models[0].name,
+            "calls": self.calls,
+            "denied": self.denied,
+            "model_calls": ended.model_calls,
+            "usage": ended.usage._asdict(),
+            "seconds": round(time.monotonic() - self._began, 3),
+        }
+
+
+def event_view(event: Event, session_id: str) -> JsonDict:
+    """An event for programs: its name in words, then its fields."""
+    fields = event._asdict()
+    if isinstance(event, TurnEnded):
+        fields |= {"end": event.end.value, "session_id": session_id}
+    if isinstance(fields.get("usage"), tuple):
+        fields["usage"] = fields["usage"]._asdict()
+    return {"event": _WORDS.sub("_", type(event).__name__).lower(), **fields}

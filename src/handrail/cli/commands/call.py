@@ -1,4 +1,24 @@
-"""`handrail call`: run one tool, as a model would."""
+"""Run one tool, as a model would.
+
+\b
+key=value     text; the runtime fits it to what the tool takes (42, true, a list)
+key:=json     JSON as it is: limit:=5  choices:='["red", "blue"]'
+key=@file     the text of a file (key:=@file: its JSON)
+-             one JSON object from stdin; also without arguments, in a pipe
+
+On a terminal the result is shown for reading; in a pipe, or with --json, it is the JSON that the model would get.
+Ctrl-C cancels the call.
+
+\b
+Examples:
+  handrail call read_file path=README.md limit=20
+  handrail call write_file path=notes.txt content=@draft.txt
+  echo '{"pattern": "TODO"}' | handrail call search_files
+  handrail call read_file path=main.py --raw | wc -l
+  handrail call terminal command='make test' timeout=300
+
+Exit codes: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 timed out, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +28,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from .. import exit_codes, options
+from ...core.outcome import error_of, error_outcome, to_json
+from ...errors import CallCancelled, CallTimeout, ToolFailed
+from .. import options
+from ..arguments import read_arguments
+from ..call_text import main_text, parsed, pretty
+from ..output import colours, emit, exit_code_of, result_stream, say, visible
+from ..runtime import Ending, open_runtime, show_progress, supervise
 
 if TYPE_CHECKING:
     from ...core.outcome import Outcome
@@ -27,10 +53,10 @@ class _Request:
     yolo: bool
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("call")(call)
+cli = options.new_cli()
 
 
+@cli.command()
 def call(
     tool: options.Tool,
     arguments: Annotated[
@@ -44,44 +70,15 @@ def call(
     raw: Annotated[bool, typer.Option("--raw", help="Print only the result's text (content or output).")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run one tool, as a model would.
-
-    \b
-    key=value     text; the runtime fits it to what the tool takes (42, true, a list)
-    key:=json     JSON as it is: limit:=5  choices:='["red", "blue"]'
-    key=@file     the text of a file (key:=@file: its JSON)
-    -             one JSON object from stdin; also without arguments, in a pipe
-
-    On a terminal the result is shown for reading; in a pipe, or with --json, it is the JSON that the model would get.
-    Ctrl-C cancels the call.
-
-    \b
-    Examples:
-      handrail call read_file path=README.md limit=20
-      handrail call write_file path=notes.txt content=@draft.txt
-      echo '{"pattern": "TODO"}' | handrail call search_files
-      handrail call read_file path=main.py --raw | wc -l
-      handrail call terminal command='make test' timeout=300
-
-    Exit codes: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
-    """
-    from ..arguments import read_arguments
-    from ..output import result_stream
-
     request = _Request(tool, read_arguments(arguments or []), task, session, timeout, yolo)
     with result_stream() as stdout:
         outcome = _outcome(request)
         _show(outcome, stdout, raw=raw, as_json=as_json)
-    raise typer.Exit(exit_codes.of_outcome(outcome))
+    raise typer.Exit(exit_code_of(outcome))
 
 
 def _outcome(request: _Request) -> Outcome:
-    """What the call gave back. However it ends, it ends in a result."""
-    from ...core.outcome import error_outcome
-    from ...errors import CallCancelled, CallTimeout, ToolFailed
-    from ..call_supervision import Ending, supervise
-    from ..open_runtime import open_runtime, show_progress
-
+    """The outcome of the call, however it ends."""
     runtime = open_runtime(yolo=request.yolo).runtime
 
     def work(cancel: CancelToken) -> Outcome:
@@ -91,20 +88,19 @@ def _outcome(request: _Request) -> Outcome:
     try:
         value, ending = supervise(work, timeout=request.timeout)
     except SystemExit as error:
-        return error_outcome(ToolFailed(f"{request.tool} called sys.exit({error.code!r}) instead of giving a result"))
+        return error_outcome(
+            ToolFailed(f"{request.tool} called sys.exit({error.code!r}) instead of returning a result")
+        )
     if value is not None and ending is Ending.DONE:
         return value
     partial = _so_far(value)
     if ending is Ending.TIMED_OUT:
-        return error_outcome(CallTimeout(f"{request.tool} did not end within {request.timeout:g} s", **partial))
+        return error_outcome(CallTimeout(f"{request.tool} timed out after {request.timeout:g} s", **partial))
     return error_outcome(CallCancelled(f"{request.tool} was interrupted by Ctrl-C", **partial))
 
 
 def _so_far(value: Outcome | None) -> JsonDict:
-    """What a tool that was told to stop had by then."""
-    from ...core.outcome import error_of
-    from ..render import parsed
-
+    """What a cancelled tool had by then."""
     if value is None:
         return {}
     error = error_of(value)
@@ -114,10 +110,6 @@ def _so_far(value: Outcome | None) -> JsonDict:
 
 
 def _show(outcome: Outcome, stdout: TextIO, *, raw: bool, as_json: bool) -> None:
-    from ...core.outcome import error_of, to_json
-    from ..output import colours, emit, say, visible
-    from ..render import main_text, pretty
-
     failure = error_of(outcome)
     text = main_text(outcome) if raw else None
     if raw and failure is not None:

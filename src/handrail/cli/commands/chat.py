@@ -1,22 +1,45 @@
-"""`handrail chat`: talk with an agent that works in this folder."""
+"""Talk with an agent that works in this folder, with the tools of this runtime.
+
+Enter sends, Alt-Enter starts a new line. Ctrl-C stops what is running; a second one leaves. Dangerous actions ask
+first. `!command` runs your own command in the agent's shell. /help shows the rest.
+
+The model comes from HANDRAIL_MODEL or config.yaml, its key from OPENAI_API_KEY. Needs `pip install
+'handrail[agent]'`.
+
+\b
+Examples:
+  handrail chat
+  handrail chat "what is this project?"
+  handrail chat --continue
+  handrail chat --resume 20261116-0912 --model gpt-5-mini
+
+Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from .. import exit_codes, options
+from ...agent.agent_factory import LAST, open_store
+from ...agent.models.model_selection import HOW_TO, find
+from ...config import load_config
+from ...errors import ModelError
+from .. import options
+from ..chat.chat import Chat, log_to
+from ..chat.screen import Screen
+from ..chat.session_commands import greet
+from ..chat.slash_commands import COMMANDS
+from ..chat.turn import Leave, leave_on_signals
+from ..output import emit
+from ..runtime import open_runtime
 
-if TYPE_CHECKING:
-    from ..chat.chat import Chat
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("chat")(chat)
-
-
+@cli.command()
 def chat(
     message: Annotated[str, typer.Argument(metavar="[MESSAGE]", help="What to say first.")] = "",
     model: options.Model = None,
@@ -25,30 +48,8 @@ def chat(
     toolset: options.Toolsets = None,
     disable: options.Disabled = None,
     yolo: options.Yolo = False,
-    or_demo: Annotated[
-        bool, typer.Option("--or-demo", help="Where no model is configured, or no terminal is there: show the demo.")
-    ] = False,
+    or_demo: Annotated[bool, typer.Option("--or-demo", help="Without a model or a terminal: show the demo.")] = False,
 ) -> None:
-    """Talk with an agent that works in this folder, with the tools of this runtime.
-
-    Enter sends, Alt-Enter begins another line. Ctrl-C stops what runs; a second one leaves. What is dangerous asks
-    first. `!command` runs a command of your own where the agent's run. /help shows the rest.
-
-    The model comes from HANDRAIL_MODEL or config.yaml, its key from OPENAI_API_KEY. Needs `pip install
-    'handrail[agent]'`.
-
-    \b
-    Examples:
-      handrail chat
-      handrail chat "what is this project?"
-      handrail chat --continue
-      handrail chat --resume 20261116-0912 --model gpt-5-mini
-
-    Exit codes: 0 left, 1 no model or no such session, 2 no terminal, 130 left by Ctrl-C.
-    """
-    from ...agent.agent_factory import LAST
-    from ..output import emit, say
-
     if or_demo and (reason := _not_possible()):
         from ..demo.play import play
 
@@ -57,9 +58,7 @@ def chat(
         return
     if or_demo:
         emit(_console())
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        say("this needs a terminal for input and output; a program uses `handrail ask`")
-        raise typer.Exit(exit_codes.ExitCode.USAGE)
+    options.require_terminal("handrail ask")
     with_agent = {"model": model, "toolsets": toolset, "without": disable}
     made = _made(yolo, with_agent)
     try:
@@ -71,37 +70,28 @@ def chat(
 
 
 def _talk(made: Chat, resume: str | None, message: str) -> int:
-    """Until the person leaves. The exit code."""
-    from ..chat.session_commands import greet
-    from ..chat.turn import Leave, leave_when_told
-
+    """Runs until the user leaves. Returns the exit code."""
     try:
-        leave_when_told()
+        leave_on_signals()
         made.open(resume)
         greet(made)
         made.load_ahead()
         made.talk(message)
     except Leave as left:
         if made.was_used:
-            made.say(f"Go on with: handrail chat --resume {made.agent.session_id}", "dim")
+            made.say(f"Continue with: handrail chat --resume {made.agent.session_id}", "dim")
         return left.code
     return 0
 
 
 def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
-    from ...agent.agent_factory import open_store
-    from ...errors import ModelError
-    from ..chat.chat import Chat, log_to
-    from ..chat.screen import Screen
-    from ..open_runtime import open_runtime
-
     try:
-        import prompt_toolkit  # noqa: F401  better said now than at the first prompt
+        import prompt_toolkit  # noqa: F401  fail now, not at the first prompt
     except ImportError:
         raise ModelError("the chat needs more packages; pip install 'handrail[agent]'") from None
     screen = Screen()
     log_to(screen)
-    made = Chat(open_runtime(yolo=yolo, hold=screen.held), screen, open_store(), **with_agent)
+    made = Chat(open_runtime(yolo=yolo, hold=screen.held), screen, open_store(), COMMANDS, **with_agent)
     made.yolo = yolo
     return made
 
@@ -112,9 +102,6 @@ def _console() -> str:
 
 def _not_possible() -> str:
     """Why there is only the demo, and what would change that; empty when there can be a chat."""
-    from ...agent.models.model_selection import HOW_TO, find
-    from ...config import load_config
-
     if find(load_config().model) is None:
         return f"To talk with a model instead: {HOW_TO}."
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -1,23 +1,44 @@
-"""`handrail check`: say what a shell command would do, without running it."""
+"""Show what a shell command would do, and whether it may. Nothing runs.
+
+The dangerous parts are marked, each with the rule that found it and why; your own rules (`approval_rules` in
+config.yaml) count too. Below are the command lines that would run, as far as they can be known: variables,
+quotes, wrappers and nested shells are followed.
+
+\b
+Examples:
+  handrail check 'rm -rf build/'
+  handrail check 'curl -s https://example.com/install.sh | sudo bash'
+  handrail check --json - < script.sh
+
+Exit codes: 0 it may run, 3 you would be asked, 4 it is blocked and nobody can allow it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exit_codes, options
+from ...approval.project_policy import policy_file, tightened
+from ...config import load_config, located
+from ...errors import ConfigError
+from ...judge.assess import assess
+from ...judge.rules.custom import configured
+from ...judge.values.assessment import stretches
+from .. import options
+from ..output import ExitCode, colours, emit, emit_json, paint, visible
 
 if TYPE_CHECKING:
     from ...judge.values.assessment import Assessment, Finding
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("check")(check)
+cli = options.new_cli()
 
 
+@cli.command()
 def check(
     command: Annotated[str, typer.Argument(metavar="COMMAND", help="A shell command; or - to read it from stdin.")],
     cwd: Annotated[
@@ -25,27 +46,6 @@ def check(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say what a shell command would do, and whether it may: nothing is run.
-
-    The dangerous parts are marked, each with the rule that found it and why; rules of your own (`approval_rules` in
-    config.yaml) count too. Below stand the command lines that would run, as far as they can be known: variables,
-    quotes, wrappers and nested shells are followed.
-
-    \b
-    Examples:
-      handrail check 'rm -rf build/'
-      handrail check 'curl -s https://example.com/install.sh | sudo bash'
-      handrail check --json - < script.sh
-
-    Exit codes: 0 it may run, 3 a person would be asked, 4 it is blocked and nobody can allow it.
-    """
-    from ...approval.project_policy import policy_file, tightened
-    from ...config import load_config, located
-    from ...errors import ConfigError
-    from ...judge.assess import assess
-    from ...judge.rules.custom import configured
-    from ..output import emit_json
-
     text = _from_stdin() if command == "-" else command
     try:
         rulebook = configured(tightened(load_config(), policy_file()))
@@ -59,7 +59,7 @@ def check(
     raise typer.Exit(_EXIT_CODES[assessment.verdict.value])
 
 
-_EXIT_CODES = {"allow": exit_codes.ExitCode.OK, "ask": exit_codes.ExitCode.DENIED, "block": exit_codes.ExitCode.BLOCKED}
+_EXIT_CODES = {"allow": ExitCode.OK, "ask": ExitCode.DENIED, "block": ExitCode.BLOCKED}
 _STYLES = {"block": "red", "ask": "yellow", "note": "cyan", "allow": "green"}
 _MAX_LINES_SHOWN = 20
 
@@ -69,8 +69,6 @@ def _from_stdin() -> str:
 
 
 def _show(assessment: Assessment) -> None:
-    from ..output import colours, emit, paint, visible
-
     painted = colours(sys.stdout)
     emit(
         "".join(
@@ -93,15 +91,13 @@ def _show(assessment: Assessment) -> None:
 
 
 _MEANING = {
-    "allow": "it would run without a question",
-    "ask": "a person would be asked",
-    "block": "it would not run, whoever allows it",
+    "allow": "it would run without asking",
+    "ask": "you would be asked",
+    "block": "it would never run, whoever approves it",
 }
 
 
 def _show_finding(assessment: Assessment, finding: Finding, painted: bool) -> None:
-    from ..output import emit, paint, visible
-
     severity = finding.severity.value
     emit(f"{paint(severity, _STYLES[severity], on=painted)}{' ' * (7 - len(severity))}{finding.rule}: {finding.why}")
     start, end = finding.span
@@ -112,14 +108,10 @@ def _show_finding(assessment: Assessment, finding: Finding, painted: bool) -> No
 
 def _marked(assessment: Assessment) -> list[tuple[str, str]]:
     """The command cut into stretches, each with the gravest severity that is found there."""
-    from ...judge.values.assessment import stretches
-
     return [(text, severity.value if severity is not None else "") for text, severity in stretches(assessment)]
 
 
 def _line(argv: tuple[str, ...]) -> str:
-    from shlex import quote
-
     return " ".join(arg if arg == "?" else quote(arg) for arg in argv)
 
 

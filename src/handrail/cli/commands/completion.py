@@ -1,4 +1,13 @@
-"""`handrail completion`: the script that lets a shell complete commands, tools and toolsets."""
+"""Print a script that lets your shell complete commands, tools and toolsets.
+
+Nothing is installed: where the script goes is your choice. (Typer's --install-completion is off.)
+
+\b
+Examples:
+  eval "$(handrail completion bash)"                            in ~/.bashrc
+  eval "$(handrail completion zsh)"                             in ~/.zshrc, after compinit
+  handrail completion fish > ~/.config/fish/completions/handrail.fish
+"""
 
 from __future__ import annotations
 
@@ -7,26 +16,16 @@ from typing import Annotated, Literal
 
 import typer
 
+from .. import options
+from ..app import COMPLETION_VARIABLE, build
 
-def add_to(app: typer.Typer) -> None:
-    app.command("completion")(completion)
+cli = options.new_cli()
 
 
+@cli.command()
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:
-    """Print the script that lets your shell complete commands, tools and toolsets.
-
-    Nothing is installed: where the script goes is your choice. (Typer's --install-completion is off.)
-
-    \b
-    Examples:
-      eval "$(handrail completion bash)"                            in ~/.bashrc
-      eval "$(handrail completion zsh)"                             in ~/.zshrc, after compinit
-      handrail completion fish > ~/.config/fish/completions/handrail.fish
-    """
-    from ..app import COMPLETION_VARIABLE, build
-
     # Typer writes the script when it is asked as a shell would ask.
     os.environ[COMPLETION_VARIABLE] = f"source_{shell}"
     build()([], prog_name="handrail")

@@ -1,29 +1,7 @@
-"""`handrail config`: read and change the configuration."""
+"""Read and change the configuration.
 
-from __future__ import annotations
-
-import json
-import os
-from typing import Annotated, Any
-
-import typer
-
-from .. import options
-
-Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    config = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
-    for command in (get, set_value, unset, path, edit, show):
-        config.command(command.__name__.removesuffix("_value"))(command)
-    app.add_typer(config, name="config")
-
-
-_HELP = """Read and change the configuration.
-
-It is one YAML file; its comments and order stay as they are. Environment variables named HANDRAIL_SECTION_SETTING go
-before the file.
+It is one YAML file; its comments and order stay as they are. Environment variables named HANDRAIL_SECTION_SETTING
+override the file.
 
 \b
 Examples:
@@ -32,9 +10,43 @@ Examples:
   HANDRAIL_FILES_ROOTS=/tmp handrail config get files.roots
 """
 
+from __future__ import annotations
 
+import dataclasses
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from ...config import ConfigFile, config_path, json_schema, load_config, parse_value
+from ...config.environment_variables import override_names, overrides
+from ...config.files import locked, read_text, write_text
+from ...config.validation import checked, plain
+from ...config.yaml_document import parse
+from ...errors import ConfigError
+from .. import options
+from ..output import emit, emit_json, emit_table, say
+
+if TYPE_CHECKING:
+    from ...types import JsonDict
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.")]
+
+
+cli = options.new_cli()
+
+
+@cli.command()
 def get(key: Key, as_json: options.Json = False) -> None:
-    """Print the value that holds for a setting.
+    """Print the value of a setting that is in effect.
 
     It is the environment's, or else the file's, or else the default.
 
@@ -43,9 +55,6 @@ def get(key: Key, as_json: options.Json = False) -> None:
       handrail config get results.max_chars
       handrail config get files --json
     """
-    from ..output import emit, emit_json
-    from ..setting_sources import effective
-
     value = effective(key)
     if as_json or isinstance(value, dict):
         emit_json(value)
@@ -53,41 +62,38 @@ def get(key: Key, as_json: options.Json = False) -> None:
         emit(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
+@cli.command("set")
 def set_value(
     key: Key, value: Annotated[str, typer.Argument(metavar="VALUE", help="Text, a number, true, [a, b].")]
 ) -> None:
-    """Give a setting a value, in the file.
+    """Set a value in the file.
 
     \b
     Examples:
       handrail config set results.max_chars 50000
       handrail config set tools.disabled_toolsets '[browser, rl]'
     """
-    from ...config import ConfigFile, parse_value
-    from ..approval_answers import refuse_inside
-
-    refuse_inside("change the configuration")
+    options.refuse_agents("change the configuration")
     file = ConfigFile()
     file.set(key, parse_value(key, value))
     _say_what_holds(key, f"is set in {file.path}")
 
 
+@cli.command()
 def unset(key: Key) -> None:
-    """Take a setting out of the file, so that its default holds again.
+    """Remove a setting from the file, so that its default applies again.
 
     \b
     Example:
       handrail config unset files.roots
     """
-    from ...config import ConfigFile
-    from ..approval_answers import refuse_inside
-
-    refuse_inside("change the configuration")
+    options.refuse_agents("change the configuration")
     file = ConfigFile()
     file.unset(key)
-    _say_what_holds(key, f"is not set in {file.path} any more")
+    _say_what_holds(key, f"is no longer set in {file.path}")
 
 
+@cli.command()
 def path() -> None:
     """Print where the file is. It need not exist.
 
@@ -95,28 +101,24 @@ def path() -> None:
     Example:
       cp "$(handrail config path)" backup.yaml
     """
-    from ...config import config_path
-    from ..output import emit
-
     emit(str(config_path()))
 
 
+@cli.command()
 def edit() -> None:
     """Edit the file in $VISUAL or $EDITOR.
 
-    You edit a copy, which takes the file's place when it is valid. If it is not, you are told why and can go on editing.
+    You edit a copy, which replaces the file once it is valid. If it is not, you see why and can edit again.
 
     \b
     Example:
       EDITOR=nano handrail config edit
     """
-    from ..approval_answers import refuse_inside
-    from ..config_editor import edit_config
-
-    refuse_inside("change the configuration")
+    options.refuse_agents("change the configuration")
     edit_config()
 
 
+@cli.command()
 def show(as_json: options.Json = False) -> None:
     """Print every setting, its value, and where that comes from.
 
@@ -125,9 +127,6 @@ def show(as_json: options.Json = False) -> None:
       handrail config show
       handrail config show --json | jq .files
     """
-    from ..output import emit_json, emit_table
-    from ..setting_sources import effective_config, listed
-
     if as_json:
         emit_json(effective_config())
         return
@@ -140,8 +139,142 @@ def _inline(value: Any) -> str:
 
 
 def _say_what_holds(key: str, done: str) -> None:
-    from ..output import say
-    from ..setting_sources import overriding_variable
-
     variable = overriding_variable(key, os.environ)
-    say(f"{key} {done}" + (f"; but {variable} is set in this environment, and goes before it" if variable else ""))
+    say(f"{key} {done}" + (f"; but {variable} is set in this environment, and overrides it" if variable else ""))
+
+
+class Setting(NamedTuple):
+    key: str
+    value: Any
+    source: str
+
+
+def effective_config() -> JsonDict:
+    """Every setting with the value that holds. Raises ConfigError."""
+    settings: JsonDict = plain(dataclasses.asdict(load_config()))
+    return settings
+
+
+def effective(key: str) -> Any:
+    """The value that holds for a key. Raises ConfigError for one that does not exist."""
+    value: Any = effective_config()
+    fallback = ConfigFile().get(key)
+    for step in key.split("."):
+        if step not in value:
+            return fallback
+        value = value[step]
+    return value
+
+
+def listed() -> Iterator[Setting]:
+    """Every setting and its source, in the order of the documentation."""
+    in_file = dict(_flat(_settings_of_file()))
+    for key, value in _flat(effective_config()):
+        source = overriding_variable(key, os.environ) or ("file" if key in in_file else "default")
+        yield Setting(key, value, source)
+
+
+def overriding_variable(key: str, environ: Mapping[str, str]) -> str:
+    """The environment variable that sets a key now, if one does."""
+    variable = f"HANDRAIL_{key.replace('.', '_')}".upper()
+    section, _, name = key.partition(".")
+    if variable not in override_names(environ):
+        return ""
+    return variable if name in overrides({variable: environ[variable]}).get(section, {}) else ""
+
+
+def _settings_of_file() -> JsonDict:
+    path = ConfigFile().path
+    return checked(parse(read_text(path) or "", path=str(path)))
+
+
+def _flat(settings: JsonDict, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def edit_config() -> None:
+    """Edit a copy, again until it is valid, then put it in the file's place. Raises ConfigError."""
+    path = config_path()
+    before = read_text(path)
+    start = template() if before is None else before
+    with tempfile.TemporaryDirectory(prefix="handrail-config-") as folder:
+        copy = Path(folder) / path.name
+        copy.write_text(start, "utf-8")
+        after = _edited(copy, path)
+    if after == start:
+        say("nothing was changed")
+        return
+    with locked(path) as target:
+        if read_text(target) != before:
+            raise ConfigError(f"was changed by someone else meanwhile; {_kept(after)}", path=str(path))
+        write_text(target, after)
+    say(f"{path} is changed")
+
+
+def template() -> str:
+    """A file to start from: every setting, commented out, with its documentation and default."""
+    lines = ["# Handrail's configuration. Take away the # before what you want to set, and before its section.", ""]
+    for name, schema in json_schema()["properties"].items():
+        lines += [*_section(name, schema), ""]
+    return "\n".join(lines)
+
+
+def _section(name: str, schema: JsonDict) -> Iterator[str]:
+    yield from _comment(schema["description"], indent=0)
+    if not schema.get("properties"):
+        yield f"#{name}: {json.dumps(schema.get('default', {}))}"
+        return
+    yield f"#{name}:"
+    for key, setting in schema["properties"].items():
+        yield from _comment(setting.get("description", ""), indent=2)
+        yield f"#  {key}: {json.dumps(setting.get('default'))}"
+
+
+def _comment(text: str, *, indent: int) -> list[str]:
+    mark = f"{' ' * indent}# "
+    return textwrap.wrap(text, 100, initial_indent=mark, subsequent_indent=mark)
+
+
+def _edited(copy: Path, path: Path) -> str:
+    """The text when the editor was left with a valid one."""
+    while True:
+        _open_editor(copy)
+        text = read_text(copy) or ""
+        try:
+            checked(parse(text, path=str(path)))
+        except ConfigError as error:
+            if not _wants_to_go_on(error):
+                raise ConfigError(f"{error}\nhandrail: nothing was changed; {_kept(text)}") from None
+        else:
+            return text
+
+
+def _open_editor(file: Path) -> None:
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        code = subprocess.run([*shlex.split(command), str(file)], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot start the editor {command!r}: {error}; set $VISUAL or $EDITOR") from None
+    if code != 0:
+        raise ConfigError(f"the editor {command!r} ended with exit code {code}; nothing was changed")
+
+
+def _wants_to_go_on(error: ConfigError) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    say(str(error))
+    sys.stderr.write("Edit it again? [Y/n] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
+
+def _kept(text: str) -> str:
+    """Keep the edited text in a file of its own."""
+    handle, name = tempfile.mkstemp(prefix="handrail-config-", suffix=".yaml")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    return f"your text is kept in {name}"

@@ -1,23 +1,4 @@
-"""`handrail cron`: the scheduler, and the jobs that it runs."""
-
-from __future__ import annotations
-
-import os
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from .. import exit_codes, options
-
-if TYPE_CHECKING:
-    from ...core.registry import ToolRegistry
-    from ...store.jobs import Job
-    from ...types import CancelToken, JsonDict
-
-_HELP = """Run jobs at set times, and see what became of them.
+"""Run jobs at set times, and see how they went.
 
 \b
 Examples:
@@ -26,16 +7,51 @@ Examples:
   handrail cron list
   handrail cron run
 """
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...errors import InvalidArguments, SchedulerRuns
+from ...runtime.arguments import prepare
+from ...scheduler.job_runner import Runner
+from ...scheduler.loop import Scheduler
+from ...tools.cron.job_requests import (
+    change,
+    check_may_schedule,
+    described,
+    open_jobs,
+    planned,
+    save,
+    times,
+    usual_zone,
+)
+from ...tools.cron.lock import as_scheduler, scheduler_pid
+from ...tools.cron.schedule import first_run, read_schedule, shown
+from ...types import CancelToken
+from .. import options
+from ..arguments import read_arguments
+from ..output import ExitCode, emit, emit_json, emit_table, note, say, visible
+from ..runtime import open_runtime
+
+if TYPE_CHECKING:
+    from ...core.registry import ToolRegistry
+    from ...store.jobs import Job
+    from ...types import JsonDict
+
+cli = options.new_cli()
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.", show_default=False)]
 Zone = Annotated[str, typer.Option("--timezone", metavar="ZONE", help="Such as Europe/Berlin; else the machine's own.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="cron")
-
-
-@group.command("run")
+@cli.command()
 def run(
     once: Annotated[
         bool, typer.Option("--once", help="Run what is due now and end, for a timer of the system.")
@@ -43,25 +59,17 @@ def run(
 ) -> None:
     """Be the scheduler: run each job when it is due, until interrupted.
 
-    There is one scheduler at a time. Nobody is asked while a job runs: what would ask is denied, unless config.yaml
-    allows it. A run that was cut off by the end of a scheduler is marked as lost, and not repeated.
+    There is one scheduler at a time. Nobody is asked while a job runs: what would need approval is denied, unless
+    config.yaml allows it. A run that was cut off by the end of a scheduler is marked as lost, and not repeated.
 
     \b
     Exit codes: 0 ok, 1 a scheduler runs already. With --once that is 0: what is due is being done.
     """
-    from ...errors import SchedulerRuns
-    from ...scheduler.job_runner import Runner
-    from ...scheduler.loop import Scheduler
-    from ...tools.cron.job_requests import check_may_schedule, open_jobs
-    from ...tools.cron.lock import as_scheduler
-    from ..open_runtime import open_runtime
-    from ..output import note, say
-
     check_may_schedule()
-    here = open_runtime()
+    app = open_runtime()
     try:
-        with as_scheduler(), closing(open_jobs(here.config)) as jobs, _stopped_by_signals() as stop:
-            scheduler = Scheduler(jobs, Runner(here), here.config.schedule, on_event=_noted)
+        with as_scheduler(), closing(open_jobs(app.config)) as jobs, _stopped_by_signals() as stop:
+            scheduler = Scheduler(jobs, Runner(app), app.config.schedule, on_event=_noted)
             if once:
                 scheduler.run_once(stop)
             else:
@@ -69,10 +77,10 @@ def run(
                 scheduler.run_until(stop)
     except SchedulerRuns as error:
         say(str(error))
-        raise typer.Exit(exit_codes.ExitCode.OK if once else exit_codes.ExitCode.FAILED) from None
+        raise typer.Exit(ExitCode.OK if once else ExitCode.FAILED) from None
 
 
-@group.command("add")
+@cli.command()
 def add(
     schedule: Annotated[str, typer.Argument(help="When: '0 9 * * MON-FRI', 30m, 'in 2h', 2026-12-24T18:00.")],
     prompt: Annotated[str, typer.Argument(help="What an agent is to do.")] = "",
@@ -96,15 +104,11 @@ def add(
       handrail cron add '0 9 * * MON-FRI' 'Summarise the new issues of this project.'
       handrail cron add 30m --tool terminal --arg command='df -h /' --name disk
     """
-    from ...errors import InvalidArguments
-    from ...tools.cron.job_requests import check_may_schedule, planned, save
-    from ..open_runtime import open_runtime
-
     check_may_schedule()
     if missed not in ("once", "skip"):
         raise InvalidArguments(f"--missed is once or skip, not {missed!r}")
-    here = open_runtime()
-    registry = here.runtime.registry
+    app = open_runtime()
+    registry = app.runtime.registry
     given: JsonDict = {
         "schedule": schedule,
         "prompt": prompt or None,
@@ -118,18 +122,13 @@ def add(
         "repeat": repeat,
         "timeout": timeout,
     }
-    job = planned(given, registry, None, cwd=os.getcwd(), tools_of=here.toolsets.select)
+    job = planned(given, registry, None, cwd=os.getcwd(), tools_of=app.toolsets.select)
     _print(save(job), as_json=as_json)
 
 
-@group.command("list")
+@cli.command("list")
 def list_jobs(as_json: options.Json = False) -> None:
     """List the jobs, when each runs next, and how its last run went."""
-    from ...tools.cron.job_requests import described, open_jobs
-    from ...tools.cron.lock import scheduler_pid
-    from ...tools.cron.schedule import shown
-    from ..output import emit_json, emit_table, say, visible
-
     with closing(open_jobs()) as jobs:
         jobs.mark_lost()
         found = [(job, jobs.runs(job.id, limit=1)) for job in jobs.all()]
@@ -146,29 +145,22 @@ def list_jobs(as_json: options.Json = False) -> None:
         say("no scheduler runs, so no job does; `handrail cron run` is one")
 
 
-@group.command("show")
+@cli.command()
 def show(job: JobName) -> None:
-    """Show a job and its last runs, with what they gave."""
-    from ...tools.cron.job_requests import described, open_jobs
-    from ..output import emit_json
-
+    """Show a job and its last runs, with their results."""
     with closing(open_jobs()) as jobs:
         jobs.mark_lost()
         found = jobs.get(job)
         emit_json(described(found, jobs.runs(found.id, limit=20), whole=True))
 
 
-@group.command("next")
+@cli.command("next")
 def upcoming(
     schedule: Annotated[str, typer.Argument(help="A schedule, such as '0 9 * * MON-FRI'.")],
     timezone: Zone = "",
     count: Annotated[int, typer.Option("--count", min=1, max=100, help="How many times to show.")] = 5,
 ) -> None:
     """Show when a schedule would run, without making a job."""
-    from ...tools.cron.job_requests import times, usual_zone
-    from ...tools.cron.schedule import first_run, read_schedule
-    from ..output import emit
-
     now = time.time()
     read = read_schedule(schedule, timezone or usual_zone(), now=now)
     first_run(read, now)
@@ -176,37 +168,31 @@ def upcoming(
         emit(at)
 
 
-@group.command("pause")
+@cli.command()
 def pause(job: JobName) -> None:
     """Keep a job from running until it is resumed."""
     _change(job, "pause")
 
 
-@group.command("resume")
+@cli.command()
 def resume(job: JobName) -> None:
     """Let a paused job run again, from its next time on."""
     _change(job, "resume")
 
 
-@group.command("now")
+@cli.command()
 def now(job: JobName) -> None:
-    """Have a job run once, as soon as the scheduler looks."""
-    from ...tools.cron.job_requests import check_may_schedule, open_jobs
-    from ..output import emit
-
+    """Run a job once, as soon as the scheduler polls."""
     check_may_schedule()
     with closing(open_jobs()) as jobs:
         found = jobs.get(job)
         jobs.request(found.id)
-    emit(f"{found.id} runs when the scheduler looks next")
+    emit(f"{found.id} runs when the scheduler polls next")
 
 
-@group.command("remove")
+@cli.command()
 def remove(job: JobName) -> None:
-    """Take a job away, with what is known of its runs."""
-    from ...tools.cron.job_requests import check_may_schedule, open_jobs
-    from ..output import emit
-
+    """Remove a job, with the records of its runs."""
     check_may_schedule()
     with closing(open_jobs()) as jobs:
         found = jobs.get(job)
@@ -216,17 +202,12 @@ def remove(job: JobName) -> None:
 
 def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
     """As for `handrail call`: text where it is text, fitted to what the tool takes."""
-    from ...runtime.arguments import prepare
-    from ..arguments import read_arguments
-
     given: JsonDict = read_arguments(items) if items else {}
     entry = registry.get_entry(tool)
     return given if entry is None else prepare(entry.contract, given)
 
 
 def _change(name: str, action: str) -> None:
-    from ...tools.cron.job_requests import change, check_may_schedule, open_jobs
-
     check_may_schedule()
     with closing(open_jobs()) as jobs:
         changed = change(jobs.get(name), action, time.time())
@@ -235,9 +216,6 @@ def _change(name: str, action: str) -> None:
 
 
 def _print(job: Job, *, as_json: bool) -> None:
-    from ...tools.cron.job_requests import described
-    from ..output import emit, emit_json
-
     about = described(job)
     if as_json:
         emit_json(about)
@@ -246,18 +224,12 @@ def _print(job: Job, *, as_json: bool) -> None:
 
 
 def _noted(line: str) -> None:
-    from ..output import note
-
     note(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
 
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[CancelToken]:
     """Told to end, the scheduler ends what runs first."""
-    import signal
-
-    from ...types import CancelToken
-
     stop = CancelToken()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda *_: stop.cancel("the scheduler was stopped")) for number in numbers]

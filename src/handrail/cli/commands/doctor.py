@@ -1,37 +1,52 @@
-"""`handrail doctor`: what is wrong, and how to fix it."""
+"""Check this installation, and show how to fix what is wrong.
+
+It works when the configuration does not. Missing optional parts are mentioned and are not faults; a configuration
+that cannot be used, or a tool that cannot be imported, is one.
+
+\b
+Examples:
+  handrail doctor
+  handrail doctor --json | jq '.findings[] | select(.health != "ok")'
+
+Exit codes: 0 nothing is broken, 1 something is.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import logging
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
 
 import typer
 
-from .. import exit_codes, options
+from ... import __version__
+from ...agent.models.model_selection import HOW_TO, connect, find, known_providers
+from ...approval.gate import STORE_NAME
+from ...approval.settings import Settings
+from ...config import Config, ConfigError, config_path, load_config, state_dir
+from ...core.discovery import builtin_tools
+from ...core.registry import registry
+from ...errors import HandrailError
+from ...plugins.hook_manager import HookManager
+from ...plugins.loader import Plugins, State
+from ...plugins.sources import find_plugins
+from ...store.approvals import ApprovalStore
+from ...toolsets import Toolsets
+from .. import options
+from ..output import ExitCode, colours, emit, emit_json, paint, result_stream, visible
 
-if TYPE_CHECKING:
-    from ..health import Finding
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("doctor")(doctor)
-
-
+@cli.command()
 def doctor(as_json: options.Json = False) -> None:
-    """Look for what is wrong with this installation, and say how to fix it.
-
-    It works when the configuration does not. A tool that lacks something optional is mentioned and is no fault; a
-    configuration that cannot be used, or a tool that cannot be imported, is one.
-
-    \b
-    Examples:
-      handrail doctor
-      handrail doctor --json | jq '.findings[] | select(.health != "ok")'
-
-    Exit codes: 0 nothing is broken, 1 something is.
-    """
-    from ..health import Health, examine
-    from ..output import colours, emit, emit_json, result_stream
-
     with result_stream() as stdout:
         findings = list(examine())
         broken = sum(finding.health is Health.BROKEN for finding in findings)
@@ -45,15 +60,181 @@ def doctor(as_json: options.Json = False) -> None:
             for finding in findings:
                 emit(_line(finding, colour=colours(stdout)), stdout)
             emit(f"\n{broken} broken." if broken else "\nNothing is broken.", stdout)
-    raise typer.Exit(exit_codes.ExitCode.FAILED if broken else exit_codes.ExitCode.OK)
+    raise typer.Exit(ExitCode.FAILED if broken else ExitCode.OK)
 
 
 def _line(finding: Finding, *, colour: bool) -> str:
-    from ..health import Health
-    from ..output import paint, visible
-
     mark, style = {Health.OK: ("✓", "green"), Health.MISSING: ("–", "yellow"), Health.BROKEN: ("✗", "red")}[
         finding.health
     ]
     line = f"{paint(mark, style, on=colour)} {paint(finding.what, 'bold', on=colour)}: {visible(finding.detail)}"
     return f"{line}\n    {paint('fix:', 'dim', on=colour)} {visible(finding.fix)}" if finding.fix else line
+
+
+class Health(Enum):
+    """`MISSING` is something optional that is not there; only `BROKEN` is a fault."""
+
+    OK = "ok"
+    MISSING = "missing"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    health: Health
+    detail: str
+    fix: str = ""
+
+
+def examine() -> Iterator[Finding]:
+    """Everything, from the ground up."""
+    yield Finding("python", Health.OK, f"{platform.python_version()} ({sys.executable})")
+    yield Finding("handrail", Health.OK, f"{__version__} ({Path(__file__).parent.parent})")
+    config, finding = _config()
+    yield finding
+    yield _state_folder()
+    yield from _tools()
+    plugins = _load_plugins(config)
+    if plugins is not None:
+        yield from _plugins(plugins)
+    yield from _toolsets(config)
+    yield _gate(config)
+    yield _model(config, plugins)
+    yield _ripgrep()
+
+
+def _config() -> tuple[Config, Finding]:
+    """The configuration, or the defaults in place of one that cannot be used."""
+    path = config_path()
+    try:
+        config = load_config()
+    except ConfigError as error:
+        fix = "correct it there, or with `handrail config edit`"
+        return Config(), Finding("config", Health.BROKEN, str(error), fix)
+    return config, Finding("config", Health.OK, f"{path}" if path.exists() else f"{path} (not there: defaults hold)")
+
+
+def _state_folder() -> Finding:
+    folder = state_dir()
+    nearest = next(path for path in (folder, *folder.parents) if os.path.exists(path))
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        what = "is not a folder" if not nearest.is_dir() else "cannot be written"
+        fix = "correct that, or put everything elsewhere with HANDRAIL_HOME"
+        return Finding("state folder", Health.BROKEN, f"{folder}: {nearest} {what}", fix)
+    return Finding("state folder", Health.OK, f"{folder}" if folder.exists() else f"{folder} (made when needed)")
+
+
+def _tools() -> Iterator[Finding]:
+    with _quiet("handrail.core.discovery"):  # its warnings are findings here
+        failed = builtin_tools().failed
+    for module, reason in failed.items():
+        fix = "install what it lacks, or reinstall handrail"
+        yield Finding(f"module {module}", Health.BROKEN, f"cannot be imported: {reason}", fix)
+    usable, missing = registry.check_tool_availability()
+    yield Finding("tools", Health.OK, f"{len(usable)} can be used now, {len(missing)} cannot")
+    for name, why in sorted(missing.items()):
+        yield Finding(f"tool {name}", Health.MISSING, why.reason, why.fix)
+
+
+def _load_plugins(config: Config) -> Plugins | None:
+    found = list(find_plugins())
+    if not found:
+        return None
+    plugins = Plugins(registry, HookManager(), config.plugins)
+    with _quiet("handrail.plugins.loader"):  # `_plugins` reports what it would warn of
+        plugins.load(found)
+    return plugins
+
+
+def _plugins(plugins: Plugins) -> Iterator[Finding]:
+    for plugin in plugins.found:
+        if plugin.state is State.LOADED:
+            yield Finding(f"plugin {plugin.name}", Health.OK, f"{plugin.source.value}, {plugin.place}")
+        elif plugin.state is State.FAILED:
+            yield Finding(f"plugin {plugin.name}", Health.BROKEN, plugin.reason, "correct it, or disable the plugin")
+        else:
+            yield Finding(f"plugin {plugin.name}", Health.MISSING, plugin.state.value, plugin.reason)
+
+
+def _toolsets(config: Config) -> Iterator[Finding]:
+    toolsets = Toolsets(registry, config.toolsets)
+    with_tools = 0
+    for name in toolsets.names():
+        try:
+            with_tools += bool(toolsets.resolve(name))
+        except HandrailError as error:
+            fix = "correct it in config.yaml, with `handrail config edit`"
+            yield Finding(f"toolset {name}", Health.BROKEN, str(error), fix)
+    yield Finding("toolsets", Health.OK, f"{with_tools} with tools, {len(toolsets.names()) - with_tools} without")
+    try:
+        toolsets.select(config.tools.enabled_toolsets, config.tools.disabled_toolsets)
+    except HandrailError as error:
+        fix = "correct it with `handrail config set` or `unset`"
+        yield Finding("tools.enabled_toolsets, .disabled_toolsets", Health.BROKEN, str(error), fix)
+
+
+def _model(config: Config, plugins: Plugins | None) -> Finding:
+    """Which model an agent would use. It is not called here: `handrail model test` does that."""
+    providers = known_providers(plugins)
+    choice = find(config.model, providers=providers)
+    if choice is None:
+        return Finding("model", Health.MISSING, "none is configured, and no server for local models runs here", HOW_TO)
+    try:
+        connect(choice, config.model, providers)
+    except HandrailError as error:
+        return Finding("model", Health.MISSING, str(error), "set it, or choose another model")
+    where = choice.base_url or choice.provider
+    return Finding("model", Health.OK, f"{choice.name} at {where} ({choice.source}); `handrail model test` tries it")
+
+
+def _gate(config: Config) -> Finding:
+    """Whether what is dangerous would be asked, and who would answer."""
+    settings = config.approvals
+    try:
+        Settings(path=config_path()).policy()
+        waiting = _waiting(state_dir() / STORE_NAME)
+    except HandrailError as error:
+        fix = "correct it; until then nothing that passes the gate runs"
+        return Finding("approvals", Health.BROKEN, str(error), fix)
+    counts = f"{waiting} pending, {len(config.command_allowlist)} kinds always allowed"
+    if settings.mode == "off":
+        fix = "set it with `handrail config set approvals.mode manual`"
+        return Finding(
+            "approvals", Health.MISSING, f"mode off: nobody is asked before something dangerous; {counts}", fix
+        )
+    if settings.mode == "smart" and not (settings.smart_url and settings.smart_model):
+        fix = "set approvals.smart_url and approvals.smart_model; until then you are asked"
+        return Finding("approvals", Health.MISSING, f"mode smart has no model to ask; {counts}", fix)
+    return Finding("approvals", Health.OK, f"mode {settings.mode}; {counts}")
+
+
+def _waiting(store: Path) -> int:
+    if not store.exists():
+        return 0
+    opened = ApprovalStore(store)
+    try:
+        return len(opened.pending())
+    finally:
+        opened.close()
+
+
+@contextlib.contextmanager
+def _quiet(logger: str) -> Iterator[None]:
+    log = logging.getLogger(logger)
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+def _ripgrep() -> Finding:
+    path = shutil.which("rg")
+    if path is None:
+        fix = "install ripgrep; until then files are searched in Python"
+        return Finding("ripgrep", Health.MISSING, "not found; searching large folders is slower", fix)
+    return Finding("ripgrep", Health.OK, path)

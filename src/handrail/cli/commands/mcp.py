@@ -1,19 +1,4 @@
-"""`handrail mcp`: the MCP servers whose tools are offered."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
-
-import typer
-
-from .. import exit_codes, options
-
-if TYPE_CHECKING:
-    from ...mcp_client.server_config import Server
-    from ...mcp_client.tool_listing import Listed
-    from ...tools.mcp.server_tools import McpTools
-
-_HELP = """See, add and try MCP servers.
+"""See, add and try MCP servers.
 
 \b
 Examples:
@@ -22,15 +7,43 @@ Examples:
   handrail mcp test time
   handrail call mcp__time__get_current_time timezone=UTC
 """
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import secrets
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from ...base.prompt_injection import made_visible
+from ...base.safe_text import mask_secrets
+from ...base.suggest import did_you_mean
+from ...config import ConfigFile, load_config
+from ...config.paths import config_path
+from ...config.project import project_mcp_file
+from ...config.validation import plain
+from ...core.registry import ToolRegistry
+from ...mcp_client.manager import check_installed
+from ...mcp_client.server_config import Server, find_servers, problem_of, trust_project
+from ...serve.address import listening, parse_address
+from ...settings.services import McpServerConfig
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..runtime import log_as_notes, open_runtime
+
+if TYPE_CHECKING:
+    from ...mcp_client.tool_listing import Listed
+    from ...tools.mcp.server_tools import McpTools
+
+cli = options.new_cli()
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The server's name.", show_default=False)]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="mcp")
-
-
-@group.command("add")
+@cli.command()
 def add(
     name: Name,
     target: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND...", help="An address, or a command.")],
@@ -42,14 +55,9 @@ def add(
 
     Write secrets as ${NAME}: they are then taken from the environment.
     """
-    from ...config import ConfigFile
-    from ...mcp_client.server_config import Server, problem_of
-    from ...settings.services import McpServerConfig
-    from ..output import emit
-
     is_address = "://" in target[0]
     if is_address and (len(target) > 1 or not target[0].startswith(("http://", "https://"))):
-        _refuse(f"{' '.join(target)!r} is no address, such as https://example.com/mcp, and no command")
+        _refuse(f"{' '.join(target)!r} is neither an address, such as https://example.com/mcp, nor a command")
     if env and is_address:
         _refuse("--env is for a command; an address takes --header")
     if (header or sse) and not is_address:
@@ -73,14 +81,11 @@ def add(
     emit(f"{name} is added; `handrail mcp test {name}` tries it")
 
 
-@group.command("remove")
+@cli.command()
 def remove(name: Name) -> None:
     """Take a server out of config.yaml, and forget what was trusted of it and the login there."""
-    from ...config import ConfigFile
     from ...mcp_client.oauth import Login
     from ...mcp_client.pins import Pins
-    from ...mcp_client.server_config import Server
-    from ..output import emit
 
     file = ConfigFile()
     known = file.load().mcp_servers
@@ -93,11 +98,9 @@ def remove(name: Name) -> None:
     emit(f"{name} is removed")
 
 
-@group.command("list")
+@cli.command("list")
 def list_servers(as_json: options.Json = False) -> None:
     """List the servers, without connecting to any."""
-    from ..output import emit, emit_json, emit_table
-
     servers = _servers()
     if as_json:
         emit_json([_as_json(server) for server in servers])
@@ -108,19 +111,15 @@ def list_servers(as_json: options.Json = False) -> None:
         emit_table(("SERVER", "WAY", "STATE", "WHERE"), rows, wide=3)
 
 
-@group.command("get")
+@cli.command()
 def get(name: Name) -> None:
     """Show how one server is configured, with secrets masked."""
-    from ..output import emit_json
-
     emit_json(_as_json(_get(name)))
 
 
-@group.command("test")
+@cli.command("test")
 def try_server(name: Name, as_json: options.Json = False) -> None:
-    """Connect to a server, and say what it offers or why it cannot be used."""
-    from ..output import emit, emit_json
-
+    """Connect to a server, and show what it offers or why it cannot be used."""
     status = _ready(name).connections.status()[name]
     if as_json:
         emit_json({"name": name, "state": "ready", "protocol": status.protocol, "tools": status.tools})
@@ -128,14 +127,13 @@ def try_server(name: Name, as_json: options.Json = False) -> None:
         emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
 
 
-@group.command("tools")
+@cli.command()
 def tools(name: Name, as_json: options.Json = False) -> None:
     """List a server's tools as the server describes them, and which of them need your trust.
 
     Of those that do, all is shown that the model would get, with what cannot be seen made visible.
     """
     from ...tools.mcp.server_tools import tool_name
-    from ..output import emit_json, emit_table
 
     mcp = _ready(name)
     doubts = mcp.doubts.get(name, {})
@@ -158,14 +156,14 @@ def tools(name: Name, as_json: options.Json = False) -> None:
         (
             tool_name(name, each.name),
             each.problem or doubts.get(each.name, "") or "ok",
-            _said_by(each, each.name in doubts),
+            _shown_text(each, each.name in doubts),
         )
         for each in listed
     ]
     emit_table(("TOOL", "STATE", "WHAT IT SAYS"), rows, wide=2)
 
 
-@group.command("trust")
+@cli.command()
 def trust(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A server; without one, the project's file.")
@@ -175,10 +173,7 @@ def trust(
 
     Look first: `handrail mcp tools NAME` shows what the tools say, and the file what would be started.
     """
-    from ...config.project import project_mcp_file
     from ...mcp_client.pins import Pins
-    from ...mcp_client.server_config import trust_project
-    from ..output import emit
 
     if name is not None:
         connections = _ready(name).connections
@@ -193,14 +188,11 @@ def trust(
     emit(f"{path} is trusted as it is now: {count} servers")
 
 
-@group.command("login")
+@cli.command()
 def login(name: Name) -> None:
-    """Log in at a server that wants it: a page is opened, and the login is kept for the next time (OAuth)."""
-    from ...core.registry import ToolRegistry
+    """Log in to a server that needs it: a page is opened, and the login is kept for next time (OAuth)."""
     from ...mcp_client.oauth import LOGIN_SECONDS
     from ...tools.mcp.server_tools import McpTools
-    from ..open_runtime import log_as_notes
-    from ..output import emit
 
     server = _get(name)
     if server.problem or server.way == "stdio":
@@ -211,27 +203,22 @@ def login(name: Name) -> None:
         tools.start(server.settings.connect_timeout + LOGIN_SECONDS)
         problem, status = tools.reach(name), tools.connections.status().get(name)
         if problem or status is None:
-            _refuse(f"{name}: {problem}", exit_codes.ExitCode.FAILED)
+            _refuse(f"{name}: {problem}", ExitCode.FAILED)
     finally:
         tools.close()
     emit(f"{name} is ready: {status.tools} tools, protocol {status.protocol}")
 
 
-@group.command("logout")
+@cli.command()
 def logout(name: Name) -> None:
     """Forget the login at a server."""
     from ...mcp_client.oauth import Login
-    from ..output import emit
 
     emit(f"{name}: the login is forgotten" if Login(_get(name), "").forget() else f"{name}: there was no login")
 
 
 def _browse(url: str) -> None:
-    import os
-    import sys
     import webbrowser
-
-    from ..output import say
 
     say(f"Log in at this page: {url}")
     # Without a screen some text browser would take the terminal.
@@ -239,7 +226,7 @@ def _browse(url: str) -> None:
         webbrowser.open(url)
 
 
-@group.command("serve")
+@cli.command()
 def serve(
     http: Annotated[
         str | None, typer.Option("--http", metavar="[HOST:]PORT", help="Serve over HTTP instead of stdio.")
@@ -248,29 +235,24 @@ def serve(
     env: Annotated[str, typer.Option("--env", metavar="BACKEND", help="Where commands run, such as docker.")] = "",
     host: options.Hosts = None,
 ) -> None:
-    """Give these tools to an MCP client, with the same approval and limits.
+    """Offer these tools to an MCP client, with the same approval and limits.
 
     Over stdio the client starts this command. Over HTTP every request needs the token in HANDRAIL_MCP_TOKEN (one is made
     and shown if it is not set), and the address is this machine's alone unless you say another.
     """
     import asyncio
-    import secrets
 
-    from ...mcp_client.manager import check_installed
     from ...serve import server as running
-    from ...serve.address import listening, parse_address
     from ...serve.mcp.http import TOKEN_VARIABLE, http_app, serve_http
     from ...serve.mcp.server import DEFAULT_TOOLSETS, HandrailServer, check_toolsets, serve_stdio
-    from ..open_runtime import open_runtime
-    from ..output import say
 
     check_installed()
     address = parse_address(http) if http else None
     if address is not None:  # what the tools run must not find the token, and answer its own questions with it
         token = running.token_from_environment(TOKEN_VARIABLE)
-    here = open_runtime()
-    check_toolsets(here, toolset or DEFAULT_TOOLSETS)
-    server = HandrailServer(here, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()
+    app = open_runtime()
+    check_toolsets(app, toolset or DEFAULT_TOOLSETS)
+    server = HandrailServer(app, toolsets=toolset or DEFAULT_TOOLSETS, backend=env).build()
     if address is None:
         asyncio.run(serve_stdio(server))
         return
@@ -283,10 +265,6 @@ def serve(
 
 
 def _servers() -> list[Server]:
-    from ...config import load_config
-    from ...config.paths import config_path
-    from ...mcp_client.server_config import find_servers
-
     return find_servers(load_config().mcp_servers, config_file=config_path())
 
 
@@ -299,23 +277,17 @@ def _get(name: str) -> Server:
 
 def _ready(name: str) -> McpTools:
     """Only this server, for as long as it may take to connect."""
-    from ..open_runtime import open_runtime
-
     server, mcp = _get(name), open_runtime().mcp
     assert mcp is not None
     if problem := mcp.reach(name):
         is_usable = not server.problem and server.settings.enabled
-        _refuse(f"{name}: {problem}", exit_codes.ExitCode.FAILED if is_usable else exit_codes.ExitCode.USAGE)
+        _refuse(f"{name}: {problem}", ExitCode.FAILED if is_usable else ExitCode.USAGE)
     return mcp
 
 
-def _said_by(tool: Listed, whole: bool) -> str:
-    import json
-
-    from ...base.prompt_injection import made_visible
-
-    said = f"{tool.description} {json.dumps(tool.schema, ensure_ascii=False)}" if whole else tool.description
-    return made_visible(" ".join(said.split()))
+def _shown_text(tool: Listed, whole: bool) -> str:
+    text = f"{tool.description} {json.dumps(tool.schema, ensure_ascii=False)}" if whole else tool.description
+    return made_visible(" ".join(text.split()))
 
 
 def _state(server: Server) -> str:
@@ -323,17 +295,10 @@ def _state(server: Server) -> str:
 
 
 def _target(server: Server) -> str:
-    from ...base.safe_text import mask_secrets
-
     return mask_secrets(server.settings.url or " ".join((server.settings.command, *server.settings.args)))
 
 
 def _as_json(server: Server) -> dict[str, Any]:
-    import dataclasses
-
-    from ...base.safe_text import mask_secrets
-    from ...config.validation import plain
-
     settings = plain(dataclasses.asdict(server.settings))
     for part in ("env", "headers"):
         settings[part] = {key: _hidden(value) for key, value in settings[part].items()}
@@ -344,7 +309,7 @@ def _as_json(server: Server) -> dict[str, Any]:
 
 
 def _hidden(value: str) -> str:
-    """A reference to a variable is no secret; whatever else stands there may be one."""
+    """A reference to a variable is not a secret; anything else may be one."""
     return value if value.startswith("${") and value.find("}") == len(value) - 1 else "[hidden]"
 
 
@@ -356,8 +321,6 @@ def _pair(text: str, sign: str) -> tuple[str, str]:
 
 
 def _unknown(name: str, known: list[str]) -> NoReturn:
-    from ...base.suggest import did_you_mean
-
     _refuse(
         f"no MCP server {name!r}; {did_you_mean(name, known)}"
         if known
@@ -365,8 +328,6 @@ def _unknown(name: str, known: list[str]) -> NoReturn:
     )
 
 
-def _refuse(message: str, code: exit_codes.ExitCode = exit_codes.ExitCode.USAGE) -> NoReturn:
-    from ..output import say
-
+def _refuse(message: str, code: ExitCode = ExitCode.USAGE) -> NoReturn:
     say(message)
     raise typer.Exit(code)

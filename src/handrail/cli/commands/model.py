@@ -1,18 +1,4 @@
-"""`handrail model`: which models there are, and whether the chosen one works."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from .. import options
-
-if TYPE_CHECKING:
-    from ...agent.models.model_selection import Providers
-    from ...config import Config
-
-_HELP = """See which models there are, and try the one that an agent would ask.
+"""See which models there are, and try the one that an agent would ask.
 
 Which one that is: HANDRAIL_MODEL or `model.name` in the configuration; its provider: OPENAI_BASE_URL, or `model.base_url`;
 its key: OPENAI_API_KEY, in the environment or the system's keyring (`keyring set handrail OPENAI_API_KEY`).
@@ -23,14 +9,42 @@ Examples:
   handrail model test
 """
 
+from __future__ import annotations
 
-def add_to(app: typer.Typer) -> None:
-    model = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
-    model.command("list")(list_models)
-    model.command("test")(try_model)
-    app.add_typer(model, name="model")
+import os
+import time
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from ...agent.models.base import CallPiece, TextPiece
+from ...agent.models.local_servers import local_servers
+from ...agent.models.model_selection import (
+    HOW_TO,
+    Providers,
+    connect,
+    find,
+    known_providers,
+    location_of,
+    models_at,
+    provider_of,
+)
+from ...base.async_bridge import run_async
+from ...config.keys import key_of
+from ...errors import ModelError
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+from ..runtime import open_runtime
+
+if TYPE_CHECKING:
+    from ...agent.models.base import StreamingModel
+    from ...config import Config
 
 
+cli = options.new_cli()
+
+
+@cli.command("list")
 def list_models(as_json: options.Json = False) -> None:
     """List the models of the configured provider, and of servers that run on this machine.
 
@@ -41,14 +55,7 @@ def list_models(as_json: options.Json = False) -> None:
 
     Exit codes: 0 there are some, 1 there are none, or the provider does not answer.
     """
-    from ...agent.models.local_servers import local_servers
-    from ...agent.models.model_selection import HOW_TO, find, known_providers, location_of
-    from ...errors import ModelError
-    from ...model_tools import default
-    from ..exit_codes import ExitCode
-    from ..output import emit_json, emit_table, say, visible
-
-    app = default()
+    app = open_runtime(asks=False)
     providers = known_providers(app.plugins)
     chosen = find(app.config.model, providers=providers)
     rows: list[dict[str, object]] = [
@@ -62,8 +69,10 @@ def list_models(as_json: options.Json = False) -> None:
     except ModelError as error:
         problem = str(error)
     for row in rows:
-        same = chosen is not None and (row["name"], row["where"]) == (chosen.name, location_of(chosen, providers))
-        row["chosen"] = same
+        row["chosen"] = chosen is not None and (row["name"], row["where"]) == (
+            chosen.name,
+            location_of(chosen, providers),
+        )
     if as_json:
         emit_json(rows)
     elif rows:
@@ -79,13 +88,14 @@ def list_models(as_json: options.Json = False) -> None:
     raise typer.Exit(ExitCode.OK if rows and not (problem and chosen) else ExitCode.FAILED)
 
 
+@cli.command("test")
 def try_model(
     name: Annotated[
         str | None, typer.Argument(metavar="[MODEL]", help="By default the one an agent would ask.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Ask a model for a word and for a tool call, and say how it did.
+    """Ask a model for a word and for a tool call, and report how it did.
 
     \b
     Examples:
@@ -94,14 +104,7 @@ def try_model(
 
     Exit codes: 0 it answers, 1 it does not.
     """
-    from ...agent.models.model_selection import HOW_TO, connect, find, known_providers, location_of
-    from ...base.async_bridge import run_async
-    from ...errors import ModelError
-    from ...model_tools import default
-    from ..model_trial import tried
-    from ..output import emit, emit_json, visible
-
-    app = default()
+    app = open_runtime(asks=False)
     providers = known_providers(app.plugins)
     choice = find(app.config.model, name=name, providers=providers)
     if choice is None:
@@ -116,20 +119,46 @@ def try_model(
     emit(
         "✓ calls tools"
         if trial.calls_tools
-        else "– did not call the tool that it was asked to: an agent will be of little use"
+        else "– did not call the tool it was asked to call: an agent will be of little use"
     )
 
 
 def _of_provider(config: Config, providers: Providers) -> list[dict[str, object]]:
-    """Nothing when nothing is configured: a provider that nobody chose is no fault."""
-    import os
-
-    from ...agent.models.model_selection import location_of, models_at, provider_of
-    from ...base.async_bridge import run_async
-    from ...config.keys import key_of
-
+    """Nothing when no provider is configured: that is not a fault."""
     choice = provider_of(config.model, providers=providers)
     if not (choice.name or choice.base_url or key_of(choice.key_variable, os.environ)):
         return []
     names = run_async(models_at(choice, config.model, providers))
     return [{"name": name, "where": location_of(choice, providers), "what": choice.provider} for name in names]
+
+
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "echo",
+        "description": "Gives back the text.",
+        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    },
+}
+_WORD = [{"role": "user", "content": "Answer with one word: hello."}]
+_CALL = [{"role": "user", "content": "Call the tool echo with the text: hello. Do not answer yourself."}]
+
+
+class Trial(NamedTuple):
+    answer: str
+    first_seconds: float
+    seconds: float
+    calls_tools: bool
+
+
+async def tried(model: StreamingModel) -> Trial:
+    """Raises ModelError at the first thing that goes wrong."""
+    began, first, text = time.monotonic(), 0.0, ""
+    async for piece in model.stream(_WORD, []):
+        first = first or time.monotonic() - began
+        if isinstance(piece, TextPiece):
+            text += piece.text
+    seconds = time.monotonic() - began
+    pieces = [piece async for piece in model.stream(_CALL, [_TOOL])]
+    calls = any(isinstance(piece, CallPiece) and piece.name == "echo" for piece in pieces)
+    return Trial(text.strip(), first, seconds, calls)

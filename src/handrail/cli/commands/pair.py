@@ -1,17 +1,4 @@
-"""`handrail pair`: let a person's chat account in, see who is, and put them out again."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from .. import exit_codes, options
-
-if TYPE_CHECKING:
-    from ...serve.gateway.store import GatewayStore
-
-_HELP = """Show a code that lets a person in: they send it to the agent's account in a chat, once, within ten minutes.
+"""Show a code that lets someone in: they send it to the agent's account in a chat, once, within ten minutes.
 
 \b
 Examples:
@@ -20,31 +7,32 @@ Examples:
   handrail pair remove matrix @ada:example.org
 """
 
+from __future__ import annotations
 
-def add_to(app: typer.Typer) -> None:
-    pair = typer.Typer(rich_markup_mode=None, help=_HELP, invoke_without_command=True)
-    pair.callback(invoke_without_command=True)(show)
-    pair.command("list")(list_people)
-    pair.command("remove")(remove)
-    app.add_typer(pair, name="pair")
+from typing import Annotated
+
+import typer
+
+from ...config.paths import state_dir
+from ...serve.gateway.store import STORE_NAME, GatewayStore
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say
+
+cli = options.new_cli()
 
 
+@cli.callback(invoke_without_command=True, no_args_is_help=False)
 def show(context: typer.Context) -> None:
-    """Show a code that lets a person in."""
     if context.invoked_subcommand is not None:
         return
-    from ..approval_answers import refuse_inside
-    from ..output import emit, say
-
-    refuse_inside("pair people")
+    options.refuse_agents("pair people")
     emit(_store().new_code())
     say("Send this to the agent's account in a chat of its own. It works once, within ten minutes.")
 
 
+@cli.command("list")
 def list_people(as_json: options.Json = False) -> None:
     """List the people who are served."""
-    from ..output import emit, emit_json, emit_table
-
     found = _store().people()
     if as_json:
         emit_json([each._asdict() for each in found])
@@ -54,23 +42,18 @@ def list_people(as_json: options.Json = False) -> None:
         emit("Nobody is paired.")
 
 
+@cli.command()
 def remove(
     account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The account's name in the configuration.")],
     person: Annotated[str, typer.Argument(metavar="PERSON")],
 ) -> None:
-    """Do not serve a person any more."""
-    from ..approval_answers import refuse_inside
-    from ..output import say
-
-    refuse_inside("remove people")
+    """Stop serving a person."""
+    options.refuse_agents("remove people")
     if not _store().unpair(account, person):
         say(f"{person} is not paired with {account}; `handrail pair list` shows who is")
-        raise typer.Exit(exit_codes.ExitCode.USAGE)
-    say(f"{person} is not served any more")
+        raise typer.Exit(ExitCode.USAGE)
+    say(f"{person} is no longer served")
 
 
 def _store() -> GatewayStore:
-    from ...config.paths import state_dir
-    from ...serve.gateway.store import STORE_NAME, GatewayStore
-
     return GatewayStore(state_dir() / STORE_NAME)

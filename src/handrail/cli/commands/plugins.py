@@ -1,4 +1,11 @@
-"""`handrail plugins`: what there is, what became of it, and what may be loaded."""
+"""See, trust and write plugins.
+
+\b
+Examples:
+  handrail plugins list
+  handrail plugins new parrot
+  handrail plugins trust parrot
+"""
 
 from __future__ import annotations
 
@@ -7,42 +14,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exit_codes, options
+from ...base.suggest import did_you_mean
+from ...config import ConfigFile
+from ...config.paths import config_path
+from ...config.trust import Trust
+from ...plugins.hook_manager import hooks
+from ...plugins.loader import TRUST_KIND, trust_plugin
+from ...plugins.sources import Source
+from ...plugins.template import write_template
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
     from ...plugins.loader import Plugin
     from ...types import JsonDict
 
-_HELP = """See, trust and write plugins.
-
-\b
-Examples:
-  handrail plugins list
-  handrail plugins new parrot
-  handrail plugins trust parrot
-"""
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=False)]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="plugins")
-
-
-@group.command("list")
+@cli.command("list")
 def list_plugins(as_json: options.Json = False) -> None:
-    """List the plugins that were found, and what became of each.
+    """List the plugins that were found, and the state of each.
 
     They come from the folder `plugins` beside config.yaml, from pip (entry points of the group `handrail`), and from
     `.handrail/plugins` of the project, once they are trusted.
     """
-    from ..output import emit, emit_json, emit_table
-
     found = _found()
     if as_json:
         emit_json([_as_json(plugin) for plugin in found])
     elif not found:
-        emit("No plugins. `handrail plugins new NAME` writes one to begin with.")
+        emit("No plugins. `handrail plugins new NAME` writes one to start from.")
     else:
         rows = [
             (each.name, each.source.value, each.state.value, each.reason or each.manifest.description) for each in found
@@ -50,11 +53,9 @@ def list_plugins(as_json: options.Json = False) -> None:
         emit_table(("PLUGIN", "FROM", "STATE", "ABOUT"), rows, wide=3)
 
 
-@group.command("info")
+@cli.command()
 def info(name: Name, as_json: options.Json = False) -> None:
-    """Show one plugin: where it is, what it brings, how often its hooks failed."""
-    from ..output import emit, emit_json
-
+    """Show one plugin: where it is, what it provides, how often its hooks failed."""
     plugin = _get(name)
     if as_json:
         emit_json(_as_json(plugin))
@@ -64,22 +65,22 @@ def info(name: Name, as_json: options.Json = False) -> None:
         if value and key != "provides":
             emit(f"{key.replace('_', ' ')}: {', '.join(value) if isinstance(value, list) else value}")
     for kind, names in plugin.provides.items():
-        emit(f"brings {kind.replace('_', ' ')}: {', '.join(names)}")
+        emit(f"provides {kind.replace('_', ' ')}: {', '.join(names)}")
 
 
-@group.command("enable")
+@cli.command()
 def enable(name: Name) -> None:
     """Load a plugin again that was switched off."""
     _switch(name, on=True)
 
 
-@group.command("disable")
+@cli.command()
 def disable(name: Name) -> None:
     """Keep a plugin from being loaded, wherever it comes from."""
     _switch(name, on=False)
 
 
-@group.command("trust")
+@cli.command()
 def trust(
     name: Name,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take the trust back.")] = False,
@@ -88,61 +89,45 @@ def trust(
 
     A plugin is Python that runs with your rights: read it first. Any change of its files has to be trusted again.
     """
-    from ...config.trust import Trust
-    from ...plugins.loader import TRUST_KIND, trust_plugin
-    from ...plugins.sources import Source
-    from ..output import emit
-
     plugin = _get(name)
     if plugin.source is not Source.PROJECT:
         emit(f"{name} comes from the {plugin.source.value}; only a project's plugins need to be trusted")
         return
     if revoke:
         Trust().revoke(TRUST_KIND, plugin.place)
-        emit(f"{name} is not trusted any more")
+        emit(f"{name} is no longer trusted")
         return
     files = trust_plugin(Path(plugin.place))
     emit(f"{name} is trusted as it is now: {len(files.content)} files, {files.digest[:12]}")
 
 
-@group.command("new")
+@cli.command()
 def new(
     name: Name,
     folder: Annotated[
         Path | None, typer.Option("--in", help="Where to put it; the user's plugin folder if not given.")
     ] = None,
 ) -> None:
-    """Write a plugin that works, with a test, to begin with."""
-    from ...config.paths import config_path
-    from ...plugins.template import write_template
-    from ..output import emit
-
+    """Write a working plugin with a test, to start from."""
     for path in write_template(name, folder or config_path().parent / "plugins"):
         emit(str(path))
 
 
 def _found() -> list[Plugin]:
-    from ..open_runtime import open_runtime
-
     plugins = open_runtime().plugins
     return plugins.found if plugins is not None else []
 
 
 def _get(name: str) -> Plugin:
-    from ...base.suggest import did_you_mean
-    from ..output import say
-
     found = _found()
     for plugin in found:
         if plugin.name == name:
             return plugin
     say(f"no plugin {name!r}; {did_you_mean(name, [plugin.name for plugin in found])}")
-    raise typer.Exit(exit_codes.ExitCode.USAGE)
+    raise typer.Exit(ExitCode.USAGE)
 
 
 def _as_json(plugin: Plugin) -> JsonDict:
-    from ...plugins.hook_manager import hooks
-
     return {
         "name": plugin.name,
         "version": plugin.manifest.version,
@@ -152,16 +137,13 @@ def _as_json(plugin: Plugin) -> JsonDict:
         "state": plugin.state.value,
         "reason": plugin.reason,
         "requires_env": list(plugin.manifest.requires_env),
-        "promises": list(plugin.manifest.provides),  # by its own words, before it is loaded
+        "promises": list(plugin.manifest.provides),  # as the manifest says, before it is loaded
         "provides": plugin.provides,
         "failed_hooks": hooks.failures.get(plugin.name, 0),
     }
 
 
 def _switch(name: str, *, on: bool) -> None:
-    from ...config import ConfigFile
-    from ..output import emit
-
     _get(name)
     ConfigFile().set(("plugins", name, "enabled"), on)
     emit(f"{name} is {'loaded' if on else 'not loaded'} from the next start on")

@@ -1,12 +1,32 @@
-"""`handrail ps`: the background processes of all tasks."""
+"""List the background processes of all tasks, those of earlier runtimes too.
+
+A background process keeps running when the program that started it ends. It is listed here until it ends or is
+killed.
+
+\b
+Examples:
+  handrail ps
+  handrail ps --all --json
+  handrail ps log proc_1a2b3c4d --follow
+  handrail ps kill proc_1a2b3c4d
+"""
 
 from __future__ import annotations
 
+import sys
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import exit_codes, options
+from ...base.terminal_text import TextCleaner
+from ...environments.base import ProcessState
+from ...errors import ToolError
+from ...processes.tracked import State
+from .. import options
+from ..call_text import age
+from ..output import ExitCode, emit, emit_bytes, emit_json, emit_table, say, visible
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
     from ...app import Handrail
@@ -17,42 +37,19 @@ Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Processe
 Id = Annotated[str, typer.Argument(metavar="ID", help="A process, as `handrail ps` names it.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
-    group.callback()(ps)
-    group.command("kill")(kill)
-    group.command("log")(log)
-    app.add_typer(group, name="ps")
+cli = options.new_cli()
 
 
+@cli.callback(invoke_without_command=True, no_args_is_help=False)
 def ps(
     context: typer.Context,
     everything: Annotated[bool, typer.Option("--all", help="Those that have ended, too.")] = False,
     task: options.Task = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the background processes of all tasks, those of earlier runtimes too.
-
-    A process that was started in the background goes on when the program that started it ends. It is listed here
-    until it ends, or is killed.
-
-    \b
-    Examples:
-      handrail ps
-      handrail ps --all --json
-      handrail ps log proc_1a2b3c4d --follow
-      handrail ps kill proc_1a2b3c4d
-    """
     if context.invoked_subcommand is not None:
         return
-    from ..open_runtime import open_runtime
-    from ..output import emit_json, emit_table, visible
-
-    here = open_runtime()
-    try:
-        found = [(one, one.status()) for one in here.processes.list(task)]
-    finally:
-        here.close()
+    found = [(one, one.status()) for one in open_runtime().processes.list(task)]
     rows = [_described(one, status) for one, status in found if everything or one.record.ended_at is None]
     if as_json:
         emit_json(rows)
@@ -62,11 +59,12 @@ def ps(
     emit_table(names, [[visible(str(row[column])) for column in columns] for row in rows], wide=6)
 
 
+@cli.command()
 def kill(
     ids: Ids = None,
     everything: Annotated[bool, typer.Option("--all", help="All that run, of every task.")] = False,
 ) -> None:
-    """End processes, with all that they have started: SIGTERM, and after two seconds SIGKILL.
+    """Kill processes, with all that they have started: SIGTERM, and after two seconds SIGKILL.
 
     \b
     Examples:
@@ -75,24 +73,18 @@ def kill(
 
     Exit codes: 0 they have ended, 1 one of them has not, or is not known.
     """
-    from ..open_runtime import open_runtime
-    from ..output import say
-
     if bool(ids) == everything:
-        raise typer.BadParameter("name the processes to end, or give --all")
-    here = open_runtime()
-    try:
-        failed = [problem for one in _chosen(here, ids) if (problem := _end(one))]
-    finally:
-        here.close()
+        raise typer.BadParameter("name the processes to kill, or give --all")
+    failed = [problem for one in _chosen(open_runtime(), ids) if (problem := _end(one))]
     for problem in failed:
         say(problem)
-    raise typer.Exit(exit_codes.ExitCode.FAILED if failed else exit_codes.ExitCode.OK)
+    raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
 
+@cli.command()
 def log(
     id: Id,  # noqa: A002  what it is
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the process has ended.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the process has ended.")] = False,
 ) -> None:
     """Print what a process has printed, as it is.
 
@@ -101,30 +93,17 @@ def log(
       handrail ps log proc_1a2b3c4d | tail
       handrail ps log proc_1a2b3c4d --follow
     """
-    from ..open_runtime import open_runtime
-    from ..process_log import print_log
-
-    here = open_runtime()
-    try:
-        print_log(here.processes.get(id), follow=follow)
-    finally:
-        here.close()
+    print_log(open_runtime().processes.get(id), follow=follow)
 
 
-def _chosen(here: Handrail, ids: list[str] | None) -> list[TrackedProcess]:
-    from ...processes.tracked import State
-
+def _chosen(app: Handrail, ids: list[str] | None) -> list[TrackedProcess]:
     if ids:
-        return [here.processes.get(one) for one in ids]
-    return [one for one in here.processes.list() if one.status().state is State.RUNNING]
+        return [app.processes.get(one) for one in ids]
+    return [one for one in app.processes.list() if one.status().state is State.RUNNING]
 
 
 def _end(one: TrackedProcess) -> str | None:
     """What went wrong, if something did."""
-    from ...errors import ToolError
-    from ...processes.tracked import State
-    from ..output import emit
-
     try:
         one.kill()
     except (ToolError, OSError) as error:
@@ -137,19 +116,15 @@ def _end(one: TrackedProcess) -> str | None:
 
 
 def _described(one: TrackedProcess, status: Status) -> JsonDict:
-    import time
-
-    from ..call_text import age
-
     record = one.record
     until = time.time() if status.ended_at is None else status.ended_at
     seconds = max(0.0, until - record.started_at)
-    said = status.state.value if status.exit_code is None else f"{status.state.value} ({status.exit_code})"
+    state = status.state.value if status.exit_code is None else f"{status.state.value} ({status.exit_code})"
     return {
         "session_id": record.id,
         "task": record.task_id,
         "environment": record.environment,
-        "status": said,
+        "status": state,
         "exit_code": status.exit_code,
         "reason": status.reason,
         "pid": record.pid,
@@ -159,3 +134,28 @@ def _described(one: TrackedProcess, status: Status) -> JsonDict:
         "age": age(seconds),
         "command": record.command,
     }
+
+
+_PIECE_BYTES = 1 << 20
+_POLL_SECONDS = 60.0
+
+
+def print_log(tracked: TrackedProcess, *, follow: bool) -> None:
+    """Byte for byte into a file or a pipe; a terminal gets only text, without control sequences."""
+    cleaner = TextCleaner() if sys.stdout.isatty() else None
+    offset = 0
+    while True:
+        piece = tracked.use(
+            lambda process: process.read(offset, max_bytes=_PIECE_BYTES, timeout=_POLL_SECONDS if follow else 0)  # noqa: B023  called immediately
+        )
+        offset = piece.offset + len(piece.data)
+        if cleaner is not None:
+            emit(cleaner.feed(piece.data), end="")
+        else:
+            emit_bytes(piece.data)
+        if piece.data:
+            continue
+        if not follow or tracked.use(lambda process: process.poll()).state is not ProcessState.RUNNING:
+            break
+    if cleaner is not None:
+        emit(cleaner.finish(), end="")

@@ -1,4 +1,10 @@
-"""`handrail record`: a session's tool traffic as a file."""
+"""Record a session's tool calls and results in a file, for `handrail replay`.
+
+\b
+Examples:
+  handrail record last -o bug.cassette.jsonl
+  handrail replay bug.cassette.jsonl
+"""
 
 from __future__ import annotations
 
@@ -7,32 +13,23 @@ from typing import Annotated
 
 import typer
 
-from ..session_views import LAST, SessionId
+from ...agent.agent_factory import open_store
+from ...agent.cassette import Cassette
+from .. import options
+from ..call_text import counted
+from ..output import emit, say
+from ..session_views import LAST, SessionId, chosen
+
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("record")(record)
-
-
+@cli.command()
 def record(
     session: SessionId = LAST,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="By default SESSION.cassette.jsonl, here.")
     ] = None,
 ) -> None:
-    """Write down what a session called and what came back, so that `handrail replay` can answer from it.
-
-    \b
-    Examples:
-      handrail record last -o bug.cassette.jsonl
-      handrail replay bug.cassette.jsonl
-    """
-    from ...agent.agent_factory import open_store
-    from ...agent.cassette import Cassette
-    from ..call_text import counted
-    from ..output import emit, say
-    from ..session_views import chosen
-
     store = open_store()
     info = chosen(store, session)
     cassette = Cassette.of_session(store, info.id)

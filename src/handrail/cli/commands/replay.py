@@ -1,24 +1,48 @@
-"""`handrail replay`: a recorded session again, and where today's run differs."""
+"""Replay a recorded session, and show where it differs.
+
+The model gets the recorded messages and results: no tool runs. With --tools it is the other way round: the recorded
+calls run, asking you before dangerous ones, and their results are compared, except those of the agent's own tools,
+such as todo.
+
+\b
+Examples:
+  handrail replay bug.cassette.jsonl
+  handrail replay bug.cassette.jsonl --model other-model
+  handrail replay bug.cassette.jsonl --tools
+
+Exit codes: 0 as it was, 1 it differs.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...agent.agent import Agent
+from ...agent.cassette import Cassette, Player, run_again
+from ...agent.events import End
+from ...agent.models.model_selection import build, known_providers
+from ...base.async_bridge import run_async
+from ...errors import ModelError
+from ...store.sessions import SessionStore
 from .. import options
+from ..call_text import counted, shortened
+from ..output import ExitCode, emit, emit_json, note, result_stream, visible
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
-    from ...agent.cassette import Cassette, Difference
+    from ...agent.cassette import Difference
 
 _RESULT_CHARS = 300
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("replay")(replay)
+cli = options.new_cli()
 
 
+@cli.command()
 def replay(
     cassette: Annotated[Path, typer.Argument(metavar="FILE", help="What `handrail record` has written.")],
     model: Annotated[str | None, typer.Option("--model", "-m", help="Ask this model.")] = None,
@@ -27,25 +51,6 @@ def replay(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Have a recorded session again, and say where it differs.
-
-    The model is asked what was said then, and gets the recorded results: no tool runs. With --tools it is the other way
-    round: the recorded calls run, asking you before dangerous ones, and their results are compared; but for those of
-    the agent's own tools, such as todo.
-
-    \b
-    Examples:
-      handrail replay bug.cassette.jsonl
-      handrail replay bug.cassette.jsonl --model other-model
-      handrail replay bug.cassette.jsonl --tools
-
-    Exit codes: 0 as it was, 1 it differs.
-    """
-    from ...agent.cassette import Cassette
-    from ..call_text import counted
-    from ..exit_codes import ExitCode
-    from ..output import emit, emit_json, result_stream
-
     recorded = Cassette.load(cassette)
     with result_stream() as stdout:
         found = _with_tools(recorded) if tools else _with_model(recorded, model)
@@ -63,25 +68,12 @@ def replay(
 
 
 def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
-    from ...agent.agent import Agent
-    from ...agent.cassette import Player
-    from ...agent.events import End
-    from ...agent.models.model_selection import build, known_providers
-    from ...errors import ModelError
-    from ...store.sessions import SessionStore
-    from ..open_runtime import open_runtime
-    from ..output import note
-
-    here = open_runtime()
+    app = open_runtime()
     player, store = Player(recorded), SessionStore()
-    with Agent(
-        here,
-        build(here.config.model, name=model, providers=known_providers(here.plugins)),
-        store=store,
-        play=player.run,
-    ) as agent:
-        for said in recorded.said:
-            ended = agent.run(said)
+    models = build(app.config.model, name=model, providers=known_providers(app.plugins))
+    with Agent(app, models, store=store, play=player.run) as agent:
+        for message in recorded.said:
+            ended = agent.run(message)
             if ended.end is End.FAILED:
                 raise ModelError(ended.reason)
             note(f"agent: {ended.answer}")
@@ -90,22 +82,13 @@ def _with_model(recorded: Cassette, model: str | None) -> list[Difference]:
 
 
 def _with_tools(recorded: Cassette) -> list[Difference]:
-    from ...agent.cassette import run_again
-    from ...base.async_bridge import run_async
-    from ..open_runtime import open_runtime
-
     return run_async(run_again(recorded, open_runtime(), task_id="replay"))
 
 
 def _described(each: Difference) -> str:
-    import json
-
-    from ..call_text import shortened
-    from ..output import visible
-
     what = {"new": "not called then", "missing": "not called now", "result": "gives something else now"}[each.kind]
-    said = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
-    lines = [f"{each.tool} {said}: {what}"]
+    arguments = shortened(visible(json.dumps(each.arguments, ensure_ascii=False)), _RESULT_CHARS)
+    lines = [f"{each.tool} {arguments}: {what}"]
     if each.kind == "result":
         lines += [f"    then  {shortened(visible(str(each.recorded)), _RESULT_CHARS)}"]
         lines += [f"    now   {shortened(visible(str(each.now)), _RESULT_CHARS)}"]

@@ -1,57 +1,52 @@
-"""`handrail rl`: run the rollouts that somebody planned."""
-
-from __future__ import annotations
-
-from contextlib import closing
-from typing import Annotated
-
-import typer
-
-_HELP = """Run planned rollouts. The tools rl_* plan them, start them and tell how they went.
+"""Run planned rollouts. The tools rl_* plan, start and report on them.
 
 \b
 Example:
   handrail rl run 1f2e3d4c
 """
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from ...agent.models.model_selection import build, known_providers
+from ...errors import HandrailError, ToolFailed
+from ...rollouts.environment import load
+from ...rollouts.runner import Rollouts
+from ...store.rollouts import RunState
+from ...tools.cron.job_requests import check_may_schedule
+from ...tools.rollouts.environments import named
+from ...tools.rollouts.runs import BEGUN, open_runs
+from .. import options
+from ..output import emit
+from ..runtime import open_runtime
+
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="rl")
-
-
-@group.callback(help=_HELP)
+@cli.callback()
 def _root() -> None:
-    """It has one command, and may get others."""
+    """A group, though it has only one command yet."""
 
 
-@group.command("run")
+@cli.command()
 def run(run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id, from rl_configure.")]) -> None:
-    """Run all rollouts of a planned run, and end when they are over. The tool rl_start does this in the background.
+    """Run all rollouts of a planned run, and exit when they have ended. The tool rl_start does this in the background.
 
     \b
     Example:
       handrail rl run 1f2e3d4c
     """
-    import asyncio
-
-    from ...agent.models.model_selection import build, known_providers
-    from ...errors import HandrailError, ToolFailed
-    from ...rollouts.environment import load
-    from ...rollouts.runner import Rollouts
-    from ...store.rollouts import RunState
-    from ...tools.cron.job_requests import check_may_schedule
-    from ...tools.rollouts.environments import named
-    from ...tools.rollouts.runs import BEGUN, open_runs
-    from ..open_runtime import open_runtime
-    from ..output import emit
-
     check_may_schedule()
-    here = open_runtime(asks=False)
+    app = open_runtime(asks=False)
     with closing(open_runs()) as store:
         planned = store.get(run_id)
-        models = build(here.config.model, name=planned.plan.model or None, providers=known_providers(here.plugins))
-        rollouts = Rollouts(here, store, planned, load(named(planned.plan.environment, here.config)), models)
+        models = build(app.config.model, name=planned.plan.model or None, providers=known_providers(app.plugins))
+        rollouts = Rollouts(app, store, planned, load(named(planned.plan.environment, app.config)), models)
         if not store.begin(run_id, [task.id for task in rollouts.tasks]):
             raise ToolFailed(f"the run {run_id} has begun already")
         emit(BEGUN)

@@ -1,21 +1,50 @@
-"""`handrail run`: run the calls that a model asked for."""
+"""Run the tool calls that a model asked for, together where that is safe, and print the tool messages.
+
+FILE holds a message with tool_calls (OpenAI or Anthropic), a provider's whole response, a list of calls or of
+messages, or one of these on each line (JSONL). The calls of one message, and bare calls that follow each other, run
+as one batch; batches run one after the other and share one todo list.
+
+\b
+Examples:
+  handrail run message.json
+  handrail run - < calls.jsonl > tool-messages.jsonl
+  echo '[{"name": "read_file", "arguments": {"path": "README.md"}}]' | handrail run -
+
+The tool messages go to stdout in the order of the calls, progress to stderr. The exit code is the highest of the
+calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 timed out, 130 interrupted.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sys
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from .. import exit_codes, options
+from ...agent.todos import Todos
+from ...core.outcome import error_of, error_outcome
+from ...errors import CallCancelled, CallTimeout, InvalidArguments
+from ...model_tools import run_tool_calls
+from ...plugins.hooks import hookimpl
+from ...runtime.tool_calls import read_call, tool_message
+from .. import options
+from ..batch_input import read_batches
+from ..call_text import duration, main_argument, shortened
+from ..output import ExitCode, colours, emit, emit_json, exit_code_of, note, paint, result_stream
+from ..runtime import GRACE_SECONDS, Ending, open_runtime, show_progress, supervise
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...errors import ToolError
-    from ...types import CancelToken, JsonDict
+    from ...runtime.dispatch import Runtime
+    from ...types import CancelToken, JsonDict, Progress
     from ..batch_input import BatchInput
-    from ..batch_progress import Watch
 
 
 @dataclass(slots=True)
@@ -34,41 +63,21 @@ class _Agent:
     """The state that agent-level tools find in a run: nobody's but its own."""
 
     def __init__(self) -> None:
-        from ...agent.todos import Todos
-
         self.todos = Todos()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("run")(run)
+cli = options.new_cli()
 
 
+@cli.command()
 def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A JSON or JSONL file; - for stdin.")],
     task: options.Task = None,
     session: options.Session = None,
     timeout: options.Timeout = None,
     yolo: options.Yolo = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON value a line, in and out.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="One JSON value per line, in and out.")] = False,
 ) -> None:
-    """Run the tool calls that a model asked for, together where that is safe, and print the tool messages.
-
-    FILE holds a message with tool_calls (OpenAI or Anthropic), a provider's whole response, a list of calls or of
-    messages, or one of these on each line (JSONL). The calls of one message, and bare calls that follow each other, run
-    as one batch; batches run one after the other and share one todo list.
-
-    \b
-    Examples:
-      handrail run message.json
-      handrail run - < calls.jsonl > tool-messages.jsonl
-      echo '[{"name": "read_file", "arguments": {"path": "README.md"}}]' | handrail run -
-
-    The tool messages go to stdout in the order of the calls, progress to stderr. The exit code is the highest of the
-    calls' own: 0 ok, 1 failed, 2 wrong arguments or no such tool, 3 denied, 124 time is over, 130 interrupted.
-    """
-    from ..batch_input import read_batches
-    from ..output import result_stream
-
     work = _Run(read_batches(file, by_line=jsonl), task, session, timeout, yolo)
     with result_stream() as stdout:
         _run(work, stdout)
@@ -79,23 +88,16 @@ def run(
 
 def _run(work: _Run, stdout: TextIO) -> None:
     """Answer every call. Lines are written as soon as their batch is done."""
-    from ...errors import CallCancelled, CallTimeout
-    from ..batch_progress import watching
-    from ..call_supervision import GRACE_SECONDS, Ending, supervise
-    from ..open_runtime import open_runtime
-
-    here = open_runtime(yolo=work.yolo)
+    app = open_runtime(yolo=work.yolo)
     limit = None if work.timeout is None else work.timeout + GRACE_SECONDS  # the batches end themselves before
-    with watching(here.runtime) as watch:
+    with watching(app.runtime) as watch:
         _, ending = supervise(lambda cancel: _run_batches(work, cancel, stdout, watch), timeout=limit)
     for batch in work.given.batches[len(work.answers) :]:  # a tool held up everything, and was left behind
-        late = CallTimeout("its time is over") if ending is Ending.TIMED_OUT else CallCancelled("interrupted by Ctrl-C")
+        late = CallTimeout("timed out") if ending is Ending.TIMED_OUT else CallCancelled("interrupted by Ctrl-C")
         _answer(work, [_unanswered(raw, late) for raw in batch], stdout)
 
 
 def _run_batches(work: _Run, cancel: CancelToken, stdout: TextIO, watch: Watch) -> None:
-    from ...model_tools import run_tool_calls
-
     deadline = None if work.timeout is None else time.monotonic() + work.timeout
     agent = _Agent()
     for batch in work.given.batches:
@@ -120,8 +122,6 @@ def _answer(work: _Run, messages: list[JsonDict], stdout: TextIO) -> None:
 
 
 def _emit(messages: list[JsonDict], stdout: TextIO, *, by_line: bool) -> None:
-    from ..output import emit, emit_json
-
     if not by_line:
         emit_json(messages, stdout)
         return
@@ -130,10 +130,6 @@ def _emit(messages: list[JsonDict], stdout: TextIO, *, by_line: bool) -> None:
 
 
 def _unanswered(raw: Any, error: ToolError) -> JsonDict:
-    from ...core.outcome import error_outcome
-    from ...errors import InvalidArguments
-    from ...runtime.tool_calls import read_call, tool_message
-
     try:
         call = read_call(raw)
     except InvalidArguments as unreadable:
@@ -141,5 +137,55 @@ def _unanswered(raw: Any, error: ToolError) -> JsonDict:
     return tool_message(call.id, call.name, error_outcome(error))
 
 
-def _code(message: JsonDict) -> exit_codes.ExitCode:
-    return exit_codes.of_outcome(message["content"]) if isinstance(message["content"], str) else exit_codes.ExitCode.OK
+def _code(message: JsonDict) -> ExitCode:
+    return exit_code_of(message["content"]) if isinstance(message["content"], str) else ExitCode.OK
+
+
+_REASON_CHARS = 100
+
+
+class Watch:
+    """A line for each call that ends."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._registry = runtime.registry
+        self._reported: Counter[tuple[str, str]] = Counter()
+
+    def progress(self, progress: Progress) -> None:
+        show_progress(progress)
+
+    @hookimpl(inline=True)
+    def post_tool_call(
+        self, tool_name: str, args: JsonDict, result: object, duration_ms: float, tool_call_id: str
+    ) -> None:
+        self._reported[tool_call_id, tool_name] += 1
+        about = main_argument(self._registry, tool_name, args)
+        self._report(tool_name, result, " ".join(filter(None, [about, f"({duration(duration_ms)})"])))
+
+    def rest(self, messages: list[JsonDict]) -> None:
+        """The calls that ended without a word: unreadable, or cancelled before they began."""
+        for message in messages:
+            key = (message["tool_call_id"], message["name"])
+            if self._reported[key]:
+                self._reported[key] -= 1
+            else:
+                self._report(message["name"] or "?", message["content"], "")
+
+    def _report(self, tool: str, result: object, about: str) -> None:
+        failure = error_of(result) if isinstance(result, str) else None
+        painted = colours(sys.stderr)
+        mark = paint("✗", "red", on=painted) if failure else paint("✓", "green", on=painted)
+        reason = shortened(str(failure["error"]), _REASON_CHARS) if failure else ""
+        line = " ".join(filter(None, [self._registry.get_emoji(tool), tool, about, reason and f"- {reason}"]))
+        note(line, mark=mark)
+
+
+@contextlib.contextmanager
+def watching(runtime: Runtime) -> Iterator[Watch]:
+    """Watch a runtime's calls for a while."""
+    watch = Watch(runtime)
+    name = runtime.hooks.register(watch)
+    try:
+        yield watch
+    finally:
+        runtime.hooks.unregister(name)

@@ -1,4 +1,13 @@
-"""`handrail schema`: the tools as a model is shown them."""
+"""Print the tool definitions that a model gets, as JSON.
+
+Only tools that can be used now are included. Without --toolset or --disable, the configuration decides.
+
+\b
+Examples:
+  handrail schema --toolset file
+  handrail schema --disable terminal --format anthropic > tools.json
+  handrail schema | jq -r '.[].function.name'
+"""
 
 from __future__ import annotations
 
@@ -6,32 +15,20 @@ from typing import Annotated
 
 import typer
 
+from ...model_tools import get_tool_definitions
 from ...runtime.provider_formats import Format
 from .. import options
+from ..output import emit_json
+from ..runtime import open_runtime
+
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("schema")(schema)
-
-
+@cli.command()
 def schema(
     toolset: options.Toolsets = None,
     disable: options.Disabled = None,
     dialect: Annotated[Format, typer.Option("--format", help="Whose dialect to write.")] = "openai",
 ) -> None:
-    """Print the tools as a model is shown them, as JSON.
-
-    Only what can be used now is in it. Without --toolset or --disable, what the configuration says holds.
-
-    \b
-    Examples:
-      handrail schema --toolset file
-      handrail schema --disable terminal --format anthropic > tools.json
-      handrail schema | jq -r '.[].function.name'
-    """
-    from ...model_tools import get_tool_definitions
-    from ..open_runtime import open_runtime
-    from ..output import emit_json
-
     open_runtime().await_toolsets(toolset)
     emit_json(get_tool_definitions(toolset, disable, quiet_mode=True, format=dialect))

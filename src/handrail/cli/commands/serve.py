@@ -1,20 +1,6 @@
-"""`handrail serve`: the HTTP API, the web console, approvals from anywhere."""
+"""Serve the tools, agents and approvals of this machine over HTTP, with a web console.
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from .. import exit_codes, options
-
-if TYPE_CHECKING:
-    from ...serve.tokens import Keys
-
-DEFAULT = "127.0.0.1:8765"
-_HELP = """Serve the tools, agents and approvals of this machine over HTTP, with a web console.
-
-It listens on this machine alone; for another address it wants a token first. The line that it prints lets your browser in.
+It listens on this machine only; another address needs a token first. The printed link lets your browser in.
 
 \b
 Examples:
@@ -23,44 +9,48 @@ Examples:
   handrail serve token new phone --role approve
 """
 
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from ...config.paths import state_dir
+from ...errors import ConfigError
+from ...model_tools import default
+from ...platforms.adapter_table import accounts
+from ...serve.address import parse_address
+from ...serve.roles import Role
+from ...serve.shared_state import Served
+from ...serve.tokens import STORE_NAME, Keys
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say
+from ..runtime import hide_from_others, log_as_notes
+
+cli = options.new_cli()
+tokens = options.new_cli(help="Tokens for programs and other devices.")
+cli.add_typer(tokens, name="token")
+DEFAULT = "127.0.0.1:8765"
 Http = Annotated[str, typer.Option("--http", metavar="[HOST:]PORT", help="Where to listen.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    serve = typer.Typer(rich_markup_mode=None, help=_HELP, invoke_without_command=True)
-    serve.callback(invoke_without_command=True)(run)
-    token = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Tokens for programs and other devices.")
-    token.command("new")(new_token)
-    token.command("list")(list_tokens)
-    token.command("revoke")(revoke_token)
-    serve.add_typer(token, name="token")
-    app.add_typer(serve, name="serve")
-
-
 NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jobs.")]
 
 
+@cli.callback(invoke_without_command=True, no_args_is_help=False)
 def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None, no_cron: NoCron = False) -> None:
-    """Serve the tools, agents and approvals of this machine over HTTP, with a web console."""
     if context.invoked_subcommand is not None:
         return
-    from ...model_tools import default
-    from ...platforms.adapter_table import accounts
     from ...serve import server as running
-    from ...serve.address import parse_address
-    from ...serve.shared_state import Served
-    from ..approval_answers import refuse_inside
-    from ..open_runtime import hide_from_others, log_as_notes
-    from ..output import emit
 
-    refuse_inside("serve")
+    options.refuse_agents("serve")
     _check_installed()
     log_as_notes()
     address = parse_address(http)
     hide_from_others()
     token = running.token_from_environment()
-    served = Served(default(), token=token)
-    accounts(served.here.config.gateway.accounts)  # what is wrong with them is told before anything starts
+    app = default()
+    served = Served(app, token=token)
+    accounts(app.config.gateway.accounts)  # reports what is wrong with them before anything starts
     running.check_bind(address, has_token=served.keys.has_token)
     with running.as_the_server(address) as (door, address):
         server = running.server(served, address, hosts=tuple(host or ()))
@@ -71,11 +61,12 @@ def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None
         running.keep_serving(server, served, door, token=token, with_jobs=not no_cron)
 
 
+@tokens.command("new")
 def new_token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, such as phone.")],
     role: Annotated[str, typer.Option("--role", help="watch, approve or operate.")] = "watch",
 ) -> None:
-    """Make a token and print it. It is kept nowhere, and is not shown again.
+    """Make a token and print it. It is not stored, and not shown again.
 
     `watch` sees everything, `approve` answers questions too, `operate` also runs tools and agents.
 
@@ -83,23 +74,18 @@ def new_token(
     Examples:
       handrail serve token new phone --role approve
     """
-    from ...serve.roles import Role
-    from ..approval_answers import refuse_inside
-    from ..output import emit, say
-
-    refuse_inside("make tokens")
+    options.refuse_agents("make tokens")
     try:
         wanted = Role.named(role)
     except ValueError as error:
         say(str(error))
-        raise typer.Exit(exit_codes.ExitCode.USAGE) from None
+        raise typer.Exit(ExitCode.USAGE) from None
     emit(_keys().new_token(name, wanted))
 
 
+@tokens.command("list")
 def list_tokens(as_json: options.Json = False) -> None:
-    """List the tokens there are; not what they are."""
-    from ..output import emit, emit_json, emit_table
-
+    """List the names of the tokens."""
     found = _keys().tokens()
     if as_json:
         emit_json([{**each._asdict(), "role": each.role.word} for each in found])
@@ -109,29 +95,20 @@ def list_tokens(as_json: options.Json = False) -> None:
         emit("There are no tokens.")
 
 
+@tokens.command("revoke")
 def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Take a token back, and every browser that came in by it."""
-    from ..approval_answers import refuse_inside
-    from ..output import say
-
-    refuse_inside("revoke tokens")
+    """Revoke a token, and every browser that logged in with it."""
+    options.refuse_agents("revoke tokens")
     if not _keys().revoke(name):
         say(f"no token is called {name!r}; `handrail serve token list` shows those there are")
-        raise typer.Exit(exit_codes.ExitCode.USAGE)
-    say(f"{name} is not let in any more")
+        raise typer.Exit(ExitCode.USAGE)
+    say(f"{name} is no longer let in")
 
 
 def _keys() -> Keys:
-    from ...config.paths import state_dir
-    from ...serve.tokens import STORE_NAME, Keys
-
     return Keys(state_dir() / STORE_NAME)
 
 
 def _check_installed() -> None:
-    from importlib.util import find_spec
-
-    from ...errors import ConfigError
-
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise ConfigError("the server needs more packages: pip install 'handrail[serve]'")

@@ -1,16 +1,4 @@
-"""`handrail sessions`: the conversations that were held."""
-
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
-
-from .. import options
-from ..session_views import LAST, SessionId
-
-_HELP = """The conversations that were held: list, read, search, export, branch and delete them.
+"""List, read, search, export, branch and delete the sessions of chats and agents.
 
 \b
 Examples:
@@ -20,24 +8,29 @@ Examples:
   handrail sessions export last --format sharegpt > trajectory.json
 """
 
+from __future__ import annotations
 
-def add_to(app: typer.Typer) -> None:
-    sessions = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help=_HELP)
-    for name, command in (
-        ("list", list_sessions),
-        ("show", show),
-        ("search", search),
-        ("export", export),
-        ("branch", branch),
-        ("delete", delete),
-    ):
-        sessions.command(name)(command)
-    app.add_typer(sessions, name="sessions")
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ...agent.agent_factory import open_store
+from ...store.export import as_jsonl, as_sharegpt
+from ...store.search import search as find
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+from ..session_views import LAST, SessionId, chosen, message_text, session_row, session_view, when
+
+cli = options.new_cli()
 
 
+@cli.command("list")
 def list_sessions(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 20,
-    here: Annotated[bool, typer.Option("--here", help="Only those held in this folder.")] = False,
+    in_this_folder: Annotated[bool, typer.Option("--here", help="Only those of this folder.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """List the sessions, those used last first.
@@ -47,22 +40,17 @@ def list_sessions(
       handrail sessions list --here
       handrail sessions list --json | jq -r '.[].id'
     """
-    import os
-
-    from ...agent.agent_factory import open_store
-    from ..output import emit_json, emit_table
-    from ..session_views import session_row, session_view
-
-    found = open_store().recent(limit=limit, cwd=os.getcwd() if here else None)
+    found = open_store().recent(limit=limit, cwd=os.getcwd() if in_this_folder else None)
     if as_json:
         emit_json([session_view(info) for info in found])
         return
     emit_table(("ID", "USED", "MODEL", "TOKENS", "COST", "ABOUT"), [session_row(info) for info in found], wide=5)
 
 
+@cli.command()
 def show(
     session: SessionId = LAST,
-    everything: Annotated[bool, typer.Option("--all", help="Also what was undone, or put into a summary.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also what was undone or summarised.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Print a conversation.
@@ -72,10 +60,6 @@ def show(
       handrail sessions show
       handrail sessions show 20260703-1412 --all
     """
-    from ...agent.agent_factory import open_store
-    from ..output import emit, emit_json
-    from ..session_views import chosen, message_text, session_view
-
     store = open_store()
     info = chosen(store, session)
     messages = store.messages(info.id, hidden=everything)
@@ -89,9 +73,10 @@ def show(
         emit(f"\n{message_text(stored)}")
 
 
+@cli.command()
 def search(
     words: Annotated[
-        list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it stands.")
+        list[str], typer.Argument(metavar="TEXT...", help="Words in any order; '\"in quotes\"' as it is.")
     ],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many.")] = 10,
     as_json: options.Json = False,
@@ -105,12 +90,6 @@ def search(
 
     Exit codes: 0 something was found, 1 nothing.
     """
-    from ...agent.agent_factory import open_store
-    from ...store.search import search as find
-    from ..exit_codes import ExitCode
-    from ..output import emit, emit_json, say, visible
-    from ..session_views import when
-
     hits = find(open_store(), " ".join(words), limit=limit)
     if as_json:
         emit_json([hit._asdict() for hit in hits])
@@ -123,10 +102,11 @@ def search(
     raise typer.Exit(ExitCode.OK if hits else ExitCode.FAILED)
 
 
+@cli.command()
 def export(
     session: SessionId = LAST,
     form: Annotated[
-        Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="A line a message, or a trajectory.")
+        Literal["jsonl", "sharegpt"], typer.Option("--format", "-f", help="One line per message, or a trajectory.")
     ] = "jsonl",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")] = None,
 ) -> None:
@@ -137,13 +117,6 @@ def export(
       handrail sessions export last > session.jsonl
       handrail sessions export 20260703 --format sharegpt -o trajectory.json
     """
-    import json
-
-    from ...agent.agent_factory import open_store
-    from ...store.export import as_jsonl, as_sharegpt
-    from ..output import emit, say
-    from ..session_views import chosen
-
     store = open_store()
     info = chosen(store, session)
     if form == "jsonl":
@@ -160,12 +133,13 @@ def export(
     say(f"{info.id} is in {output}")
 
 
+@cli.command()
 def branch(
     session: SessionId = LAST,
     after: Annotated[int | None, typer.Option("--after", metavar="MESSAGE", help="Up to this message.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Begin a new session as another one began, and go on from there. Both stay.
+    """Start a new session from a copy of another one. Both stay.
 
     \b
     Examples:
@@ -173,10 +147,6 @@ def branch(
       handrail sessions branch 20260703 --after 412
       handrail chat --resume $(handrail sessions branch last)
     """
-    from ...agent.agent_factory import open_store
-    from ..output import emit, emit_json
-    from ..session_views import chosen, session_view
-
     store = open_store()
     info = chosen(store, session)
     if after is not None and after not in {each.id for each in store.messages(info.id, hidden=True)}:
@@ -190,18 +160,16 @@ def branch(
         emit(made.id)
 
 
+@cli.command()
 def delete(
-    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Their ids, or the beginnings of them.")],
+    sessions: Annotated[list[str], typer.Argument(metavar="SESSION...", help="Their ids, or the starts of them.")],
 ) -> None:
-    """Forget sessions for good, with those of their child agents.
+    """Delete sessions, with those of their child agents.
 
     \b
     Examples:
       handrail sessions delete 20260703-141200-a1b2c3
     """
-    from ...agent.agent_factory import open_store
-    from ..output import say
-
     store = open_store()
     for info in [store.get(session) for session in sessions]:
         store.delete(info.id)

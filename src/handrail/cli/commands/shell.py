@@ -1,13 +1,41 @@
-"""`handrail shell`: look around where commands run."""
+"""Open a shell where a model's commands run, at your own terminal.
+
+It has the same files, variables and limits, and passes no gate: you are the one who would be asked. It ends with
+`exit` or Ctrl-D and leaves nothing behind. It does not share the variables of the task's own shell.
+
+\b
+Examples:
+  handrail shell
+  handrail shell --env docker:python:3.12
+  handrail shell --task t1
+
+The exit code is the shell's.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
+import signal
 import sys
-from typing import Annotated
+import termios
+import threading
+import tty
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import exit_codes, options
+from ...environments.base import ProcessState, ProcessStatus
+from ...environments.errors import InputRefused
+from ...errors import HandrailError
+from .. import options
+from ..output import ExitCode, note, say
+from ..runtime import open_runtime
+
+if TYPE_CHECKING:
+    from ...environments.base import PtyProcess
 
 Env = Annotated[
     str | None,
@@ -17,37 +45,17 @@ Env = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("shell")(shell)
+cli = options.new_cli()
 
 
+@cli.command()
 def shell(env: Env = None, task: options.Task = None) -> None:
-    """Open a shell where a model's commands run, at your own terminal.
-
-    It has the same files, variables and limits, and passes no gate: you are the person that would be asked. It ends
-    with `exit` or Ctrl-D, and nothing of it is left. What the task's own shell has set since is its own.
-
-    \b
-    Examples:
-      handrail shell
-      handrail shell --env docker:python:3.12
-      handrail shell --task t1
-
-    The exit code is the shell's.
-    """
-    from ...environments.base import ProcessState
-    from ..open_runtime import open_runtime
-    from ..output import note, say
-    from ..terminal_relay import relay, window_size
-
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        say("this needs a terminal for input and output; a program uses `handrail call terminal command=...`")
-        raise typer.Exit(exit_codes.ExitCode.USAGE)
-    here = open_runtime()
+    options.require_terminal("handrail call terminal command=...")
+    app = open_runtime()
     try:
         if env is not None:
-            here.environments.override(task or "default", {"backend": env})
-        with here.environments.use(task) as environment:
+            app.environments.override(task or "default", {"backend": env})
+        with app.environments.use(task) as environment:
             environment.start()
             note(f"{environment.name}, in {environment.cwd}; Ctrl-D ends it")
             rows, columns = window_size()
@@ -57,8 +65,116 @@ def shell(env: Env = None, task: options.Task = None) -> None:
             finally:
                 process.forget()
     finally:
-        here.close()
+        app.close()
     if status.state is not ProcessState.ENDED or status.exit_code is None:
-        say("the shell was lost; nobody knows how it ended")
-        raise typer.Exit(exit_codes.ExitCode.FAILED)
+        say("the shell was lost; its exit code is unknown")
+        raise typer.Exit(ExitCode.FAILED)
     raise typer.Exit(status.exit_code)
+
+
+_READ_BYTES = 1 << 16
+_POLL_SECONDS = 30.0
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+def relay(process: PtyProcess) -> ProcessStatus:
+    """Relay until the program has ended. The terminal is always restored afterwards."""
+    relayed = _Relay(process)
+    with _raw_terminal(), relayed.signals():
+        return relayed.run()
+
+
+def window_size() -> tuple[int, int]:
+    """Rows and columns of this terminal."""
+    size = os.get_terminal_size(sys.stdin.fileno())
+    return size.lines or 24, size.columns or 80
+
+
+class _Relay:
+    def __init__(self, process: PtyProcess) -> None:
+        self._process = process
+        self._news, self._wake = os.pipe()  # wakes the wait for a key
+        self._problem: HandrailError | None = None
+        self._is_over = False
+
+    def run(self) -> ProcessStatus:
+        reader = threading.Thread(target=self._show, name="handrail-relay", daemon=True)
+        reader.start()
+        try:
+            self._pass_keys()
+        finally:
+            self._is_over = True
+            reader.join(1.0)
+            os.close(self._news)
+            os.close(self._wake)
+        if self._problem is not None:
+            raise self._problem
+        return self._process.poll()
+
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """A change of the window goes there; a signal that would end this process ends it in order."""
+        before = {number: signal.getsignal(number) for number in (signal.SIGWINCH, *_ENDING)}
+        signal.signal(signal.SIGWINCH, lambda *_: os.write(self._wake, b"w"))
+        for number in _ENDING:
+            signal.signal(number, _end)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _pass_keys(self) -> None:
+        keyboard = sys.stdin.fileno()
+        watched = [keyboard, self._news]
+        while True:
+            ready, _, _ = select.select(watched, [], [])
+            if self._news in ready:
+                if b"e" in os.read(self._news, 100):
+                    return
+                self._process.resize(*window_size())
+            if keyboard in ready:
+                keys = os.read(keyboard, _READ_BYTES)
+                if not keys:  # this terminal was closed
+                    self._process.close_stdin()
+                    watched.remove(keyboard)
+                with contextlib.suppress(InputRefused):  # it has just ended, or does not read: the key is lost
+                    self._process.write(keys)
+
+    def _show(self) -> None:
+        offset = 0
+        try:
+            while not self._is_over:
+                piece = self._process.read(offset, timeout=_POLL_SECONDS)
+                offset = piece.offset + len(piece.data)
+                _write(piece.data)
+                if not piece.data and self._process.poll().state is not ProcessState.RUNNING:
+                    break
+        except HandrailError as error:
+            self._problem = error
+        except OSError:
+            pass  # nobody sees it any more
+        if not self._is_over:
+            os.write(self._wake, b"e")
+
+
+@contextlib.contextmanager
+def _raw_terminal() -> Iterator[None]:
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    try:
+        tty.setraw(keyboard, termios.TCSADRAIN)  # what was typed ahead counts
+        yield
+    finally:
+        with contextlib.suppress(termios.error):  # it was closed
+            termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+
+
+def _end(number: int, _: Any) -> None:
+    raise SystemExit(128 + number)
+
+
+def _write(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(sys.stdout.fileno(), view) :]

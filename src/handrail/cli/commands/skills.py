@@ -1,18 +1,4 @@
-"""`handrail skills`: what there is, what a model sees of it, and what is held back."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from .. import exit_codes, options
-
-if TYPE_CHECKING:
-    from ...tools.skills.library import Library, Skill
-    from ...types import JsonDict
-
-_HELP = """See and trust skills: written know-how in the SKILL.md format.
+"""See and trust skills: written know-how in the SKILL.md format.
 
 \b
 Examples:
@@ -20,29 +6,42 @@ Examples:
   handrail skills show git-release
   handrail skills trust git-release
 """
-group = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...base.prompt_injection import made_visible
+from ...config import load_config
+from ...config.trust import Trust
+from ...tools.skills.content import read, text_of
+from ...tools.skills.format import FILE
+from ...tools.skills.library import TRUST_KIND, Library, State
+from ...tools.skills.sources import user_folder
+from .. import options
+from ..output import ExitCode, emit, emit_json, emit_table, say, visible
+
+if TYPE_CHECKING:
+    from ...tools.skills.library import Skill
+    from ...types import JsonDict
+
+cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The skill's name.", show_default=False)]
 
 
-def add_to(app: typer.Typer) -> None:
-    app.add_typer(group, name="skills")
-
-
-@group.command("list")
+@cli.command("list")
 def list_skills(as_json: options.Json = False) -> None:
     """List the skills that were found, and whether a model sees them.
 
     They come from the folder `skills` beside config.yaml and those in `skills.folders`, from pip (entry points of the group
     `handrail.skills`), and from `.handrail/skills`, `.agents/skills` and `.claude/skills` of the project, once trusted.
     """
-    from ..output import emit, emit_json, emit_table, visible
-
     found = _library().all()
     if as_json:
         emit_json([_as_json(skill) for skill in found])
     elif not found:
-        from ...tools.skills.sources import user_folder
-
         emit(f"No skills. Put a folder with a SKILL.md into {user_folder()}.")
     else:
         rows = [
@@ -52,14 +51,9 @@ def list_skills(as_json: options.Json = False) -> None:
         emit_table(("SKILL", "FROM", "STATE", "ABOUT"), rows, wide=3)
 
 
-@group.command("show")
+@cli.command()
 def show(name: Name) -> None:
     """Show a skill's whole text, with what cannot be seen made visible, and the names of its files."""
-    from ...base.prompt_injection import made_visible
-    from ...tools.skills.content import read, text_of
-    from ...tools.skills.format import FILE
-    from ..output import emit, visible
-
     skill = _get(name)
     files = read(skill.place.folder)
     emit(visible(made_visible(text_of(files, FILE))))
@@ -68,7 +62,7 @@ def show(name: Name) -> None:
             emit(f"{visible(made_visible(each))} ({len(files[each]):,} bytes)")
 
 
-@group.command("trust")
+@cli.command()
 def trust(
     name: Name,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take the trust back.")] = False,
@@ -77,39 +71,25 @@ def trust(
 
     A skill is text that a model follows: read it first. Any change of its files has to be trusted again.
     """
-    from ...base.agent_ancestry import started_by_agent
-    from ...config.trust import Trust
-    from ...tools.skills.library import TRUST_KIND
-    from ..output import emit, say
-
     skill = _get(name)
     if revoke:
         Trust().revoke(TRUST_KIND, skill.place.folder)
-        emit(f"{name} is not trusted any more")
+        emit(f"{name} is no longer trusted")
         return
-    if started_by_agent():
-        say("an agent cannot trust skills; this process was started by one of its tools")
-        raise typer.Exit(exit_codes.ExitCode.DENIED)
+    options.refuse_agents("trust skills")
     Trust().trust(TRUST_KIND, skill.place.folder, skill.digest)
     emit(f"{name} is trusted as it is now: {skill.digest[:12]}")
 
 
 def _library() -> Library:
-    from ...config import load_config
-    from ...tools.skills.library import Library
-
     return Library(load_config().skills)
 
 
 def _get(name: str) -> Skill:
-    from ...tools.skills.library import State
-
     skill = _library().get(name)
     if skill.state is State.BROKEN:
-        from ..output import say
-
         say(f"{name} is broken: {skill.reason}")
-        raise typer.Exit(exit_codes.ExitCode.FAILED)
+        raise typer.Exit(ExitCode.FAILED)
     return skill
 
 

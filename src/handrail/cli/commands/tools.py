@@ -1,12 +1,22 @@
-"""`handrail tools`: what there is, and what can be used now."""
+"""List the tools, and whether each can be used now.
+
+What cannot be used says why, and what would change that.
+
+\b
+Examples:
+  handrail tools
+  handrail tools --toolset file --toolset web
+  handrail tools --json | jq -r '.[] | select(.available) | .name'
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-import typer
-
 from .. import options
+from ..output import colours, emit_json, emit_table, note, paint, visible
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
     from ...app import Handrail
@@ -14,29 +24,16 @@ if TYPE_CHECKING:
     from ...types import JsonDict
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("tools")(tools)
+cli = options.new_cli()
 
 
+@cli.command()
 def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> None:
-    """List the tools, and say of each whether it can be used now.
-
-    What cannot be used says why, and what would change that.
-
-    \b
-    Examples:
-      handrail tools
-      handrail tools --toolset file --toolset web
-      handrail tools --json | jq -r '.[] | select(.available) | .name'
-    """
-    from ..open_runtime import open_runtime
-    from ..output import emit_json, emit_table, note
-
-    here = open_runtime()
-    here.await_toolsets(toolset)
-    listed = _listed(here, toolset)
-    if not toolset and here.mcp is not None:
-        for server, why in here.mcp.absent().items():
+    app = open_runtime()
+    app.await_toolsets(toolset)
+    listed = _listed(app, toolset)
+    if not toolset and app.mcp is not None:
+        for server, why in app.mcp.absent().items():
             note(f"handrail: MCP server {server}: {why}")
     if as_json:
         emit_json(listed)
@@ -44,11 +41,11 @@ def tools(toolset: options.Toolsets = None, as_json: options.Json = False) -> No
     emit_table(("TOOLSET", "TOOL", "STATUS"), [_row(tool) for tool in listed], wide=2)
 
 
-def _listed(here: Handrail, toolsets: list[str] | None) -> list[JsonDict]:
-    registry = here.runtime.registry
-    config = here.config.tools
-    offered = set(here.toolsets.select(config.enabled_toolsets, config.disabled_toolsets))
-    entries = [registry.get_entry(name) for name in here.toolsets.select(toolsets)]
+def _listed(app: Handrail, toolsets: list[str] | None) -> list[JsonDict]:
+    registry = app.runtime.registry
+    config = app.config.tools
+    offered = set(app.toolsets.select(config.enabled_toolsets, config.disabled_toolsets))
+    entries = [registry.get_entry(name) for name in app.toolsets.select(toolsets)]
     missing = registry.unavailable_tools()
     described = [
         {
@@ -78,10 +75,6 @@ def _properties(entry: ToolEntry) -> JsonDict:
 
 
 def _row(tool: JsonDict) -> tuple[str, str, str]:
-    import sys
-
-    from ..output import colours, paint, visible
-
     painted = colours(sys.stdout)
     # A pipe gets the bare name, which programs can use, and columns that line up.
     name = f"{tool['emoji']} {tool['name']}" if sys.stdout.isatty() else tool["name"]

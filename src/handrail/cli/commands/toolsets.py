@@ -1,35 +1,31 @@
-"""`handrail toolsets`: the named bundles of tools."""
+"""List the toolsets, or show one of them.
+
+A toolset exists because tools name it, or because it includes others. Your own go into config.yaml, under `toolsets`.
+
+\b
+Examples:
+  handrail toolsets
+  handrail toolsets coding
+  handrail toolsets safe --json
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from .. import options
+from ..output import emit, emit_json, emit_table
+from ..runtime import open_runtime
 
 if TYPE_CHECKING:
     from ...types import JsonDict
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("toolsets")(toolsets)
+cli = options.new_cli()
 
 
+@cli.command()
 def toolsets(name: options.ToolsetName = None, as_json: options.Json = False) -> None:
-    """List the named bundles of tools, or show one of them.
-
-    A toolset exists because tools name it, or because it includes others. Your own go into config.yaml, under `toolsets`.
-
-    \b
-    Examples:
-      handrail toolsets
-      handrail toolsets coding
-      handrail toolsets safe --json
-    """
-    from ..open_runtime import open_runtime
-    from ..output import emit_json, emit_table
-
     known = open_runtime().toolsets
     if name is not None:
         info = known.info(name)
@@ -44,8 +40,6 @@ def toolsets(name: options.ToolsetName = None, as_json: options.Json = False) ->
 
 
 def _show(info: JsonDict) -> None:
-    from ..output import emit
-
     emit(f"{info['name']}: {info['description']}")
     if info["includes"]:
         emit(f"includes: {', '.join(info['includes'])}")

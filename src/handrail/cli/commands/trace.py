@@ -1,33 +1,36 @@
-"""`handrail trace`: what happened in a session, and how long it took."""
+"""Show a session's timeline: questions to the model, calls, approvals and child agents, with their times.
+
+Arguments are shown, results are not. For spans in a tracing system see `telemetry` in the configuration.
+
+\b
+Examples:
+  handrail trace
+  handrail trace 20260703-1412 --json | jq '.moments[] | select(.kind == "tool")'
+"""
 
 from __future__ import annotations
 
-import typer
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
+from ...agent.agent_factory import open_store
 from .. import options
-from ..session_views import LAST, SessionId
+from ..approvals import open_approvals
+from ..call_text import duration, shortened
+from ..output import emit, emit_json, visible
+from ..session_views import LAST, SessionId, chosen, cost, session_view
+
+if TYPE_CHECKING:
+    from ...store.approvals import ApprovalStore
+    from ...store.sessions import SessionStore
+    from ...types import JsonDict
+
+cli = options.new_cli()
 
 
-def add_to(app: typer.Typer) -> None:
-    app.command("trace")(trace)
-
-
+@cli.command()
 def trace(session: SessionId = LAST, as_json: options.Json = False) -> None:
-    """Show a session's timeline: questions to the model, calls, approvals and child agents, with their times.
-
-    Arguments are shown, results are not. For spans in a tracing system see `telemetry` in the configuration.
-
-    \b
-    Examples:
-      handrail trace
-      handrail trace 20260703-1412 --json | jq '.moments[] | select(.kind == "tool")'
-    """
-    from ...agent.agent_factory import open_store
-    from ..output import emit, emit_json
-    from ..session_views import chosen, session_view
-    from ..timeline import as_view, lines, moments, summary
-    from .approvals import open_store as open_approvals
-
     store = open_store()
     info = chosen(store, session)
     found = moments(store, open_approvals(), info.id)
@@ -38,3 +41,68 @@ def trace(session: SessionId = LAST, as_json: options.Json = False) -> None:
     for line in lines(found):
         emit(line)
     emit(summary(found))
+
+
+_ABOUT_CHARS = 60
+
+
+class Moment(NamedTuple):
+    """One thing that happened. `depth` is 0 for the session itself, 1 for its child agents."""
+
+    at: float
+    seconds: float
+    kind: str
+    what: str
+    about: str
+    error: str
+    depth: int
+    session: str
+
+
+def moments(store: SessionStore, approvals: ApprovalStore, session_id: str, depth: int = 0) -> list[Moment]:
+    """In the order in which they began, with those of child agents."""
+    found = [*_asked(store, session_id, depth), *_called(store, session_id, depth)]
+    for each in approvals.decisions.of_session(session_id):
+        about = f"{each.decision} by {each.by}"
+        found.append(Moment(each.at - each.seconds, each.seconds, "approval", each.tool, about, "", depth, session_id))
+    for child in store.children(session_id):
+        found.append(
+            Moment(child.created, child.updated - child.created, "child", child.title, "", "", depth, child.id)
+        )
+        found += moments(store, approvals, child.id, depth + 1)
+    return sorted(found, key=lambda moment: moment.at)
+
+
+def lines(found: list[Moment]) -> Iterator[str]:
+    marks = {"model": "◇", "tool": "▸", "approval": "?", "child": "⑂"}
+    begin = found[0].at if found else 0.0
+    for moment in found:
+        problem = f"  ✗ {visible(moment.error)}" if moment.error else ""
+        what = f"{'  ' * moment.depth}{marks[moment.kind]} {visible(moment.what)}"
+        took = duration(moment.seconds * 1000)
+        yield f"{moment.at - begin:8.2f} s  {took:>8}  {what}  {shortened(visible(moment.about), _ABOUT_CHARS)}{problem}".rstrip()
+
+
+def summary(found: list[Moment]) -> str:
+    if not found:
+        return "nothing has happened in it yet"
+    mine = [moment for moment in found if moment.depth == 0]
+    whole = max(moment.at + moment.seconds for moment in found) - found[0].at
+    model, tools = (sum(each.seconds for each in mine if each.kind == kind) * 1000 for kind in ("model", "tool"))
+    return f"{duration(whole * 1000)} in all, {duration(model)} of it the model's, {duration(tools)} tools"
+
+
+def as_view(moment: Moment) -> JsonDict:
+    return moment._asdict()
+
+
+def _asked(store: SessionStore, session_id: str, depth: int) -> Iterator[Moment]:
+    for each in store.model_calls(session_id):
+        about = f"{each.input_tokens:,} → {each.output_tokens:,} tokens {cost(each.cost)}"
+        yield Moment(each.at, each.seconds, "model", each.model, about, each.error, depth, session_id)
+
+
+def _called(store: SessionStore, session_id: str, depth: int) -> Iterator[Moment]:
+    for each in store.calls(session_id):
+        about = " ".join(json.dumps(each.arguments, ensure_ascii=False).split())
+        yield Moment(each.at, each.seconds, "tool", each.tool, about, each.error_type, depth, session_id)

@@ -1,4 +1,4 @@
-"""A scripted model that uses real tools on a small project, to be watched. A new scene is one function in `scenes.py`."""
+"""A scripted model that uses real tools on a small project, for you to watch. A new scene is one function in `scenes.py`."""
 
-# Of the folder that it plays in; its process follows, so that what was cut off can be told from what runs.
+# Of its folder; the process id follows, so that `env prune` finds the folders of demos that were killed.
 FOLDER_PREFIX = "handrail-demo-"

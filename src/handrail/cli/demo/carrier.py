@@ -37,8 +37,8 @@ def main() -> None:
         if "id" not in message:
             continue
         result = _answer(message["method"], message.get("params") or {})
-        told = {"error": {"code": -32601, "message": "no such method"}} if result is None else {"result": result}
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **told}) + "\n")
+        answer = {"error": {"code": -32601, "message": "no such method"}} if result is None else {"result": result}
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}) + "\n")
         sys.stdout.flush()
 
 

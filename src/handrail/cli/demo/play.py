@@ -7,10 +7,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ...testing import ScriptedModel
-from .program import SCENES
-from .scenes import TASK
+from .scenes import SCENES, TASK
 from .show import Show
-from .stage import Stage, stage
+from .stage import Stage, set_stage
 
 if TYPE_CHECKING:
     from ...types import JsonDict
@@ -24,35 +23,35 @@ def play(*, step: bool = False) -> None:
     model = ScriptedModel(reply for scene in scenes for reply in scene.replies)
     show = Show()
     messages: list[JsonDict] = [{"role": "user", "content": TASK}]
-    with stage() as here:
-        show.opening(TASK, [tool["function"]["name"] for tool in here.tools])
+    with set_stage() as stage:
+        show.opening(TASK, [tool["function"]["name"] for tool in stage.tools])
         for number, scene in enumerate(scenes, 1):
             if step and number > 1:
                 show.wait()
             show.scene(number, scene)
             for reply in range(len(scene.replies)):
                 if reply == scene.notice_before:
-                    _hear(here, messages, show)
-                _turn(here, scene, model, messages, show)
+                    _take_notices(stage, messages, show)
+                _turn(stage, scene, model, messages, show)
     calls = sum(message["role"] == "tool" for message in messages)
     show.closing(calls, time.perf_counter() - start)
 
 
-def _hear(here: Stage, messages: list[JsonDict], show: Show) -> None:
-    for notice in here.notices():
+def _take_notices(stage: Stage, messages: list[JsonDict], show: Show) -> None:
+    for notice in stage.notices():
         messages.append({"role": "user", "content": notice})
         show.notice(notice)
 
 
-def _turn(here: Stage, scene: Scene, model: ScriptedModel, messages: list[JsonDict], show: Show) -> None:
-    reply = model.reply(messages, here.tools)
+def _turn(stage: Stage, scene: Scene, model: ScriptedModel, messages: list[JsonDict], show: Show) -> None:
+    reply = model.reply(messages, stage.tools)
     calls = [dict(call) for call in reply.tool_calls]
     messages.append({"role": "assistant", "content": reply.content, "tool_calls": calls})
     show.says(reply.content)
     if not calls:
         return
-    turn = here.run(calls, slow_disk=scene.on_slow_disk)
+    turn = stage.run(calls, slow_disk=scene.on_slow_disk)
     messages.extend(turn.messages)
-    show.turn(calls, turn, here.registry)
+    show.turn(calls, turn, stage.registry)
     if scene.on_slow_disk:
         show.together(turn)

@@ -1,26 +1,31 @@
-"""What the scripted model says and does, scene by scene. A scene is a function; its place in `program` is when it plays."""
+"""What the scripted model and user do, scene by scene. A scene is a function; its place in `SCENES` is when it plays."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...approval.approvers.prompt import question
+from ...protocols import ApprovalRequest, Decision
 from ...testing import ModelReply, Reply, call
+from ..output import colours, emit
 
 TASK = "Customers say that some totals are wrong. Find out why, and fix it."
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Replies that belong together. `look` tells the audience what there is to see."""
+    """Replies that belong together. `look` says what there is to see."""
 
     title: str
     look: str
     replies: list[Reply]
     on_slow_disk: bool = False
-    notice_before: int | None = None  # the reply before which the model hears from what runs in the background
+    notice_before: int | None = None  # the reply before which the model gets notices of background processes
     needs: str = ""  # a package without which it cannot be played
 
 
@@ -125,7 +130,7 @@ def a_server_in_the_background() -> Scene:
 
     return Scene(
         "A server in the background",
-        "The call returns at once; the model is told when the server says that it listens.",
+        "The call returns immediately; the model is notified when the server prints that it listens.",
         [
             ModelReply(
                 "I serve the folder, to look at it from outside.",
@@ -191,17 +196,76 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 def last_result(messages: Messages) -> dict[str, Any]:
-    """What the model was told last."""
+    """The last result."""
     result: dict[str, Any] = json.loads(messages[-1]["content"])
     return result
 
 
 def _to_process(text: str, **arguments: Any) -> Reply:
-    """A reply that does something with the process that the model was told of last."""
+    """A reply that does something with the latest process."""
 
     def reply(messages: Messages, _: Messages) -> ModelReply:
-        told = [json.loads(message["content"]) for message in messages if message["role"] == "tool"]
-        session_id = next(result["session_id"] for result in reversed(told) if "session_id" in result)
+        results = [json.loads(message["content"]) for message in messages if message["role"] == "tool"]
+        session_id = next(result["session_id"] for result in reversed(results) if "session_id" in result)
         return ModelReply(text, [call("process", **arguments, session_id=session_id)])
 
     return reply
+
+
+_MAX_WIDTH = 100
+# The one command that is approved. The tool runs no other: a demonstration must not depend on the gate alone.
+APPROVED = "rm -rf build"
+
+
+def a_question() -> Scene:
+    return Scene(
+        "You are asked",
+        "Deleting needs approval. You see what would run; `shop` is the program itself.",
+        [
+            ModelReply("Something old may be left. I clean up.", [call("shell", command="rm -rf build shop")]),
+            ModelReply("Only what can be made again, then.", [call("shell", command=APPROVED)]),
+        ],
+    )
+
+
+def what_nobody_can_allow() -> Scene:
+    return Scene(
+        "What nobody can allow",
+        "No question, no setting and no --yolo lets this run.",
+        [ModelReply("Shall I make more room?", [call("shell", command="cd / && rm -rf ./*")])],
+    )
+
+
+class ScriptedUser:
+    """Answers from a list, at the prompt that you would get."""
+
+    name = "person"
+
+    def __init__(self, answers: list[Decision]) -> None:
+        self._answers = answers
+
+    def decide(self, request: ApprovalRequest) -> Decision:
+        answer = self._answers.pop(0)
+        width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 1
+        emit(question(request._replace(id=""), width=width, painted=colours(sys.stdout)), end="")
+        emit(f"  {', '.join(decision.value for decision in request.offers)}? {answer.value}")
+        return answer
+
+
+# In the order in which they play.
+SCENES: tuple[Callable[[], Scene], ...] = (
+    a_plan,
+    reading_together,
+    a_long_result,
+    an_unknown_tool,
+    a_bad_argument,
+    a_patch,
+    a_shell_that_stays,
+    a_server_in_the_background,
+    a_program_that_asks,
+    a_tool_of_an_mcp_server,
+    a_question,
+    what_nobody_can_allow,
+    an_unavailable_tool,
+    the_end,
+)

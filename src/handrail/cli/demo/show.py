@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
-from ..call_text import duration, main_argument, other_arguments
+from ..call_text import duration, main_argument, other_arguments, parsed
 from ..output import emit, visible
-from ..render import parsed
-from .excerpt import Line, excerpt
 
 if TYPE_CHECKING:
     from ...core.registry import ToolRegistry
@@ -51,7 +50,7 @@ class Show:
         self._wrapped(_LABEL.format("model"), text, "")
 
     def notice(self, text: str) -> None:
-        """What the runtime tells the model by itself."""
+        """A notice that the runtime sends to the model."""
         first, *lines = text.splitlines()
         self._wrapped(_LABEL.format("notice"), first, "yellow")
         for line in lines:
@@ -80,7 +79,7 @@ class Show:
         self._line(Text("Go on with  ").append("handrail tools", "bold").append("  or  ").append(_FIRST_CALL, "bold"))
 
     def wait(self) -> None:
-        """Until the person wants to see the next scene."""
+        """Wait for Enter."""
         sys.stderr.write("[Enter] ")
         sys.stderr.flush()
         sys.stdin.readline()
@@ -102,7 +101,7 @@ class Show:
 
     def _result(self, line: Line) -> None:
         margin = Text.assemble(("      │ ", "dim"))
-        wraps = line.style == "red"  # an error is told to its end, the rest is cut
+        wraps = line.style == "red"  # errors are shown whole, the rest is cut
         for part in textwrap.wrap(line.text, self._width - len(margin)) if wraps else [line.text]:
             self._line(margin.copy().append(part, line.style))
 
@@ -115,3 +114,53 @@ class Show:
         with self._console.capture() as captured:
             self._console.print(text, no_wrap=True)
         emit(captured.get(), end="")
+
+
+_MARKS = {"completed": "☑", "in_progress": "▶", "pending": "☐", "cancelled": "☒"}
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class Line(NamedTuple):
+    text: str
+    style: str = "dim"
+
+
+def excerpt(content: str, *, max_lines: int) -> list[Line]:
+    """A result in at most so many lines."""
+    lines = list(_lines(parsed(content) or {}))
+    if len(lines) <= max_lines:
+        return lines
+    return [*lines[: max_lines - 1], Line(f"… {len(lines) - max_lines + 1} more lines")]
+
+
+def _lines(result: dict[str, Any]) -> Iterator[Line]:
+    if result.get("error"):
+        yield Line(f"{result.get('error_type', 'error')}: {visible(result['error'])}", "red")
+        return
+    for item in result.get("todos", ()):
+        yield Line(f"{_MARKS[item['status']]} {item['content']}", "dim" if item["status"] == "completed" else "")
+    for match in result.get("matches", ()):
+        yield Line(":".join(visible(str(value)) for value in match.values()))
+    if "matches" in result:
+        yield Line(f"{result.get('total_matches', result.get('total'))} in all")
+    for line in str(result.get("diff", "")).splitlines():
+        if not line.startswith(("---", "+++")):
+            yield Line(visible(line), _DIFF_STYLES.get(line[:1], "dim"))
+    yield from _text(result)
+    if "status" in result:
+        waits = ", waits for input" if result.get("waiting_for_input") else ""
+        yield Line(f"{result['session_id']} {result['status']}{waits}", "cyan")
+
+
+def _text(result: dict[str, Any]) -> Iterator[Line]:
+    text = str(result.get("content") or result.get("output") or "")
+    for stored in result.get("stored", {}).values():
+        first, *_, last = text.strip().splitlines()
+        yield from (Line(visible(first)), Line("[…]"), Line(visible(last)))
+        yield Line(f"{stored['chars']:,} characters in {stored['lines']:,} lines are kept as {stored['id']}", "cyan")
+        return
+    for line in text.splitlines():
+        if line.strip():
+            yield Line(visible(line))
+    if "exit_code" in result:
+        yield Line(f"exit code {result['exit_code']}", "green" if result["exit_code"] == 0 else "red")

@@ -24,12 +24,13 @@ from ...environments.backend_table import Backends
 from ...environments.backends.local import LocalBackend
 from ...environments.local_environment import LocalEnvironment
 from ...environments.tasks import TaskEnvironments
+from ...errors import Denied
 from ...files.local import LocalFiles
 from ...mcp_client.server_config import Server
 from ...plugins.hook_manager import HookManager
 from ...plugins.hooks import hookimpl
 from ...processes.table import ProcessTable
-from ...protocols import Decision
+from ...protocols import Action, ActionKind, Decision
 from ...runtime.batches import Batches
 from ...runtime.definitions import Definitions
 from ...runtime.dispatch import Runtime
@@ -41,7 +42,7 @@ from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
 from ...types import JsonDict, Unavailable
 from . import FOLDER_PREFIX, project
-from .approval import PlayedPerson, add_shell
+from .scenes import APPROVED, ScriptedUser
 
 if TYPE_CHECKING:
     from ...protocols import Files
@@ -122,7 +123,7 @@ class Stage:
             environments=self._environments,
             processes=self._processes,
             gate=ApprovalGate(),
-            approver=PlayedPerson([Decision.DENY, Decision.ONCE]),
+            approver=ScriptedUser([Decision.DENY, Decision.ONCE]),
         )
         self._batches = Batches(runtime)
         self._agent = FakeAgent()
@@ -150,7 +151,7 @@ class Stage:
 
 
 @contextlib.contextmanager
-def stage() -> Iterator[Stage]:
+def set_stage() -> Iterator[Stage]:
     """A stage with its project, which is taken away afterwards."""
     with tempfile.TemporaryDirectory(prefix=f"{FOLDER_PREFIX}{os.getpid()}-") as name:
         folder = Path(name).resolve() / "project"
@@ -200,34 +201,47 @@ def _registry(folder: Path) -> ToolRegistry:
             properties = {**entry._asdict(), "check_fn": None}
             del properties["contract"]
             private.register(schema=entry.schema, **properties)
-    add_shell(private, folder)
-    summary = {"type": "boolean", "default": False, "description": "Only say how many are wrong."}
-    private.register(
-        name="run_check",
-        toolset="demo",
-        schema={
-            "description": "Run the project's check.py.",
-            "parameters": {"type": "object", "properties": {"summary": summary}},
-        },
-        handler=lambda args, **_: _run_check(folder, args),
-        emoji="🧪",
-        timeout=20,
-    )
-    private.register(
-        name="deploy",
-        toolset="demo",
-        schema={"description": "Put the shop on its server."},
-        handler=lambda _, **__: "never reached",
-        check_fn=lambda: Unavailable("there is no SHOP_TOKEN", "set SHOP_TOKEN, or let a person deploy"),
-        emoji="🚀",
-    )
+    _add_tools(private, folder)
     return private
 
 
-def _run_check(folder: Path, args: JsonDict) -> JsonDict:
-    command: list[Any] = [sys.executable, "-I", "-B", "-c", _ISOLATED, "check.py"]
+def _add_tools(registry: ToolRegistry, folder: Path) -> None:
+    """The demonstration's own tools."""
+
+    def add(name: str, emoji: str, about: str, handler: Any, properties: JsonDict, **settings: Any) -> None:
+        parameters = {"type": "object", "properties": properties, "required": settings.pop("required", [])}
+        schema = {"description": about, "parameters": parameters}
+        registry.register(
+            name=name, toolset="demo", schema=schema, handler=handler, emoji=emoji, timeout=20, **settings
+        )
+
+    def shell(args: JsonDict, **_: object) -> JsonDict:
+        if args["command"] != APPROVED:
+            raise Denied("the demonstration runs nothing else")
+        return _run(folder, "bash", "-c", args["command"])
+
+    def run_check(args: JsonDict, **_: object) -> JsonDict:
+        options = ["--summary"] if args.get("summary") else []
+        return _run(folder, sys.executable, "-I", "-B", "-c", _ISOLATED, "check.py", *options)
+
+    add(
+        "shell",
+        "🐚",
+        "Run a command in the project.",
+        shell,
+        {"command": {"type": "string", "description": "What bash is to run."}},
+        required=["command"],
+        actions=lambda args, _: [Action(ActionKind.COMMAND, args["command"], str(folder))],
+    )
+    summary = {"type": "boolean", "default": False, "description": "Only say how many are wrong."}
+    add("run_check", "🧪", "Run the project's check.py.", run_check, {"summary": summary})
+    missing = Unavailable("there is no SHOP_TOKEN", "set SHOP_TOKEN, or let a person deploy")
+    add("deploy", "🚀", "Put the shop on its server.", lambda _, **__: "never reached", {}, check_fn=lambda: missing)
+
+
+def _run(folder: Path, *command: str) -> JsonDict:
     done = subprocess.run(
-        [*command, *(["--summary"] if args.get("summary") else [])],
+        command,
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Approval requests, grants and decisions as the command line shows them."""
+"""Approval requests, grants and decisions at the command line: shown, and answered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ..approval.approvers.prompt import ANSWERS, question
 from ..approval.display import visible
+from ..approval.gate import STORE_NAME
+from ..config import state_dir
+from ..errors import Denied, InvalidArguments
+from ..protocols import Decision
+from ..store.approvals import ApprovalStore, State
 from .output import colours, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
@@ -19,6 +25,10 @@ if TYPE_CHECKING:
     from ..types import JsonDict
 
 _SHORT_TEXT = 200
+
+
+def open_approvals() -> ApprovalStore:
+    return ApprovalStore(state_dir() / STORE_NAME)
 
 
 def request_view(stored: StoredRequest) -> JsonDict:
@@ -41,12 +51,10 @@ def request_view(stored: StoredRequest) -> JsonDict:
 
 
 def show_request(stored: StoredRequest) -> None:
-    from ..approval.approvers.prompt import question
-
     width = min(shutil.get_terminal_size().columns, 100)
     emit(question(stored.request, width=width, painted=colours(sys.stdout)), end="")
     if not stored.is_waiting:
-        emit("  The process that asked is gone; an answer holds if the same is asked again.")
+        emit("  The process that asked has exited; an answer holds if the same is asked again.")
 
 
 def grant_view(grant: StoredGrant) -> JsonDict:
@@ -107,3 +115,43 @@ def _arrow(was: str, would: str) -> str:
 
 def _when(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+def chosen(stored: StoredRequest, given: str) -> Decision | None:
+    """The decision that was given, or that you make now at the terminal; None if you make none. Approving needs a terminal."""
+    request = stored.request
+    if given:
+        decision = ANSWERS.get(given.strip().lower())
+        if decision is None or decision not in request.offers:
+            offered = ", ".join(each.value for each in request.offers)
+            raise InvalidArguments(f"{given!r} is not an answer to {request.id}; it takes {offered}")
+        if decision.allows and not sys.stdin.isatty():
+            raise Denied("approving needs a terminal, and stdin is not one; answer where you can see the question")
+        return decision
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidArguments("give the answer: once, task, session, always or deny")
+    if stored.state is not State.PENDING:
+        return Decision.DENY  # the store then reports that it is too late
+    width = min(shutil.get_terminal_size().columns, 100)
+    sys.stderr.write(question(request._replace(id=""), width=width, painted=colours(sys.stderr)))
+    offered = ", ".join(each.value for each in request.offers)
+    while True:
+        sys.stderr.write(f"  {offered}? ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line:
+            sys.stderr.write("\n")
+            return None
+        decision = ANSWERS.get(line.strip().lower())
+        if decision is not None and decision in request.offers:
+            return decision
+        sys.stderr.write("  Type one of these words, or its first letter; Enter alone is not an answer.\n")
+
+
+def come_too_late(before: StoredRequest) -> str:
+    """What had happened to a request before this answer came."""
+    ago = f" {max(0, round(time.time() - before.answered))} s ago" if before.answered else ""
+    if before.answer is not None:
+        return f"too late: {before.request.id} was answered{ago} by {before.answer.by}: {before.answer.decision.value}"
+    states = {"expired": "it timed out and was denied", "withdrawn": "the call was cancelled"}
+    return f"too late: {before.request.id}: {states.get(before.state.value, before.state.value)}{ago}"

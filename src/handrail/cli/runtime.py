@@ -1,0 +1,218 @@
+"""The runtime as commands use it: it asks you at the terminal, logs to stderr, and its calls end at Ctrl-C or a timeout."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from ..base.workers import pool
+from ..model_tools import default
+from ..platforms.remote_person import chosen
+from ..types import CancelToken
+from .output import colours, note, notes_held, paint, visible
+
+if TYPE_CHECKING:
+    from ..approval.approvers.terminal import Hold
+    from ..model_tools import Handrail
+    from ..types import Progress
+
+_PR_SET_DUMPABLE = 4
+
+
+def open_runtime(*, yolo: bool = False, asks: bool = True, hold: Hold = notes_held) -> Handrail:
+    """`yolo` allows without asking; without `asks`, what would need approval is denied.
+
+    `hold` keeps other lines away from a question. Raises ConfigError when the configuration cannot be used.
+    """
+    log_as_notes()
+    hide_from_others()
+    with contextlib.redirect_stdout(sys.stderr):  # what a plugin prints while it is loaded is not the command's result
+        app = default()
+    if not asks:
+        app.runtime.person = None
+    elif sys.stdin.isatty() and sys.stderr.isatty():  # someone is there who sees the question and can answer it
+        app.runtime.person = TerminalPerson(hold)
+    if yolo:
+        app.gate.settings.lift_asking()
+    elif asks:
+        _ask_at_terminal(app, hold)
+    return app
+
+
+def hide_from_others() -> None:
+    """Other processes of this user, such as what an agent runs, cannot read this one's memory or environment. Root's can."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _ask_at_terminal(app: Handrail, hold: Hold) -> None:
+    from ..approval.approvers import ChainApprover, TerminalApprover
+    from ..approval.approvers.terminal import is_there
+
+    if not is_there():
+        return
+    at_terminal, otherwise = TerminalApprover(hold=hold), app.runtime.approver
+    app.runtime.approver = at_terminal if otherwise is None else ChainApprover(at_terminal, otherwise)
+
+
+def log_as_notes() -> None:
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            note(f"handrail: {record.getMessage()}")
+
+    # We report what goes wrong with a server, once.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    if not logging.root.handlers:
+        logging.root.addHandler(Notes(logging.WARNING))
+
+
+def show_progress(progress: Progress) -> None:
+    """One line of news from a running call, on stderr."""
+    share = f" {progress.fraction:4.0%}" if progress.fraction is not None else ""
+    note(f"{progress.tool}:{share} {progress.message}")
+
+
+T = TypeVar("T")
+
+# What a cancelled call may take to clean up before we go without it.
+GRACE_SECONDS = 5.0
+_POLL_SECONDS = 0.25
+
+
+class Ending(Enum):
+    """Why the wait was over."""
+
+    DONE = auto()
+    TIMED_OUT = auto()
+    INTERRUPTED = auto()
+
+
+class Supervised(NamedTuple, Generic[T]):
+    """The result of the work, if there is one, and what ended the wait for it."""
+
+    value: T | None
+    ending: Ending
+
+
+def supervise(work: Callable[[CancelToken], T], *, timeout: float | None = None) -> Supervised[T]:
+    """Run `work` on another thread; its token tells it to stop. A second Ctrl-C does not wait for it.
+
+    This thread only waits, so that it receives the signal even if a tool blocks its own thread.
+    """
+    cancel = CancelToken()
+    outcome: Future[T] = Future()  # made before the work starts, so that Ctrl-C in between loses nothing
+
+    def run() -> None:
+        try:
+            outcome.set_result(work(cancel))
+        except BaseException as error:  # noqa: BLE001  carried over to the thread that waits
+            outcome.set_exception(error)
+
+    try:
+        pool.submit(run)
+        if _wait_for(outcome, timeout):
+            return Supervised(outcome.result(), Ending.DONE)
+        ending, reason = Ending.TIMED_OUT, f"timed out after {timeout:g} s"
+    except KeyboardInterrupt:
+        ending, reason = Ending.INTERRUPTED, "interrupted by Ctrl-C"
+    cancel.cancel(reason)
+    return Supervised(_value_of(outcome), ending)
+
+
+def _wait_for(future: Future[T], timeout: float | None) -> bool:
+    """Whether it is done in time. A Ctrl-C that comes just before a wait is received only when the wait ends, so each is
+    short."""
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = _POLL_SECONDS if end is None else min(_POLL_SECONDS, end - time.monotonic())
+        done, _ = wait([future], max(0.0, left))
+        if done or (end is not None and time.monotonic() >= end):
+            return bool(done)
+
+
+def _value_of(future: Future[T]) -> T | None:
+    done, _ = wait([future], GRACE_SECONDS)
+    return future.result() if done else None
+
+
+class TerminalPerson:
+    """Questions on stderr, answers from stdin. An empty line asks again; the end of input (Ctrl-D) returns None.
+
+    `hold` keeps other lines away while a question is shown. `interrupt` ends the question without an answer, so that it
+    does not read what is typed for something else.
+    """
+
+    def __init__(self, hold: Hold = notes_held) -> None:
+        self._hold = hold
+        self._lock = threading.Lock()
+        self._wake = -1  # a byte written here ends the current question
+
+    def interrupt(self) -> None:
+        with self._lock:
+            if self._wake >= 0:
+                os.write(self._wake, b".")
+
+    def ask(self, question: str, choices: Sequence[str]) -> str | None:
+        from ..approval.approvers.terminal import turns
+
+        turn = turns.take()  # one question at a time, whoever asks
+        try:
+            turn.result()
+            with self._hold(), self._interruptible() as gone:
+                return self._asked(question, choices, gone)
+        finally:
+            turns.leave(turn)
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[int]:
+        gone, wake = os.pipe()
+        with self._lock:
+            self._wake = wake
+        try:
+            yield gone
+        finally:
+            with self._lock:
+                self._wake = -1
+            os.close(gone)
+            os.close(wake)
+
+    def _asked(self, question: str, choices: Sequence[str], gone: int) -> str | None:
+        painted = colours(sys.stderr)
+        sys.stderr.write(paint(f"? {visible(question)}", "bold", on=painted) + "\n")
+        for number, choice in enumerate(choices, 1):
+            sys.stderr.write(f"  {paint(str(number), 'cyan', on=painted)}  {visible(choice)}\n")
+        hint = f"1-{len(choices)}, or your own words" if choices else "your answer"
+        while True:
+            sys.stderr.write(paint(f"  {hint}: ", "dim", on=painted))
+            sys.stderr.flush()
+            line = _read_line(gone)
+            if line is None:
+                sys.stderr.write("\n")
+                return None
+            if line.strip():
+                return chosen(line, choices)
+
+
+def _read_line(gone: int) -> str | None:
+    # Not `input()`: a call that is cancelled leaves its thread here, and one that waits inside of Python's buffered
+    # reader holds a lock that the interpreter needs to end.
+    line = b""
+    while not line.endswith(b"\n"):
+        if gone in select.select([0, gone], [], [])[0]:
+            return None
+        piece = os.read(0, 4096)
+        if not piece:
+            break
+        line += piece
+    return line.decode("utf-8", "replace") if line else None
