@@ -14,7 +14,7 @@ from ..errors import Denied, HandrailError
 from .output import ExitCode, say
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
 
 _MAX_SECONDS = 366 * 24 * 3600
 

@@ -21,8 +21,8 @@ from ..types import CancelToken
 from .output import colours, note, notes_held, paint, visible
 
 if TYPE_CHECKING:
+    from ..app import Handrail
     from ..approval.approvers.terminal import Hold
-    from ..model_tools import Handrail
     from ..types import Progress
 
 _PR_SET_DUMPABLE = 4

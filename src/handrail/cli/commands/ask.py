@@ -151,7 +151,7 @@ class Reporter:
         if self._events:
             emit(json.dumps(event_view(event, self.agent.session_id), ensure_ascii=False), self._stdout)
         if isinstance(event, ToolStarted):
-            registry = self.agent.handrail.runtime.registry
+            registry = self.agent.app.runtime.registry
             self._abouts[event.call_id] = f"{event.emoji} {event.tool} " + main_argument(
                 registry, event.tool, event.arguments
             )

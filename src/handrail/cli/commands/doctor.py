@@ -31,8 +31,8 @@ from ...agent.models.model_selection import HOW_TO, connect, find, known_provide
 from ...approval.gate import STORE_NAME
 from ...approval.settings import Settings
 from ...config import Config, ConfigError, config_path, load_config, state_dir
-from ...core.discovery import builtin_tools
-from ...core.registry import registry
+from ...core.discovery import builtin_tools, scan_builtin
+from ...core.registry import ToolRegistry
 from ...errors import HandrailError
 from ...plugins.hook_manager import HookManager
 from ...plugins.loader import Plugins, State
@@ -96,11 +96,14 @@ def examine() -> Iterator[Finding]:
     config, finding = _config()
     yield finding
     yield _state_folder()
-    yield from _tools()
-    plugins = _load_plugins(config)
+    # A table of its own: looking must not change the default one.
+    registry = ToolRegistry()
+    registry.availability.config = config
+    yield from _tools(registry)
+    plugins = _load_plugins(config, registry)
     if plugins is not None:
         yield from _plugins(plugins)
-    yield from _toolsets(config)
+    yield from _toolsets(config, registry)
     yield _gate(config)
     yield _model(config, plugins)
     yield _ripgrep()
@@ -127,19 +130,21 @@ def _state_folder() -> Finding:
     return Finding("state folder", Health.OK, f"{folder}" if folder.exists() else f"{folder} (made when needed)")
 
 
-def _tools() -> Iterator[Finding]:
+def _tools(registry: ToolRegistry) -> Iterator[Finding]:
     with _quiet("handrail.core.discovery"):  # its warnings are findings here
-        failed = builtin_tools().failed
+        failed = scan_builtin().failed
     for module, reason in failed.items():
         fix = "install what it lacks, or reinstall handrail"
         yield Finding(f"module {module}", Health.BROKEN, f"cannot be imported: {reason}", fix)
-    usable, missing = registry.check_tool_availability()
-    yield Finding("tools", Health.OK, f"{len(usable)} can be used now, {len(missing)} cannot")
+    registry.adopt(builtin_tools())
+    missing = registry.unavailable_tools()
+    usable = len(registry.entries()) - len(missing)
+    yield Finding("tools", Health.OK, f"{usable} can be used now, {len(missing)} cannot")
     for name, why in sorted(missing.items()):
         yield Finding(f"tool {name}", Health.MISSING, why.reason, why.fix)
 
 
-def _load_plugins(config: Config) -> Plugins | None:
+def _load_plugins(config: Config, registry: ToolRegistry) -> Plugins | None:
     found = list(find_plugins())
     if not found:
         return None
@@ -159,7 +164,7 @@ def _plugins(plugins: Plugins) -> Iterator[Finding]:
             yield Finding(f"plugin {plugin.name}", Health.MISSING, plugin.state.value, plugin.reason)
 
 
-def _toolsets(config: Config) -> Iterator[Finding]:
+def _toolsets(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
     toolsets = Toolsets(registry, config.toolsets)
     with_tools = 0
     for name in toolsets.names():

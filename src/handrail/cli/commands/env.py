@@ -32,9 +32,9 @@ from ..output import ExitCode, colours, emit, emit_json, emit_table, paint, resu
 from ..runtime import open_runtime
 
 if TYPE_CHECKING:
+    from ...app import Handrail
     from ...environments.base import Environment
     from ...environments.task_settings import EnvironmentSettings
-    from ...model_tools import Handrail
     from ...types import JsonDict
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
@@ -205,10 +205,10 @@ def check_some(make: Callable[[], Environment]) -> Iterator[Checked]:
 
 def check_all(make: Callable[[], Environment]) -> Iterator[Checked]:
     """Try all of the conformance kit. What the environment says that it cannot do is left out."""
-    from ...testing.environment_conformance import Conformance, Verdict, checks
+    from ...testing.environment_conformance import Conformance, Verdict, environment_checks
 
     with Conformance(make) as subject:
-        for one in checks():
+        for one in environment_checks():
             [outcome] = subject.run([one]).outcomes
             if outcome.verdict is not Verdict.DOES_NOT_APPLY:
                 yield Checked(one.sentence, outcome.message, outcome.seconds)
