@@ -10,8 +10,7 @@ import sys
 
 import pytest
 
-from handrail.judge import assess as detect
-from handrail.judge.assess import assess, detect_dangerous_command
+from handrail.judge import assess, assessor, detect_dangerous_command
 from handrail.judge.rules import builtin
 from handrail.judge.values.assessment import Reach, Severity, Verdict
 
@@ -89,10 +88,10 @@ def test_an_assessment_is_plain_data_too() -> None:
 def test_every_rule_that_the_walk_raises_exists() -> None:
     from pathlib import Path
 
-    source = Path(detect.__file__).parent
+    source = Path(assessor.__file__).parent
     raised = {
         rule
-        for path in [source / "detect.py", *(source / "shell").glob("*.py")]
+        for path in [source / "assessor.py", *(source / "walk").glob("*.py")]
         for rule in re.findall(r"report\(\s*\"([a-z_.]+)\"", path.read_text())
     }
     assert raised
@@ -100,12 +99,12 @@ def test_every_rule_that_the_walk_raises_exists() -> None:
 
 
 def test_the_patterns_are_derived_from_the_rules() -> None:
-    patterns = detect.DANGEROUS_PATTERNS
+    patterns = assessor.DANGEROUS_PATTERNS
     assert len(patterns) == len(builtin().rules)
     assert any(re.search(pattern, "sudo rm -rf /") for pattern, _ in patterns)
     assert all(description for _, description in patterns)
     with pytest.raises(AttributeError):
-        detect.NO_SUCH_NAME  # noqa: B018  asking for it is the test
+        assessor.NO_SUCH_NAME  # noqa: B018  asking for it is the test
 
 
 def test_the_garbage_collector_is_left_as_it_was() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..judge.assess import DANGEROUS_PATTERNS, assess, detect_dangerous_command
+    from ..judge import DANGEROUS_PATTERNS, assess, detect_dangerous_command
 
 __all__ = ["DANGEROUS_PATTERNS", "assess", "detect_dangerous_command"]
 
@@ -17,6 +17,6 @@ __all__ = ["DANGEROUS_PATTERNS", "assess", "detect_dangerous_command"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ..judge import assess as detect  # late: the judge is needed only when there is a command to judge
+    from .. import judge  # late: the judge is needed only when there is a command to judge
 
-    return getattr(detect, name)
+    return getattr(judge, name)

@@ -157,7 +157,7 @@ def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> A
 @functools.cache
 def _assess() -> Callable[..., Assessment]:
     """Most actions of some programs are no commands, and need no parser."""
-    from ..judge.assess import assess
+    from ..judge import assess
 
     return assess
 

@@ -92,10 +92,11 @@ class PluginApi:
         self._contribute("environments", name, backend)
 
     def approval_rule(self, rule: Any) -> None:
-        """A `handrail.judge.rules.Rule`, with its examples. It can ask for more, never for less."""
+        """A `handrail.judge.Rule`, with its examples. It can ask for more, never for less."""
+        from ..judge import assess
         from ..judge.rules.custom import checked
 
-        self._contribute("approval_rules", checked(rule).id, rule)
+        self._contribute("approval_rules", checked(rule, assess=assess).id, rule)
 
     def approver(self, name: str, approver: Any) -> None:
         """Someone who can be asked, to be named in `approvals.approver`."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from handrail.judge.assess import assess, detect_dangerous_command
+from handrail.judge import assess, detect_dangerous_command
 from handrail.judge.values.assessment import Verdict
 
 from ...support import costs_less_than

@@ -42,13 +42,13 @@ def check(
     from ...approval.project_policy import policy_file, tightened
     from ...config import load_config, located
     from ...errors import ConfigError
-    from ...judge.assess import assess
+    from ...judge import assess
     from ...judge.rules.custom import configured
     from ..output import emit_json
 
     text = _from_stdin() if command == "-" else command
     try:
-        rulebook = configured(tightened(load_config(), policy_file()))
+        rulebook = configured(tightened(load_config(), policy_file()).approval_rules, assess=assess)
     except ConfigError as error:
         raise located(error) from None
     assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=rulebook)

@@ -21,13 +21,17 @@ def judge(
     *,
     shell: Callable[[Value], object],
     argv: Callable[[Sequence[Arg]], object],
+    is_followed: Callable[[str], bool],
     cwd: str = ".",
     project: str = "",
 ) -> list[Match]:
-    """What is dangerous in it. Commands that it would run go to `shell` (a text) or `argv` (a list)."""
+    """What is dangerous in it. Commands that it would run go to `shell` (a text) or `argv` (a list).
+
+    `is_followed` says whether a name is a program that the walk follows.
+    """
     from .host import Host
 
-    host = Host(language, shell, argv, cwd, project)
+    host = Host(language, shell, argv, is_followed, cwd, project)
     if language == "python":
         from . import python
 

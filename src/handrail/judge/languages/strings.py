@@ -6,8 +6,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from ..rules import builtin
-from ..walk.program_handlers import handler_of
 from .host import Host
 from .tokens import Token, tokens
 
@@ -49,11 +47,11 @@ def judge(host: Host, text: str) -> None:
         return
     shown = set(host.shown)
     for words in _series(found):
-        if not shown.intersection(words) and _is_program(words[0]):
+        if not shown.intersection(words) and host.is_program(words[0]):
             host.run(*words)
     for string in _strings(found):
         for line in (string, string[::-1]) if _REVERSES.search(text) else (string,):
-            if line not in shown and " " in line.strip() and _is_program(line.split(None, 1)[0]):
+            if line not in shown and " " in line.strip() and host.is_program(line.split(None, 1)[0]):
                 host.shell(line)
 
 
@@ -86,8 +84,3 @@ def _series(found: Sequence[Token]) -> Iterator[list[str]]:
             series, gap = [], 0
     if len(series) > 1:
         yield series
-
-
-def _is_program(word: str) -> bool:
-    name = word.rsplit("/", 1)[-1]
-    return builtin().knows(name) or handler_of(name) is not None

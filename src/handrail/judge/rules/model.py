@@ -36,7 +36,7 @@ class Rule:
     uses: tuple[str, ...] = ()
     match: tuple[str, ...] = ()
     """Commands that it must find."""
-    spare: tuple[str, ...] = ()
+    not_match: tuple[str, ...] = ()
     """Commands, like those, that it must not find."""
     effect: Effect = Effect.MACHINE
     regex: str = ""
@@ -49,13 +49,13 @@ class Rule:
             )
         if not self.why:
             raise RuleError(f"rule {self.id!r}: say why it matters ('why')")
-        for field in ("uses", "match", "spare"):
+        for field in ("uses", "match", "not_match"):
             if not isinstance(getattr(self, field), tuple):
                 raise RuleError(f"rule {self.id!r}: '{field}' is a list of texts")
-        if not self.match or not self.spare:
-            missing = "'match'" if not self.match else "'spare'"
+        if not self.match or not self.not_match:
+            missing = "'match'" if not self.match else "'not_match'"
             raise RuleError(
-                f"rule {self.id!r}: give examples that it must match and that it must spare; {missing} has none"
+                f"rule {self.id!r}: give examples that it must match and must not match; {missing} has none"
             )
 
     @property

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..grammar.syntax import Word
+from typing import Protocol
 
 UNKNOWN = "\ue000"
 MAX_TEXT = 1 << 20
@@ -31,7 +28,7 @@ class Taint(enum.StrEnum):
     """It lists files or processes that the command did not name (`find`, `ls`, `ps`)."""
     ENDLESS = "endless"
     """It never ends (`yes`)."""
-    INITIALISER = "initialiser"
+    ENV_SCRIPT = "initialiser"
     """It is what a known program prints to be evaluated (`ssh-agent -s`, `brew shellenv`)."""
 
 
@@ -39,12 +36,22 @@ Taints = frozenset[Taint]
 NO_TAINTS: Taints = frozenset()
 
 
+class SourceWord(Protocol):
+    """The word of a script that a value was written as: a `Word` of the grammar."""
+
+    start: int
+    end: int
+
+    @property
+    def parts(self) -> Sequence[object]: ...
+
+
 class Value:
     """A text that may be partly unknown: what a variable, a stream or a file holds."""
 
     __slots__ = ("taints", "text", "word")
 
-    def __init__(self, text: str, taints: Taints = NO_TAINTS, word: Word | None = None) -> None:
+    def __init__(self, text: str, taints: Taints = NO_TAINTS, word: SourceWord | None = None) -> None:
         self.text = text
         self.taints = taints
         self.word = word
@@ -102,7 +109,7 @@ class Arg(str):
     """It has a `*`, `?` or `[` that the shell will match against file names."""
     quoted: bool = False
     """A part of it was quoted, so it is there even when empty."""
-    word: Word | None = None
+    word: SourceWord | None = None
     """The word that it comes from."""
 
     @property
@@ -130,7 +137,7 @@ def unknown(taints: Iterable[Taint] = ()) -> Value:
 
 
 def make_arg(
-    text: str, *, taints: Taints = NO_TAINTS, glob: bool = False, quoted: bool = False, word: Word | None = None
+    text: str, *, taints: Taints = NO_TAINTS, glob: bool = False, quoted: bool = False, word: SourceWord | None = None
 ) -> Arg:
     arg = Arg(text)
     if taints:

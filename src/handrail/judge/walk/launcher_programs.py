@@ -5,16 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import SHELLS
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of
-from .program_handlers import Call, Handler
-
-if TYPE_CHECKING:
-    from .command_walk import Running
+from .walk import Call, Handler, Walk
 
 _WIDE: Taints = frozenset((Taint.WIDE,))
 _MAX_ROOTS = 16
@@ -35,7 +31,7 @@ _PARALLEL_WORDS = (
 )
 
 
-def _find(walk: Running, call: Call) -> Value | None:
+def _find(walk: Walk, call: Call) -> Value | None:
     args = call.args
     count = next((place for place, arg in enumerate(args) if arg[:1] in ("-", "(", "!")), len(args))
     roots: Sequence[Arg] = args[:count] or [Arg(".")]
@@ -72,7 +68,7 @@ def _found(root: str, args: Sequence[Arg]) -> list[str]:
     return [f"{below}/{UNKNOWN}"] if FIND_CHOOSES.intersection(args) else [root, f"{below}/{UNKNOWN}"]
 
 
-def _fd(walk: Running, call: Call) -> Value | None:
+def _fd(walk: Walk, call: Call) -> Value | None:
     for place, arg in enumerate(call.args):
         if arg in ("-x", "-X", "--exec", "--exec-batch") and place + 1 < len(call.args):
             command = list(call.args[place + 1 :])
@@ -87,7 +83,7 @@ def _fd(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _xargs(walk: Running, call: Call) -> Value | None:
+def _xargs(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "adEILnPsS", _XARGS_WORDS)
     given = dict(options)
     replace = next((str(value or "{}") for option, value in options if option in ("-I", "-i", "--replace", "-J")), "")
@@ -98,7 +94,7 @@ def _xargs(walk: Running, call: Call) -> Value | None:
     return _with_items(walk, call, command, items, replace)
 
 
-def _parallel(walk: Running, call: Call) -> Value | None:
+def _parallel(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "jIaSNLPnlDdE", _PARALLEL_WORDS)
     given = dict(options)
     if not given.keys().isdisjoint(("--dry-run", "--dryrun")):
@@ -148,7 +144,7 @@ def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) 
     return more + [make_arg(item, taints=value.taints) for item in found if item][:_MAX_ITEMS]
 
 
-def _with_items(walk: Running, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:
+def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:
     if replace:
         lines = [
             [
@@ -169,7 +165,7 @@ def _with_items(walk: Running, call: Call, command: list[Arg], items: list[Arg],
     return out
 
 
-def _su(walk: Running, call: Call) -> Value | None:
+def _su(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(
         call.args, "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
     )

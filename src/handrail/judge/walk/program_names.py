@@ -27,7 +27,7 @@ _TOOLS = frozenset(
 _OFTEN = ("rm", "sh", "bash", "dd", "find", "curl", "chmod", "cat")
 
 
-def possible_names(name: Arg, book: Rulebook) -> list[str] | None:
+def possible_names(name: Arg, rulebook: Rulebook) -> list[str] | None:
     """The programs that it may be; none that matters is the name itself; None when it may be anything."""
     base = name.rsplit("/", 1)[-1]
     if not name or len(base) > _LONGEST:
@@ -35,13 +35,13 @@ def possible_names(name: Arg, book: Rulebook) -> list[str] | None:
     if UNKNOWN not in base:
         if not name.glob or not re.search(r"[*?\[]", base):
             return [base]
-        found = _matching(base, _names(book))
+        found = _matching(base, _names(rulebook))
         return None if len(found) > _MAX_CANDIDATES else found or [base]
     if base == UNKNOWN:
         return [base] if name == UNKNOWN and _is_tool(name) else None
     if len(base.replace(UNKNOWN, "")) < _FEWEST_KNOWN:
         return None
-    return None if _matching(base.replace(UNKNOWN, "*"), _names(book)) else [base]
+    return None if _matching(base.replace(UNKNOWN, "*"), _names(rulebook)) else [base]
 
 
 def _is_tool(name: Arg) -> bool:
@@ -60,9 +60,9 @@ def _matching(pattern: str, names: tuple[str, ...]) -> list[str]:
 
 
 @functools.lru_cache(8)
-def _names(book: Rulebook) -> tuple[str, ...]:
+def _names(rulebook: Rulebook) -> tuple[str, ...]:
     every = {
-        *book.names(),
+        *rulebook.names(),
         *WRAPPERS,
         *SHELLS,
         *LANGUAGES,

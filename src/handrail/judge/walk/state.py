@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..grammar.source_map import SourceMap
 from ..grammar.syntax import Command
 from ..values.word_values import UNKNOWN, Array, Either, Stored, Taints, Value, either, taints_of, unknown
-from .source_map import Frame
 
 
 class Defined(NamedTuple):
     """A function: its body, and the text in which it stands."""
 
     body: Command
-    frame: Frame
+    source_map: SourceMap
     level: int
     """In which shell it was defined: one that is started later has it only if it is exported."""
 

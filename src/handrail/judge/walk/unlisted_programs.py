@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from ..programs.interpreter_table import SHELLS
 from ..values.word_values import Arg, Value
-
-if TYPE_CHECKING:
-    from .command_walk import Running
-    from .program_handlers import Call
+from .walk import Call, Walk
 
 _COMMANDS = SHELLS | frozenset(
     "rm dd shred find truncate chmod chown kill pkill killall reboot shutdown poweroff halt systemctl service mkfs wipefs "
@@ -27,7 +23,7 @@ _LONGEST = 4096
 _SETTING = re.compile(r"[\w.:/-]+=[!'\"|;]*(.*)", re.S)
 
 
-def follow(walk: Running, call: Call) -> None:
+def follow(walk: Walk, call: Call) -> None:
     """Judge what it would run, if its arguments hold a command line."""
     args = call.args
     after_word = False

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..programs.wrapper_options import Wrapper, skip_options
 from ..programs.wrapper_table import TERMINALS, WRAPPERS
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, taints_of
 from . import output_provenance
-from .program_handlers import Call, Handler
-
-if TYPE_CHECKING:
-    from .command_walk import Running
+from .walk import Call, Handler, Walk
 
 _DAEMON_PROGRAM = frozenset(("-x", "--exec", "-a", "--startas"))
 _SPLITS = re.compile(r"-([iv0]*)S(.*)|--split-string(?:=(.*))?", re.S)
@@ -22,7 +18,7 @@ _ARCHITECTURES = frozenset(
 )
 
 
-def _env(walk: Running, call: Call) -> Value | None:
+def _env(walk: Walk, call: Call) -> Value | None:
     """`env -S "words"`, and functions that the next shell gets as variables."""
     for arg in call.args:
         if function := re.fullmatch(r"(?s)BASH_FUNC_(\w+)%%=(\(\).*)", arg):
@@ -32,7 +28,7 @@ def _env(walk: Running, call: Call) -> Value | None:
     return wrap(walk, call)
 
 
-def wrap(walk: Running, call: Call) -> Value | None:
+def wrap(walk: Walk, call: Call) -> Value | None:
     """Run what a wrapper runs."""
     name, wrapper = call.name, WRAPPERS[call.name]
     letters = wrapper.letters + "".join(option[1] for option in wrapper.text.split() if len(option) == 2)
@@ -78,7 +74,7 @@ def _take_password(call: Call, given: set[str]) -> None:
 
 
 def _run_inside(
-    walk: Running, call: Call, wrapper: Wrapper, options: list[tuple[str, Arg | None]], rest: Sequence[Arg]
+    walk: Walk, call: Call, wrapper: Wrapper, options: list[tuple[str, Arg | None]], rest: Sequence[Arg]
 ) -> Value:
     name, given = call.name, dict(options)
     directory = next(
@@ -118,7 +114,7 @@ def _split_up(args: Sequence[Arg]) -> list[Arg] | None:
     return None
 
 
-def _assign(walk: Running, options: list[tuple[str, Arg | None]]) -> None:
+def _assign(walk: Walk, options: list[tuple[str, Arg | None]]) -> None:
     for option, value in options:
         if option == "=" and value is not None:
             variable, _, text = value.partition("=")

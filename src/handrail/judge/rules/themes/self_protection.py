@@ -31,7 +31,7 @@ RULES = (
             "python -m handrail serve",
             "python -m handrail approvals grant x",
         ),
-        spare=(
+        not_match=(
             "handrail approvals list",
             "handrail approvals log",
             "handrail doctor",
@@ -58,6 +58,6 @@ RULES = (
             "echo x > ~/.config/handrail/config.yaml",
             "sqlite3 ~/.local/state/handrail/handrail.db 'select 1'",
         ),
-        spare=("cat ~/.config/handrail/config.yaml", "ls ~/.config/handrail", "tee config.yaml"),
+        not_match=("cat ~/.config/handrail/config.yaml", "ls ~/.config/handrail", "tee config.yaml"),
     ),
 )

@@ -24,7 +24,7 @@ RULES = (
             "qmgr-x -c 'delete queue batch'",
             "back-console <<< 'purge volume=v1'",
         ),
-        spare=(
+        not_match=(
             "grep delete a.txt",
             "mkdir delete",
             "foo list",

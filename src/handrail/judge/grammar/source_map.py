@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from ..grammar.syntax import DoubleQuoted, Literal, Quoted, TextMap, Word
 from ..values.assessment import Span
+from ..values.word_values import SourceWord
+from .syntax import DoubleQuoted, Literal, Quoted, TextMap
 
 
-class Frame:
+class SourceMap:
     """A text that is being walked, and how its places are found in the text around it."""
 
     __slots__ = ("_map", "_parent", "_shift", "_whole")
 
     def __init__(
         self,
-        parent: Frame | None = None,
+        parent: SourceMap | None = None,
         *,
         whole: Span = (0, 0),
         shift: int | None = None,
@@ -36,15 +37,15 @@ class Frame:
             return self._parent.span(*self._whole)
         return self._parent.span(start + self._shift, end + self._shift)
 
-    def inside(self, word: Word | None, whole: Span, text_map: TextMap | None) -> Frame:
-        """The frame of a text that a word of this one holds."""
+    def nested(self, word: SourceWord | None, whole: Span, text_map: TextMap | None) -> SourceMap:
+        """The source map of a text that a word of this one holds."""
         if word is None:
-            return Frame(self, whole=whole, text_map=text_map)
+            return SourceMap(self, whole=whole, text_map=text_map)
         shift = _verbatim(word)
-        return Frame(self, whole=(word.start, word.end), shift=shift, text_map=text_map)
+        return SourceMap(self, whole=(word.start, word.end), shift=shift, text_map=text_map)
 
 
-def _verbatim(word: Word) -> int | None:
+def _verbatim(word: SourceWord) -> int | None:
     """Where the characters of a word stand as they are; None when quoting or an expansion changed them."""
     if len(word.parts) != 1:
         return None

@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .grammar.parser import parse
+from .grammar.source_map import SourceMap
 from .grammar.syntax import ShellSyntaxError, TooLarge
 from .values import paths
 from .values.assessment import Assessment, Severity
 from .values.word_values import UNKNOWN
-from .walk.command_walk import Running
+from .walk import program_handlers
 from .walk.judgement import Judgement, Limit
-from .walk.source_map import Frame
 from .walk.state import State
+from .walk.walk import Walk
 
 if TYPE_CHECKING:
     from .rules import Rulebook
@@ -123,15 +124,15 @@ def _builtin() -> Rulebook:
 
 def _follow(command: str, judgement: Judgement, state: State) -> None:
     script, text_map = parse(command)
-    walk = Running(judgement, state)
-    walk.frame = Frame(text_map=text_map)
+    walk = Walk(judgement, state, program_handlers)
+    walk.source_map = SourceMap(text_map=text_map)
     try:
         walk.script(script, None)
         if state.functions or state.aliases:
             walk.definitions()
     finally:
         # They know each other: without this, all of it would wait for the collector.
-        del walk.expander.parameters, walk.expander
+        del walk.expander
 
 
 @contextlib.contextmanager
