@@ -1,4 +1,4 @@
-"""Judge a command: `assess` says everything, `detect_dangerous_command` the shortest of it. Nothing is ever run."""
+"""Judge a command: `assess` returns everything, `detect_dangerous_command` only the worst finding. Nothing is ever run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DANGEROUS_PATTERNS: list[tuple[str, str]]
 MAX_CHARS = 2_000_000
 _LONG = 4_000
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_BIDI_CONTROL = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def assess(
@@ -41,9 +41,9 @@ def assess(
 
     `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
     the same, unless that is a home or belongs to the system); without them, relative paths count as the project's.
-    `variables` are those that the shell has already, None for a value that is not known.
+    `variables` are those that the shell already has, None for a value that is not known.
     """
-    with _uncollected() if len(command) >= _LONG else contextlib.nullcontext():
+    with _without_collector() if len(command) >= _LONG else contextlib.nullcontext():
         state = State(cwd or ".", variables)
         judgement = _judged(command, state, project or _project(cwd), rulebook, recording=True)
         return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
@@ -62,7 +62,7 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
     if len(command) < _LONG:
         judgement = _judged(command, State("."), "", None, recording=False)
     else:
-        with _uncollected():
+        with _without_collector():
             judgement = _judged(command, State("."), "", None, recording=False)
     for finding in judgement.sorted_findings()[:1]:
         if finding.severity is not Severity.NOTE:
@@ -73,15 +73,15 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
 def __getattr__(name: str) -> list[tuple[str, str]]:
     if name != "DANGEROUS_PATTERNS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    global DANGEROUS_PATTERNS  # made when first asked for: it needs every rule
+    global DANGEROUS_PATTERNS  # made at the first access: it needs every rule
     DANGEROUS_PATTERNS = _patterns()
     return DANGEROUS_PATTERNS
 
 
 def _patterns() -> list[tuple[str, str]]:
-    """What the rules are about, as `(regex, description)`: for listings, and for those who know such lists.
+    """What the rules are about, as `(regex, description)`: for listings, and for programs that expect such a list.
 
-    The judge does not use them. A pattern finds the programs of a rule, or its examples when the rule is about no program.
+    The judge does not use them. A pattern finds a rule's programs, or its examples when it names no program.
     """
     from .rules import builtin
     from .rules.usage import programs
@@ -103,8 +103,8 @@ def _judged(command: str, state: State, project: str, rulebook: Rulebook | None,
         judgement.report("limit.exceeded", ["the command is too long"], whole)
         return judgement
     if not command.isascii():
-        if turning := _TURNING.search(command):
-            judgement.report("text.hidden", [f"U+{ord(turning.group()):04X}"], turning.span())
+        if control := _BIDI_CONTROL.search(command):
+            judgement.report("text.hidden", [f"U+{ord(control.group()):04X}"], control.span())
         command = command.replace(UNKNOWN, "?")
     try:
         _follow(command, judgement, state)
@@ -131,13 +131,13 @@ def _follow(command: str, judgement: Judgement, state: State) -> None:
         if state.functions or state.aliases:
             walk.definitions()
     finally:
-        # They know each other: without this, all of it would wait for the collector.
+        # They refer to each other: without this, all of it would wait for the garbage collector.
         del walk.expander
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """A long command makes many objects and no garbage: the collector would look at all of them again and again."""
+def _without_collector() -> Iterator[None]:
+    """A long command makes many objects and no garbage: the collector would scan all of them again and again."""
     if not gc.isenabled():
         yield
         return

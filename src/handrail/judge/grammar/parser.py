@@ -1,4 +1,4 @@
-"""Parse a shell script: `parse(text)`. Raises ShellSyntaxError for what cannot be read; the caller must then ask.
+"""Parse a shell script: `parse(text)`. Raises ShellSyntaxError for what cannot be read; the caller must then ask for approval.
 
 One pass, and nothing is run. No region is read more than twice and nesting is bounded, so time grows with the text.
 
@@ -64,7 +64,7 @@ _PREFIX_END = re.compile(r"[*@]\}")
 
 
 def parse(text: str, depth: int = 0) -> tuple[Script, TextMap | None]:
-    """The tree of a script; and, where joined lines were taken out of it, how to get back to the text's places."""
+    """The tree of a script; and, where line continuations were removed, the map back to positions in the text."""
     if "\0" in text:
         raise ShellSyntaxError("a NUL character", text.index("\0"))
     parser = Parser(text, depth)
@@ -102,10 +102,10 @@ class Parser:
         self.depth = depth
         self.budget = Budget() if budget is None else budget
         self.waiting: list[Redirect] = []
-        """Here-documents whose text begins after the next newline."""
+        """Here-documents whose text starts after the next newline."""
         self.continued = "\\\n" in text
         self.cuts: list[int] = []
-        """Where a backslash and newline inside a token were taken out, in places of the text as it is now."""
+        """Where a backslash and newline inside a token were removed, as positions in the text as it is now."""
         self._peeked: tuple[int, str | None] = (-1, None)
         self._no_arithmetic: set[int] = set()
         """Where `((` was found to be two parentheses: it is not tried again, so nesting stays cheap."""
@@ -197,7 +197,7 @@ class Parser:
             commands.append(self._command())
 
     def _command(self) -> Command:
-        """Most commands begin with a plain word that is not reserved."""
+        """Most commands start with a plain word that is not reserved."""
         word = self.lone_word()
         return self.command() if word is None or word in RESERVED else self.simple()
 
@@ -236,7 +236,7 @@ class Parser:
         return Block(self.until_parenthesis(), subshell=True)
 
     def _body(self, what: str, ends: tuple[str, ...]) -> tuple[Script, str]:
-        """A script up to one of these words, which is consumed and given back."""
+        """A script up to one of these words, which is consumed and returned."""
         script = self.script("", ends)
         end = self.reserved(ends)
         if not end:
@@ -485,7 +485,7 @@ class Parser:
             words.append(found)
 
     def _assignment(self, name: str, operator: str, end: int) -> Assignment | Word:
-        """An assignment, or the word that merely began like one (`a[1]x`)."""
+        """An assignment, or the word that only started like one (`a[1]x`)."""
         start, index = self.position, None
         self.position = end
         if operator == "[":
@@ -554,7 +554,7 @@ class Parser:
         self.position = match.end()
         if self.blanks(comments=False) in ("#", "\n", ""):
             raise self.fail("expected a target")
-        if operator in (">&", "<&") and self.at("-"):  # what follows the dash is a word of its own
+        if operator in (">&", "<&") and self.at("-"):  # what follows the dash is a separate word
             self.position += 1
             return Redirect(descriptor or "", operator, Word([Literal("-")], self.position - 1, self.position))
         target = self.word()
@@ -602,7 +602,7 @@ class Parser:
         redirect.origin = TextMap(kept)
 
     def _plain_document(self, redirect: Redirect) -> tuple[str, list[tuple[int, int]], bool] | None:
-        """The same as below, in one go, for a text that is just what stands in the source."""
+        """The same as `_document_by_lines`, in one step, for a text that is verbatim in the source."""
         if redirect.operator == "<<-":
             return None
         text, start, delimiter = self.text, self.position, redirect.delimiter
@@ -613,7 +613,7 @@ class Parser:
         return text[start : end + 1], [(0, start)], True
 
     def _document_by_lines(self, redirect: Redirect) -> tuple[str, list[tuple[int, int]], bool]:
-        """The text up to the delimiter, where its lines stood, and whether they are as in the source."""
+        """The text up to the delimiter, where its lines were, and whether they are verbatim in the source."""
         position, strip = self.position, redirect.operator == "<<-"
         lines: list[str] = []
         kept: list[tuple[int, int]] = []
@@ -632,7 +632,7 @@ class Parser:
         return "".join(lines), kept, verbatim
 
     def _document_line(self, position: int, *, joined: bool) -> tuple[str, int]:
-        """One line from here, without its newline, and where that stands; a backslash at the end joins the next."""
+        """One line from here without its newline, and the position of that; a backslash at the end joins the next line."""
         text = self.text
         end = text.find("\n", position)
         if end < 0:
@@ -665,7 +665,7 @@ class Parser:
             if match is None:
                 if not self.special(parts):
                     break
-                text = self.text  # joined lines may have been taken out of it
+                text = self.text  # line continuations may have been removed from it
                 if len(parts) > MAX_PARTS:
                     raise TooLarge("a word of more parts than are judged", self.position)
                 continue
@@ -705,7 +705,7 @@ class Parser:
         return True
 
     def _pattern_list(self, parts: list[Part]) -> None:
-        """`@(a|b)` and its kin, kept as they are written."""
+        """`@(a|b)` and the like, kept as written."""
         self.enter()
         level = 0
         while True:
@@ -808,7 +808,7 @@ class Parser:
         return script
 
     def substituted(self) -> Script:
-        """The script of `$(..)` and its kin. A here-document that it asks for must end inside."""
+        """The script of `$(..)` and the like. A here-document in it must end inside."""
         outer, self.waiting = self.waiting, []
         script = self.until_parenthesis()
         if self.waiting:
@@ -912,10 +912,10 @@ class Parser:
                 self.special(parts)
 
     def index(self, forbidden: re.Pattern[str] | None = _ENDS_COMMAND) -> list[Part]:
-        """What stands in brackets, the last of which is consumed.
+        """The inside of brackets; the closing one is consumed.
 
         Whether bash takes `a[x; y]` for an index or for the end of a command depends on what came before, and `}` ends an
-        expansion whatever is open in it: both are refused, lest commands hide there.
+        expansion whatever is open in it: both are refused, so that no command can hide there.
         """
         parts: list[Part] = []
         level = 0
@@ -967,10 +967,13 @@ class Parser:
         return part
 
     def _function_substitution(self) -> Substitution:
-        """`${ command; }`, which newer shells know."""
+        """`${ command; }`, in newer shells."""
         if self.peek() == "|":
             self.position += 1
-        outer, self.waiting = self.waiting, []  # the text of a document outside begins after the line that ends it
+        outer, self.waiting = (
+            self.waiting,
+            [],
+        )  # the text of an outer here-document starts after the line that ends this
         script = self.script("}")
         if not self.at("}"):
             raise self.fail("expected }")
@@ -982,7 +985,7 @@ class Parser:
         return Substitution(script)
 
     def _prefix(self) -> tuple[bool, bool]:
-        """Whether `#` (the length of) or `!` (the one that it names) comes before the name; consumed."""
+        """Whether `#` (length) or `!` (indirection) comes before the name; consumed."""
         char = self.peek()
         if char == "#":
             special = _LENGTH_OF_SPECIAL.match(self.text, self.position)
@@ -1053,7 +1056,7 @@ class Parser:
         self.position += len(text)
 
     def _single_quote_in_double(self, parts: list[Part], pattern: bool) -> None:
-        """Bash pairs single quotes up even inside `"${x:-'..'}"`; there they stay, in a pattern they quote."""
+        """Bash pairs single quotes even inside `"${x:-'..'}"`: they are kept there, and quote in a pattern."""
         end = self.text.find("'", self.position + 1)
         if end < 0:
             raise self.fail("unterminated '")
@@ -1089,7 +1092,7 @@ class Parser:
         return self.text.startswith(prefix, self.position)
 
     def blanks(self, *, comments: bool = True) -> str:
-        """Skip blanks, joined lines and a comment; the character that is next."""
+        """Skip blanks, line continuations and a comment; returns the next character."""
         text = self.text
         while True:
             char = text[self.position : self.position + 1]
@@ -1103,7 +1106,7 @@ class Parser:
                 return char
 
     def newlines(self) -> None:
-        """Skip blanks, comments and newlines; here-documents that wait are read."""
+        """Skip blanks, comments and newlines, and read the here-documents that are due."""
         while self.blanks() == "\n":
             self.newline()
 
@@ -1115,14 +1118,14 @@ class Parser:
                 self.read_document(redirect)
 
     def join_token(self) -> None:
-        """Bash takes a backslash and newline out before it looks for tokens: so do we where one would be cut in two.
+        """Remove a backslash and newline inside a token, as bash does before it looks for tokens.
 
-        Elsewhere they are skipped in passing, which costs nothing.
+        Elsewhere they are simply skipped.
         """
         while match := lexical.CUT_TOKEN.match(self.text, self.position):
             self.budget.cuts -= 1
             if self.budget.cuts < 0:
-                raise TooLarge("more joined lines than are judged", self.position)
+                raise TooLarge("more line continuations than are judged", self.position)
             cut = match.end() - 2
             self.text = self.text[:cut] + self.text[cut + 2 :]
             self.size -= 2
@@ -1130,12 +1133,12 @@ class Parser:
             self._peeked = (-1, None)
 
     def reserved(self, words: tuple[str, ...] | frozenset[str]) -> str | None:
-        """The unquoted word here, if it stands alone and is one of these. It is not consumed."""
+        """The unquoted word here, if it is complete and one of these. It is not consumed."""
         word = self.lone_word()
         return word if word in words else None
 
     def lone_word(self) -> str | None:
-        """The unquoted word here, if it stands alone."""
+        """The unquoted word here, if it is complete: nothing quoted or expanded is attached to it."""
         if self._peeked[0] != self.position:
             self._peeked = (self.position, self._lone_word())
         return self._peeked[1]
@@ -1213,7 +1216,7 @@ def merged(parts: list[Part]) -> list[Part]:
 
 
 def _close(parts: list[Part], run: list[str]) -> None:
-    """Give the last part the text of the run that it began."""
+    """Give the last part the text of the run that it started."""
     text = "".join(run)
     parts[-1] = Literal(text) if isinstance(parts[-1], Literal) else Quoted(text)
     run.clear()

@@ -1,4 +1,4 @@
-"""Find the place in the judged text that a part of a nested text comes from."""
+"""Find the position in the judged text that a part of a nested text comes from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .syntax import DoubleQuoted, Literal, Quoted, TextMap
 
 
 class SourceMap:
-    """A text that is being walked, and how its places are found in the text around it."""
+    """A text that is being walked, and how its positions map to the text around it."""
 
     __slots__ = ("_map", "_parent", "_shift", "_whole")
 
@@ -24,7 +24,7 @@ class SourceMap:
         self._whole = whole
         """The part of the parent's text that this one was made of."""
         self._shift = shift
-        """How far its places are moved in the parent's text; None when they cannot be told apart there."""
+        """How far its positions are shifted in the parent's text; None when they have no exact counterpart there."""
         self._map = text_map
 
     def span(self, start: int, end: int) -> Span:
@@ -46,7 +46,7 @@ class SourceMap:
 
 
 def _verbatim(word: SourceWord) -> int | None:
-    """Where the characters of a word stand as they are; None when quoting or an expansion changed them."""
+    """Where the characters of a word are verbatim; None when quoting or an expansion changed them."""
     if len(word.parts) != 1:
         return None
     part = word.parts[0]

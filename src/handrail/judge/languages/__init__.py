@@ -1,4 +1,4 @@
-"""Judge a program in another language that stands inside a command: it is read, never run.
+"""Judge a program in another language inside a command: it is read, never run.
 
 Python is read by `ast`; the others by small tokenizers and lists of calls; SQL by statement (`sql`). What such a program
 would run, delete, write or read is shown to the rules as if the shell did it.

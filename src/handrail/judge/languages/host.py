@@ -1,4 +1,4 @@
-"""What a program in another language does to the machine, told to the rules in the shell's terms."""
+"""What a program in another language does to the machine, passed to the rules in the shell's terms."""
 
 from __future__ import annotations
 

@@ -29,13 +29,13 @@ _WRITES = re.compile(
 _REVERSES = re.compile(r"(?i)\b(?:str)?rev(?:erse\w*)?\b")
 _ESCAPED = re.compile(r"(?m)^\s*!\s*(\S.*)$")
 _NEAR = 8
-_MOST = 400
+_MAX_TOKENS = 400
 _MAX_NAMES = 64
 
 
 def judge(host: Host, text: str) -> None:
-    """Show to the rules what could be run, and has not been shown yet."""
-    found = tokens(host.language, text)[: _MOST * 10]
+    """Show to the rules what could be run and has not been shown yet."""
+    found = tokens(host.language, text)[: _MAX_TOKENS * 10]
     for match in itertools.islice(_TREE.finditer(text), _MAX_NAMES):
         _paths(found, match.start(), host.delete_tree)
     for match in itertools.islice(_WRITES.finditer(text), _MAX_NAMES):
@@ -64,7 +64,7 @@ def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> N
 
 
 def _strings(found: Sequence[Token]) -> Iterator[str]:
-    for place, token in enumerate(found[:_MOST]):
+    for place, token in enumerate(found[:_MAX_TOKENS]):
         before = [earlier.text for earlier in found[max(0, place - 2) : place] if earlier.text not in ("(", "[")]
         if token.kind == "string" and not (before and before[-1] in _PRINTS):
             yield token.text.strip()
@@ -74,7 +74,7 @@ def _series(found: Sequence[Token]) -> Iterator[list[str]]:
     """Strings that follow one another with nothing but commas and brackets between: an argument list."""
     series: list[str] = []
     gap = 0
-    for token in found[:_MOST]:
+    for token in found[:_MAX_TOKENS]:
         if token.kind == "string":
             series.append(token.text)
             gap = 0

@@ -1,7 +1,7 @@
 """What is dangerous, as data: rules by theme, each with the uses of programs it is about and its examples.
 
-`findings(command)` judges one resolved command line; `on_write` and `on_read` judge redirections; `rule(id)` gives the
-rules that the walk raises itself (`dynamic.command`, `rce.download_to_shell`, ...). Nothing is loaded before the first use.
+`Rulebook.findings(command)` judges one resolved command line; `on_write` and `on_read` judge redirections; `rule(id)` returns
+a rule that the walk raises itself (`dynamic.command`, `rce.download_to_shell`, ...). Nothing is loaded before the first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conditions of rules that need more than options and words, by the name under which patterns call them."""
+"""Conditions of rules that need more than options and words, by the name that usage patterns use."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def checked(rule: object, *, assess: Assess) -> Rule:
 
 
 def rulebook(entries: Mapping[str, Mapping[str, Any]], more: Sequence[Rule] = (), *, assess: Assess) -> Rulebook:
-    """The built-in rules with these beside them; raises RuleError, which names the rule and says what to change.
+    """The built-in rules and these; raises RuleError, which names the rule and says what to change.
 
     An entry's key is the rule's id. It has a `severity` (`ask` if not given), `why`, `uses` (usage patterns) or `pattern` (a
     regular expression for the words of the command line), and examples that it must `match` and must `not_match` (`spare` is

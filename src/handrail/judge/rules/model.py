@@ -27,7 +27,7 @@ class Effect(enum.StrEnum):
 class Rule:
     """One reason to stop and look.
 
-    `uses` are usage patterns (see `usage`). A rule without any is raised by the walk through the command, by its id.
+    `uses` are usage patterns (see `usage`). A rule without any is raised by the walk, by its id.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Rule:
 
 
 class Match(NamedTuple):
-    """A rule that a command line meets, and how far the action goes."""
+    """A rule that a command line matches, and how far the action goes."""
 
     rule: Rule
     reach: Reach = Reach.NOWHERE

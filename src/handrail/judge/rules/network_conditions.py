@@ -94,7 +94,7 @@ def untrusted_setting(command: Command, _: str) -> bool:
 
 
 def downloaded(command: Command, _: str) -> bool:
-    """An operand is a file that this very command fetched."""
+    """An operand is a file that the same command fetched."""
     return any(
         (content := command.file(operand)) is not None and Taint.NETWORK in content.taints
         for operand in (*command.operands, *(value for _, value in command.values))
@@ -107,7 +107,7 @@ def stdin_network(command: Command, _: str) -> bool:
 
 
 def netcat_runs(command: Command, _: str) -> bool:
-    """netcat is told to run a program."""
+    """netcat runs a program."""
     return any(
         re.fullmatch(r"-[a-zA-Z]*[ec]", arg) and (command.program != "nc" or arg[-1] in "ec") for arg in command.args
     ) or command.has(("--exec", "--sh-exec", "--lua-exec"))
@@ -129,7 +129,7 @@ def method(command: Command, parameter: str) -> bool:
 
 
 def deleting_url(command: Command, _: str) -> bool:
-    """An address that is known to delete or to shut down when it is asked by POST."""
+    """An address that is known to delete or shut down on a POST."""
     posts = (
         any("query=" in operand for operand in command.operands)
         or method(command, "post")
@@ -249,7 +249,7 @@ def names_secret(command: Command, _: str) -> bool:
 
 
 def _credential_is_header(command: Command) -> bool:
-    """A token used to log in: it stands in a header or as the user, not in what is sent."""
+    """A token used to log in: it is in a header or the user name, not in the body."""
     tainted = [arg for arg in command.args if Taint.CREDENTIAL in arg.taints]
     logins = [
         value
@@ -290,7 +290,7 @@ def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
 
 
 def mounts_host(command: Command, _: str) -> bool:
-    """A folder of the machine that gives away all of it is mounted."""
+    """A folder that gives access to the whole machine is mounted."""
     for place, arg in enumerate(command.args):
         value = arg.partition("=")[2] if arg.startswith(("-v=", "--volume=", "--mount=", "--bind=", "-B=")) else ""
         if arg in ("-v", "--volume", "--mount", "-B", "--bind") and place + 1 < len(command.args):

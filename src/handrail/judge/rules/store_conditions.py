@@ -1,4 +1,4 @@
-"""Conditions on what database clients are told to do."""
+"""Conditions on what database clients do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of its operands a program reads and which it writes to."""
+"""Which operands a program reads, and which it writes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions on the words of a command line, and on single tools whose syntax is their own."""
+"""Conditions on the words of a command line, and on single tools with a syntax of their own."""
 
 from __future__ import annotations
 

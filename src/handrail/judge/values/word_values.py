@@ -1,6 +1,6 @@
 """What a word is worth: text in which one character stands for "not known before it runs", and where it came from.
 
-The unknown is a character inside the text, not another type, so `/etc/$name` still begins with `/etc/` and
+The unknown is a character inside the text, not another type, so `/etc/$name` still starts with `/etc/` and
 `$prefix/bin/python` still ends in `python`, with no special code. It is taken out of a command before it is judged.
 """
 
@@ -28,7 +28,7 @@ class Taint(enum.StrEnum):
     """It lists files or processes that the command did not name (`find`, `ls`, `ps`)."""
     ENDLESS = "endless"
     """It never ends (`yes`)."""
-    ENV_SCRIPT = "initialiser"
+    ENV_SCRIPT = "env-script"
     """It is what a known program prints to be evaluated (`ssh-agent -s`, `brew shellenv`)."""
 
 
@@ -67,7 +67,7 @@ class Value:
 
 
 class Either(Value):
-    """One of a few values: which, depends on what happens. Who does not look at `options` sees an unknown text."""
+    """One of a few values, depending on what happens. Code that does not look at `options` sees an unknown text."""
 
     __slots__ = ("options",)
 
@@ -132,7 +132,7 @@ EMPTY = Value("")
 
 
 def unknown(taints: Iterable[Taint] = ()) -> Value:
-    """A value of which nothing is known but where it came from."""
+    """A value about which only its origin is known."""
     return Value(UNKNOWN, frozenset(taints))
 
 
@@ -161,7 +161,7 @@ def taints_of(parts: Iterable[Arg | Value]) -> Taints:
 
 
 def joined(values: Iterable[Value]) -> Value:
-    """One value after the other, as a stream gets them."""
+    """The values one after the other, as in a stream."""
     some = [value for value in values if value.text or value.taints]
     if len(some) < 2:
         return some[0] if some else EMPTY

@@ -1,4 +1,4 @@
-"""What the shell's own commands do to what follows."""
+"""What the shell's own commands do to the commands after them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _export(walk: Walk, call: Call) -> Value | None:
 
 
 def _only_options(call: Call) -> bool:
-    """Without a name, these print what there is."""
+    """Whether no name is given: then these print everything that is set."""
     return all(arg[:1] == "-" for arg in call.args)
 
 

@@ -41,7 +41,7 @@ _TILDE = re.compile(r"~(?:([\w.-]+)|(\+|-)|)(?=[/:]|\Z)")
 _NAME = re.compile(r"[A-Za-z_]\w*|\d+")
 _DEFAULTS = frozenset((":-", "-", ":=", "=", ":+", "+", ":?", "?"))
 _MAX_CHAIN = 8
-# Their values stand for directories: what is cut out of them is not known.
+# Their values are placeholders for directories: a part of one is not known.
 _PLACES = frozenset(("HOME", "PWD", "OLDPWD"))
 
 
@@ -51,7 +51,7 @@ class Shell(Protocol):
     def lookup(self, name: str) -> Stored | None: ...
     def assign(self, name: str, value: Stored | None) -> None: ...
     def pick(self, key: object, value: Either) -> Value | None:
-        """One of several possible values; the command is looked at again for the others."""
+        """One of several possible values; the command is walked again for the others."""
 
     def substitute(self, part: Substitution) -> Value: ...
     def process(self, part: ProcessSubstitution) -> str:
@@ -67,7 +67,7 @@ class Expander:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._chain = 0
-        """How many variables in arithmetic named one another on the way to the one at hand."""
+        """How many variables in arithmetic refer to one another up to the current one."""
 
     def args(self, words: Sequence[Word]) -> list[Arg]:
         """The fields that a command gets."""
@@ -120,7 +120,7 @@ class Expander:
         return fields
 
     def _single(self, part: Part, word: Word) -> Arg | None:
-        """What a word of one part becomes, when that is clear at once: one field."""
+        """What a word of one part becomes, when that is plainly one field."""
         if type(part) is Literal:
             return make_arg(part.text, word=word) if _PLAIN.match(part.text) else None
         if type(part) is Quoted:
@@ -195,7 +195,7 @@ class Expander:
         return [(value.text, value.taints, mode)]
 
     def arithmetic(self, parts: Sequence[Part]) -> str:
-        """The result of an expression as text; unknown when it cannot be worked out."""
+        """The result of an expression as text; unknown when it cannot be computed."""
         value = self.number(self.text(parts))
         return UNKNOWN if value is None else str(value)
 

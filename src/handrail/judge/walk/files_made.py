@@ -1,4 +1,4 @@
-"""The files that a program writes: what they hold, where a later command may run them, and what its options name."""
+"""The files that a program writes: those whose content matters to later commands, and those that its options name."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _OTHER_O = frozenset(
     "grep egrep fgrep zgrep rg ag ack ls ps find test [ set ssh scp sftp mount umount useradd usermod groupadd groupmod kubectl "
     "oc helm curl wget gpg openssl git aria2c http pv base64 docker sudo passwd ip iptables lsblk lsof sshfs column nl".split()
 )
-"""Programs to which `-o` means something else, and those whose files the rules know by themselves."""
+"""Programs whose `-o` means something else, and those whose output files the rules already cover."""
 
 
 def files_made(walk: Walk, call: Call) -> None:
-    """Remember the files that a program makes, where what they hold matters to what follows."""
+    """Remember the files that a program makes, where their content matters to later commands: they may run them."""
     maker = _MAKERS.get(call.name)
     if maker is not None and call.args:
         maker(walk, call)
@@ -65,7 +65,7 @@ def _wget(walk: Walk, call: Call) -> None:
 
 
 def _fetcher(walk: Walk, call: Call) -> None:
-    """Downloaders that name the file themselves unless they are told how."""
+    """Downloaders that choose the file name themselves unless one is given."""
     start, options = skip_options(call.args, "od", "out dir output")
     named = [value for option, value in options if option in ("-o", "--out", "--output") and value]
     for target in named or [arg.like(_last_part(arg)) for arg in call.args[start:] if "/" in arg]:

@@ -52,7 +52,7 @@ def _shell(walk: Walk, call: Call) -> Value | None:
 
 
 def _without_plus(args: Sequence[Arg]) -> Sequence[Arg]:
-    """`bash +x -c text`: what a plus switches off does not matter here."""
+    """`bash +x -c text`: options that a plus switches off do not matter here."""
     kept: list[Arg] = []
     place = 0
     while place < len(args) and args[place][:1] in ("-", "+") and args[place] not in ("-", "--"):
@@ -65,14 +65,14 @@ def _without_plus(args: Sequence[Arg]) -> Sequence[Arg]:
 
 
 def _runs_nothing(name: str, given: Set[str]) -> bool:
-    """It tells something about itself, or only reads the script to find mistakes."""
+    """It only describes itself, or only checks the script for mistakes."""
     return not given.isdisjoint(("--help", "--version")) or (
         "-n" in given and "-i" not in given and name in _ONLY_CHECK
     )
 
 
 def _powershell(walk: Walk, call: Call) -> Value | None:
-    """`-Command text` in all its abbreviations; an encoded text is not shown to anyone."""
+    """`-Command text` in all its abbreviations; an encoded text cannot be read."""
     place = 0
     while place < len(call.args):
         arg = call.args[place]
@@ -218,7 +218,7 @@ def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) ->
 
 
 def _compiler(walk: Walk, call: Call) -> Value | None:
-    """What is compiled from a text that the command itself holds will be run sooner or later."""
+    """Code in the command itself that is compiled will be run sooner or later."""
     for place, arg in enumerate(call.args):
         if arg == "-wrapper" and place + 1 < len(call.args):
             walk.run([Arg(word) for word in call.args[place + 1].split(",")], None, functions=False)
@@ -229,7 +229,7 @@ def _compiler(walk: Walk, call: Call) -> Value | None:
 
 
 def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
-    """Show a program in another language to those who can read it."""
+    """Judge a program in another language."""
     if isinstance(code, Either):
         for option in code.options:
             if option is not None:

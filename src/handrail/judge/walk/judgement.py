@@ -24,7 +24,7 @@ class Limit(Exception):
 
 
 class Sink(NamedTuple):
-    """The script behind `>(..)`, and the text in which it stands."""
+    """The script behind `>(..)`, and the source map of its text."""
 
     script: Script
     source_map: SourceMap
@@ -39,11 +39,11 @@ class Judgement:
         self.findings: list[Finding] = []
         self.sinks: dict[str, Sink] = {}
         self.recording = recording
-        """Whether the command lines are wanted, and not only the findings."""
+        """Whether to keep the command lines, and not only the findings."""
         self.lines: list[tuple[Sequence[Arg], SourceMap, Span, int]] = []
         """Every command line that would run, with its source map, its place in that text, and how deep it is nested."""
         self.scripts = 0
-        """How many files of the command's own making were run."""
+        """How many files that the command itself made were run."""
         self._steps = MAX_STEPS
         self._seen: set[tuple[str, Span]] = set()
 
@@ -94,6 +94,6 @@ class Judgement:
 
 
 def shown(argv: Sequence[str]) -> tuple[str, ...]:
-    """A command line for a person: long ones are cut, what is unknown is a question mark."""
+    """A command line for display: long ones are cut, unknown parts are question marks."""
     cut = [str(arg).replace(UNKNOWN, "?") for arg in argv[:_MAX_SHOWN_ARGS]]
     return (*cut, "...") if len(argv) > _MAX_SHOWN_ARGS else tuple(cut)

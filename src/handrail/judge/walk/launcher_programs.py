@@ -18,11 +18,11 @@ _MAX_ITEMS = 64
 _MAX_LINES = 16
 _MAX_INPUT = 20_000
 _XARGS_WORDS = "arg-file delimiter replace max-lines max-args max-procs max-chars process-slot-var eof"
-FIND_CHOOSES = frozenset(
+FIND_SELECTS = frozenset(
     "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -newermt -size -empty "
     "-user -group -perm -inum -links -lname -samefile -nouser -nogroup -mindepth -uid -gid -anewer -cnewer -xtype".split()
 )
-"""Tests of find that choose only some of what it comes upon."""
+"""Tests of find that select only some of the files."""
 _FIND_PRINTS_OTHER = frozenset(
     "-exec -execdir -printf -fprintf -ls -fls -delete -quit -ok -okdir -fprint -prune".split()
 )
@@ -60,12 +60,12 @@ def _find(walk: Walk, call: Call) -> Value | None:
 
 
 def _found(root: str, args: Sequence[Arg]) -> list[str]:
-    """Paths that find may come upon below a root: the root itself too, when nothing chooses among them."""
+    """Paths that find may return below a root: also the root itself, when no test selects among them."""
     names = [following for arg, following in itertools.pairwise(args) if arg in ("-name", "-iname", "-path")]
     below = root.rstrip("/")
     if names:
         return [f"{below}/{UNKNOWN}/{names[-1].lstrip('/')}"]
-    return [f"{below}/{UNKNOWN}"] if FIND_CHOOSES.intersection(args) else [root, f"{below}/{UNKNOWN}"]
+    return [f"{below}/{UNKNOWN}"] if FIND_SELECTS.intersection(args) else [root, f"{below}/{UNKNOWN}"]
 
 
 def _fd(walk: Walk, call: Call) -> Value | None:

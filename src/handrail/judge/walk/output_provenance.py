@@ -57,7 +57,7 @@ _ALWAYS = {"yes": Taint.ENDLESS, **dict.fromkeys(_LISTERS, Taint.WIDE)}
 
 
 def unknown_output(walk: Walk, call: Call) -> Value:
-    """What a program prints that is not worked out: unknown, but its sources may be known."""
+    """What a program prints that is not computed: unknown, but its sources may be known."""
     name, args = call.name, call.args
     if name not in _WITH_PROVENANCE:
         return Value(UNKNOWN, call.stdin.taints) if call.stdin is not None else Value(UNKNOWN)

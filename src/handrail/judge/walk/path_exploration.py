@@ -13,13 +13,13 @@ MAX_PATHS = 12
 
 
 class PathExploration:
-    """Which option was taken where, while one command is looked at again and again."""
+    """Which option was taken where, while one command is walked again and again."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._taken: dict[object, int] = {}
         self._kept: dict[object, Either] = {}
-        """What was picked from: alive, so that no other value gets its identity."""
+        """What was picked from: kept alive, so that no other value gets its identity."""
         self._fresh: list[tuple[object, int]] | None = None
         """What was picked for the first time in the command at hand, and out of how many."""
         self._give_up = False

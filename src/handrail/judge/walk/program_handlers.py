@@ -58,7 +58,7 @@ def note_effects(walk: Walk, call: Call, *, followed: bool) -> None:
 
 
 def output(walk: Walk, call: Call) -> Value:
-    """What it prints: worked out where the input is known, else unknown, with where it comes from."""
+    """What it prints: computed where the input is known, else unknown with its provenance."""
     out = text_emulation.output(call.name, call.args, call.stdin, walk.known_file)
     if out is None:
         out = output_provenance.unknown_output(walk, call)

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from ..rules import Rulebook
 
 _MAX_CANDIDATES = 8
-_LONGEST = 64
-_FEWEST_KNOWN = 3
+_MAX_NAME = 64
+_MIN_KNOWN = 3
 _TOOLS = frozenset(
     "CC CXX CPP LD AR MAKE EDITOR VISUAL PAGER BROWSER PYTHON PYTHON3 PIP NODE NPM CARGO GO JAVA RUBY PERL GCC CLANG CMAKE "
     "RUSTC DOCKER KUBECTL HELM TERRAFORM GIT PSQL".split()
 )
-"""Variables that by custom hold the name of a tool."""
+"""Variables that by convention hold the name of a tool."""
 _OFTEN = ("rm", "sh", "bash", "dd", "find", "curl", "chmod", "cat")
 
 
 def possible_names(name: Arg, rulebook: Rulebook) -> list[str] | None:
-    """The programs that it may be; none that matters is the name itself; None when it may be anything."""
+    """The programs that it may be; the name itself when none of them matters; None when it may be anything."""
     base = name.rsplit("/", 1)[-1]
-    if not name or len(base) > _LONGEST:
+    if not name or len(base) > _MAX_NAME:
         return [str(name)] if name and UNKNOWN not in name else None
     if UNKNOWN not in base:
         if not name.glob or not re.search(r"[*?\[]", base):
@@ -39,13 +39,13 @@ def possible_names(name: Arg, rulebook: Rulebook) -> list[str] | None:
         return None if len(found) > _MAX_CANDIDATES else found or [base]
     if base == UNKNOWN:
         return [base] if name == UNKNOWN and _is_tool(name) else None
-    if len(base.replace(UNKNOWN, "")) < _FEWEST_KNOWN:
+    if len(base.replace(UNKNOWN, "")) < _MIN_KNOWN:
         return None
     return None if _matching(base.replace(UNKNOWN, "*"), _names(rulebook)) else [base]
 
 
 def _is_tool(name: Arg) -> bool:
-    """`$CC`, `"$EDITOR"`, `${PYTHON:-..}`: whoever sets them means a program."""
+    """`$CC`, `"$EDITOR"`, `${PYTHON:-..}`: variables that hold a program by convention."""
     if name.word is None or len(name.word.parts) != 1:
         return False
     part = name.word.parts[0]

@@ -1,4 +1,4 @@
-"""Follow commands in the options and input of programs that are not there for running others: tar, git, tmux, make."""
+"""Follow commands in the options and input of programs with another main purpose: tar, git, tmux, make."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def _make(walk: Walk, call: Call) -> Value | None:
 
 
 def _recipe(walk: Walk, text: Value) -> None:
-    """The commands of a makefile: lines that begin with a tab, or follow a semicolon."""
+    """The commands of a makefile: lines that start with a tab, or follow a semicolon."""
     for line in text.text.split("\n")[:_MAX_LINES]:
         match = re.match(r"\t\s*[@+-]*(.+)", line) or re.match(r"[^=#]*?:[^=;]*;\s*[@+-]*(.+)", line)
         match = match or re.search(r"\$\(shell (.*)\)", line)

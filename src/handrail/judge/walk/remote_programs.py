@@ -65,7 +65,7 @@ def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -
     entry = next((value for option, value in options if option == "--entrypoint" and value), None)
     separated = start > 0 and rest[start - 1] == "--"
     command = list(rest[start:] if separated and container.operands else rest[start + container.operands :])
-    if entry is not None:  # what follows the image is all for the program
+    if entry is not None:  # everything after the image is passed to the program
         command = [entry, *command]
     elif container.operands and not separated and start < len(rest):
         more, later = skip_options(command, letters, container.words)

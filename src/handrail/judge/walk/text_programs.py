@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..grammar.lexical import decode_escapes
-from ..programs.fork_bombs import loops_for_ever
+from ..programs.fork_bombs import loops_forever
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
 from .builtins import STDIN_PATHS
@@ -26,7 +26,7 @@ _VIM_SYSTEM = r"system(?:list)?\((['\"])(.*?)\1\)"
 _VIM_LANGUAGE = r"(?s)\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo|ruby|rubydo|tcl)\s+(.+)"
 _ED_RUNS = r"(?m)^\s*(?:[rwe]\s*)?!(.+)$"
 _M4_RUNS = r"\be?syscmd\(\s*`?([^()]{1,2000}?)'?\s*\)"
-_LONGEST = 100_000
+_MAX_SCRIPT = 100_000
 _MAX_PARTS = 100
 _LOOK_BACK = 300
 
@@ -40,7 +40,7 @@ def _awk(walk: Walk, call: Call) -> Value | None:
     for text in texts:
         if text == UNKNOWN:
             walk.report("rce.download_to_shell" if Taint.NETWORK in text.taints else "dynamic.script", call.argv)
-        elif len(text) <= _LONGEST:
+        elif len(text) <= _MAX_SCRIPT:
             _awk_program(walk, text)
     return None
 
@@ -62,7 +62,7 @@ def _awk_program(walk: Walk, text: Arg) -> None:
         return f"\ue001{len(strings) - 1}\ue001"
 
     code = _AWK_TOKEN.sub(kept, text)
-    if loops_for_ever(code) and any(string.rstrip().endswith("&") for string in strings):
+    if loops_forever(code) and any(string.rstrip().endswith("&") for string in strings):
         walk.report("proc.fork_bomb", [text])
     for match in re.finditer(r"\bsystem\s*\(", code):
         _awk_run(walk, text, _until_parenthesis(code, match.end()), strings)
@@ -78,7 +78,7 @@ def _awk_program(walk: Walk, text: Arg) -> None:
 
 
 def _awk_run(walk: Walk, text: Arg, expression: str, strings: list[str], stdin: Value | None = None) -> None:
-    """Run a concatenation: its strings are known, all else in it is not."""
+    """Run a concatenation: its strings are known, the rest is not."""
     pieces = _AWK_STRING.split(expression)
     command = "".join(
         strings[int(piece)] if number % 2 else UNKNOWN if piece.strip() else "" for number, piece in enumerate(pieces)
@@ -107,7 +107,7 @@ def _sed(walk: Walk, call: Call) -> Value | None:
         operands = [arg for arg in call.args if arg[:1] != "-"]
         texts = operands[:1]
     for text in (*texts, *_scripts(walk, call, options)):
-        if len(text) <= _LONGEST:
+        if len(text) <= _MAX_SCRIPT:
             _sed_script(walk, call, text)
     return None
 
@@ -185,7 +185,7 @@ def _vim(walk: Walk, call: Call) -> Value | None:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What follows the start and each bar: to some commands all the rest belongs, bars too."""
+    """What follows the start and each bar: some commands take all the rest, with its bars."""
     for _ in range(_MAX_PARTS):
         yield text
         text = text.partition("|")[2]
@@ -214,14 +214,14 @@ def _by_pattern(walk: Walk, call: Call, pattern: str) -> Value | None:
     """Follow the commands that a program's input holds where the pattern says so."""
     texts = [call.stdin, *(walk.known_file(arg) for arg in call.args if arg[:1] != "-")]
     for text in texts:
-        if text is not None and len(text.text) <= _LONGEST:
+        if text is not None and len(text.text) <= _MAX_SCRIPT:
             for match in re.finditer(pattern, text.text):
                 walk.run_text(Value(match[1], text.taints), None, "-c")
     return None
 
 
 def _mongo(walk: Walk, call: Call) -> Value | None:
-    """Its shell is one of JavaScript."""
+    """Its shell reads JavaScript."""
     for place, arg in enumerate(call.args):
         name, equals, value = arg.partition("=")
         if name == "--eval":

@@ -13,13 +13,13 @@ _COMMANDS = SHELLS | frozenset(
     "iptables nft ufw userdel useradd usermod passwd sudo doas su env nohup timeout xargs tee curl wget crontab umount "
     "docker kubectl git psql mysql redis-cli dropdb python python3 perl ruby node".split()
 )
-"""Names that nobody gives to a task or a sub-command of something else."""
+"""Names that are not plausible for a task or a sub-command of another program."""
 _BEFORE_COMMAND = frozenset(
     "-- exec run ssh shell cmd command run-command runCommand run-script guest-exec runProgramInGuest type send-text "
     "dispatch script job foreach --exec --command --cmd --run --shell".split()
 )
 _JUST_BEFORE_COMMAND = frozenset(("-c", "-e", "-x", "-r"))
-_LONGEST = 4096
+_MAX_ARGUMENT = 4096
 _SETTING = re.compile(r"[\w.:/-]+=[!'\"|;]*(.*)", re.S)
 
 
@@ -33,7 +33,7 @@ def follow(walk: Walk, call: Call) -> None:
             with walk.wrapped(call.name), walk.subshell():
                 walk.run(args[place:], call.stdin, functions=False, builtins=False)
             return
-        if " " in arg and len(arg) < _LONGEST:
+        if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _SETTING.fullmatch(arg)
             text = setting[1] if setting else str(arg) if led else ""
             if " " in text and _is_command(text.split(None, 1)[0]):

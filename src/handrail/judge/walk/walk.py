@@ -91,13 +91,13 @@ _BUILT = re.compile(
     r"(?:^|/)(?:\.?v?env|node_modules|\.tox|\.nox|target|build|dist|out)(?:/|$)|"
     r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
 )
-"""What a project's own tools make or are: running them is what a build does anyway."""
+"""Paths of a project's build tools and their output: a build runs these anyway."""
 _HERE = frozenset(("", ".", ".."))
 _normalised = functools.lru_cache(4096)(paths.normalise)
 
 
 class Call:
-    """One command line on its way."""
+    """One command line, as handlers of programs see it."""
 
     __slots__ = ("args", "declared", "name", "program", "stdin")
 
@@ -263,7 +263,7 @@ class Walk:
         return self._repeated(once)
 
     def _repeated(self, once: Callable[[], Value]) -> Value:
-        """A body that runs any number of times: again, when the first round changed something for the second."""
+        """A body that runs any number of times: it is walked again when the first round changed something."""
         mark = self.state.mark()
         outs = [once()]
         if self.state.mark() > mark:
@@ -335,7 +335,7 @@ class Walk:
 
     def _function(self, node: Function, _: Value | None) -> Value:
         self.state.define(self.expander.one(node.name).text, Defined(node.body, self.source_map, self.level))
-        return EMPTY  # what nobody calls is followed at the end
+        return EMPTY  # functions that are never called are followed at the end
 
     def _coprocess(self, node: Coprocess, _: Value | None) -> Value:
         with self.subshell():
@@ -417,7 +417,7 @@ class Walk:
             self.judgement.add(matches, [name, value.text], self.span([]))
 
     def _check_search_path(self, value: Value) -> None:
-        """Programs that are looked for in a place where anyone can put them."""
+        """Report a PATH with a directory to which anyone can write."""
         in_front, rest, _ = value.text.partition(UNKNOWN)
         for directory in in_front.split(":")[: -1 if rest else None]:
             if directory in ("", ".") or "temp" in self.classes(directory):
@@ -484,7 +484,7 @@ class Walk:
             self.judgement.add(matches, argv, self.span(argv))
 
     def _unknown_name(self, argv: Sequence[Arg], stdin: Value | None, declared: Sequence[Assignment]) -> Value:
-        """A name that is not known: every program that it may be is judged; when that cannot be said, a person is asked."""
+        """A name that is not known: every program that it may be is judged; when that is not known either, it is reported."""
         name = argv[0]
         names = self.programs.possible_names(name, self.judgement.rulebook)
         if names is None:
@@ -542,7 +542,7 @@ class Walk:
             self.run_text(Value(f"{text.text} {UNKNOWN}", text.taints, text.word), None, "alias")
 
     def _made_program(self, name: Arg, call: Call) -> Value | None:
-        """A program that the command itself has made: it is what was written into it."""
+        """A program that the command itself has made: what was written into it is run."""
         path = str(name)
         if "/" not in path:
             path = self._in_search_path(path) if path in self.state.file_names else ""
@@ -561,7 +561,7 @@ class Walk:
         return self.run_content(content, call.args, call.stdin, path)
 
     def _in_search_path(self, name: str) -> str:
-        """Where a program is found, if a directory of PATH got it from this command."""
+        """Where a program is found, if this command put it into a directory of PATH."""
         search = self.state.variables.get("PATH")
         own = search.text.split(":")[:32] if isinstance(search, Value) and search is not self.state.first_path else []
         for directory in (*own, *_PROGRAM_FOLDERS):
@@ -613,7 +613,7 @@ class Walk:
                 return self.script(script, stdin)
 
     def _unknown_script(self, value: Value, how: str) -> bool:
-        """Ask about a script that is not all known. True when nothing is left of it to follow."""
+        """Report a script that is partly unknown. True when nothing of it is left to follow."""
         alone = value.text.strip() == UNKNOWN
         if Taint.NETWORK in value.taints:
             self.report("rce.download_to_shell", [how, value.text])
@@ -641,7 +641,7 @@ class Walk:
             self.state.write(path, content)
         else:
             with self.inside(self.source_map), self.subshell():
-                self.script(part.script, EMPTY)  # it runs even if nobody writes to it; what is written comes later
+                self.script(part.script, EMPTY)  # it runs even if nothing writes to it; what is written comes later
             self.state.write(path, EMPTY)
         return path
 
@@ -708,7 +708,7 @@ class Walk:
         return Value(value.text, value.taints, Word([], redirect.body.start, redirect.body.end))
 
     def emit(self, out: Value, outputs: list[tuple[str, Arg, bool]]) -> Value:
-        """Write what a command prints to where it is sent; what is left for the next one."""
+        """Write what a command prints to its redirections; returns what is left for the next command."""
         for operator, target, whole in outputs:
             self.on_write(target, operator, out)
             sink = self.judgement.sinks.get(target)
@@ -738,7 +738,7 @@ class Walk:
 
     @contextlib.contextmanager
     def subshell(self) -> Iterator[None]:
-        """What is changed inside does not last."""
+        """Changes inside are undone at the end."""
         mark = self.state.mark()
         with self.nested():
             yield
@@ -833,7 +833,7 @@ class Walk:
         self.state.assign(name, value)
 
     def make_assignment(self, node: Assignment) -> None:
-        """Do what `name=value` says."""
+        """Carry out `name=value`."""
         old = self.state.variables.get(self.references.get(node.name, node.name))
         if node.elements is not None:
             self.assign(node.name, self._array(node, old))
@@ -898,7 +898,7 @@ class Walk:
         return (self.exploration.pick(id(value), value) or EMPTY).text
 
     def path(self, path: str) -> str:
-        """A path as files are remembered by it."""
+        """The normalised path under which a file is remembered."""
         return _normalised(str(path), self.cwd, self.judgement.project)
 
     def classes(self, path: str) -> frozenset[str]:
@@ -912,7 +912,7 @@ class Walk:
         return found if found is not None or not self.state.has_trees else self._in_tree(self.path(path))
 
     def written_file(self, path: str) -> Value | None:
-        """What a file holds that the command has named as it wrote it, not only a directory above it."""
+        """What a file holds that the command wrote by name, not by writing a directory above it."""
         files = self.state.files
         if not files or ((name := path.rpartition("/")[2]) not in self.state.file_names and name not in _HERE):
             return None
@@ -920,7 +920,7 @@ class Walk:
         return found if found is not None else files.get(self.path(path))
 
     def _in_tree(self, path: str) -> Value | None:
-        """What a file holds below a directory of which that is known as a whole."""
+        """What a file holds below a directory that is known only as a whole."""
         if _BUILT.search(path) or path.startswith("/dev/"):
             return None
         while "/" in path.rstrip("/"):
@@ -939,10 +939,10 @@ class Walk:
         return unknown(self.file_taints(path))
 
     def file_taints(self, path: str) -> Taints:
-        """What is private in a file that was there before."""
+        """What is private in a file that existed before the command."""
         if not self.classes(path).isdisjoint(_SECRET_CLASSES):
             return _CREDENTIAL
-        if path.startswith(("/run/", "/var/run/")):  # numbers of processes that others have started
+        if path.startswith(("/run/", "/var/run/")):  # ids of processes that others started
             return _WIDE
         return _PRIVATE if path in _USER_LISTS else NO_TAINTS
 
@@ -967,7 +967,7 @@ class Walk:
         self.judgement.report(rule_id, argv, self.span(argv))
 
     def span(self, argv: Sequence[str]) -> Span:
-        """Where a command line stands in the judged text; the whole simple command when its words are not its own."""
+        """The position of a command line in the judged text; the whole simple command when its words come from elsewhere."""
         words = [word for arg in argv if (word := getattr(arg, "word", None)) is not None]
         inside = [word for word in words if self.place[0] <= word.start and word.end <= self.place[1]]
         if inside and len(inside) == len(words):

@@ -58,7 +58,7 @@ def wrap(walk: Walk, call: Call) -> Value | None:
     if not rest:
         return output_provenance.unknown_output(walk, call)
     if rest and rest[0][:1] == "-" and rest[0] != "-":
-        # No program is called so: an option that takes no value was taken for one that does.
+        # Not a program name: an option without a value was taken for one with a value.
         other, _ = skip_options(call.args)
         _run_inside(walk, call, wrapper, options, call.args[other:])
     return _run_inside(walk, call, wrapper, options, rest)

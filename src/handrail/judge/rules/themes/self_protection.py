@@ -1,4 +1,4 @@
-"""Handrail's own gate: its configuration, its state, and the commands that answer for a person."""
+"""Self protection: Handrail's configuration, its state, and the commands that answer approval requests."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..values.word_values import UNKNOWN
 
 Constants = dict[str, Any]
-_LONGEST = 100_000
+_MAX_TEXT = 100_000
 _BYTE_CODECS = ("base64", "hex", "zlib", "bz2", "base_64", "hex_codec", "base64_codec")
 _HOMES = ("os.environ['HOME']", "environ['HOME']")
 
@@ -23,7 +23,7 @@ def fold(node: ast.AST | None, constants: Constants) -> Any:
         value = _fold(node, constants)
     except (ValueError, TypeError, IndexError, KeyError, LookupError, OverflowError, RecursionError, binascii.Error):
         return None
-    return None if isinstance(value, str | bytes) and len(value) > _LONGEST else value
+    return None if isinstance(value, str | bytes) and len(value) > _MAX_TEXT else value
 
 
 def _fold(node: ast.AST | None, constants: Constants) -> Any:
