@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from .grammar.parser import parse
 from .grammar.source_map import SourceMap
 from .grammar.syntax import ShellSyntaxError, TooLarge
+from .rules import Rulebook, builtin
+from .rules.usage import programs
 from .values import paths
 from .values.assessment import Assessment, Severity
 from .values.word_values import UNKNOWN
@@ -19,9 +19,6 @@ from .walk import program_handlers
 from .walk.judgement import Judgement, Limit
 from .walk.state import State
 from .walk.walk import Walk
-
-if TYPE_CHECKING:
-    from .rules import Rulebook
 
 DANGEROUS_PATTERNS: list[tuple[str, str]]
 MAX_CHARS = 2_000_000
@@ -83,9 +80,6 @@ def _patterns() -> list[tuple[str, str]]:
 
     The judge does not use them. A pattern finds a rule's programs, or its examples when it names no program.
     """
-    from .rules import builtin
-    from .rules.usage import programs
-
     found = []
     for rule in builtin().rules.values():
         names = sorted({name for use in rule.uses for name in programs(use) if re.fullmatch(r"[\w.+-]+", name)})
@@ -97,7 +91,7 @@ def _patterns() -> list[tuple[str, str]]:
 
 
 def _judged(command: str, state: State, project: str, rulebook: Rulebook | None, *, recording: bool) -> Judgement:
-    judgement = Judgement(rulebook or _builtin(), project, recording=recording)
+    judgement = Judgement(rulebook or builtin(), project, recording=recording)
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
         judgement.report("limit.exceeded", ["the command is too long"], whole)
@@ -113,13 +107,6 @@ def _judged(command: str, state: State, project: str, rulebook: Rulebook | None,
     except ShellSyntaxError as error:
         judgement.report("parse.error", [str(error)], (min(error.position, len(command)), len(command)))
     return judgement
-
-
-@functools.cache
-def _builtin() -> Rulebook:
-    from .rules import builtin
-
-    return builtin()
 
 
 def _follow(command: str, judgement: Judgement, state: State) -> None:

@@ -7,12 +7,10 @@ would run, delete, write or read is shown to the rules as if the shell did it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from ..rules import Match
 from ..values.word_values import Arg, Value
-
-if TYPE_CHECKING:
-    from ..rules import Match
+from .host import Host
 
 
 def judge(
@@ -29,8 +27,6 @@ def judge(
 
     `is_followed` says whether a name is a program that the walk follows.
     """
-    from .host import Host
-
     host = Host(language, shell, argv, is_followed, cwd, project)
     if language == "python":
         from . import python

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..grammar.sql import problem
 from ..rules import Match, builtin, on_read, on_write, rule
 from ..values.assessment import Reach
 from ..values.word_values import UNKNOWN, Arg, Value, make_arg
@@ -71,7 +72,5 @@ class Host:
         self.delete(path, tree=True)
 
     def sql(self, text: str) -> None:
-        from ..grammar.sql import problem
-
         if problem(text):
             self.find("sql.destructive")

@@ -58,6 +58,11 @@ def judge(host: Host, text: str) -> None:
     _Reader(host, text, nodes).read()
 
 
+_COPIES = frozenset(
+    "shutil.move os.rename os.replace shutil.copy shutil.copyfile shutil.copy2 os.symlink os.link".split()
+)
+
+
 class _Reader:
     def __init__(self, host: Host, text: str, nodes: list[ast.AST]) -> None:
         self.host = host
@@ -158,16 +163,7 @@ class _Reader:
             self._opens(node, args)
         elif name in ("os.chmod", "os.chown", "os.lchown") and args:
             self._changes_mode(name, args)
-        elif name in (
-            "shutil.move",
-            "os.rename",
-            "os.replace",
-            "shutil.copy",
-            "shutil.copyfile",
-            "shutil.copy2",
-            "os.symlink",
-            "os.link",
-        ):
+        elif name in _COPIES:
             if len(args) > 1 and all(isinstance(arg, str) for arg in args[:2]):
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:

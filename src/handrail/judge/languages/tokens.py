@@ -40,7 +40,6 @@ _QUOTE_LIKE = {
     "ruby": r"%[xqQwWi]?(?P<open>[({\[<|!])",
     "lua": r"(?P<open>\[\[)",
 }
-_HARMLESS_QUOTES = re.compile(r"%[wWi]|qw")
 
 
 class Token(NamedTuple):
@@ -55,7 +54,7 @@ def _scanner(language: str) -> re.Pattern[str]:
     parts = [f"(?P<comment>{_COMMENTS.get(language, _HASH)})"]
     if language in _QUOTE_LIKE:
         parts.append(f"(?P<quote>{_QUOTE_LIKE[language]})")
-    lisp = language == "scheme"  # a quote stands before lists
+    lisp = language == "scheme"  # a quote comes before lists
     parts.append(rf"(?P<string>{_LISP_STRING if lisp else _STRING})")
     parts.append(r"(?P<tick>`(?:[^`\\]|\\.)*`)")
     parts.append(

@@ -8,18 +8,6 @@ from __future__ import annotations
 
 from .command import Command
 from .model import Effect, Match, Rule
-from .rulebook import Rulebook, builtin, findings, on_assign, on_read, on_write, rule
+from .rulebook import Rulebook, builtin, on_assign, on_read, on_write, rule
 
-__all__ = [
-    "Command",
-    "Effect",
-    "Match",
-    "Rule",
-    "Rulebook",
-    "builtin",
-    "findings",
-    "on_assign",
-    "on_read",
-    "on_write",
-    "rule",
-]
+__all__ = ["Command", "Effect", "Match", "Rule", "Rulebook", "builtin", "on_assign", "on_read", "on_write", "rule"]

@@ -12,6 +12,9 @@ from .command import Command
 from .targets import read
 
 _URL = re.compile(r"(?i)(?:https?|ftps?|s3|gs|oci)://|\\\\\w")
+_INDEX_OPTIONS = tuple(
+    "--index-url -i --extra-index-url --find-links -f --source -s --registry --default-index --trusted-host".split()
+)
 _KNOWN_INDEX = re.compile(
     r"(?i)https?://(?:[\w.-]*\.)?(?:pypi\.org|pythonhosted\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|"
     r"rubygems\.org|pytorch\.org|jsr\.io|github\.com|nvidia\.com|googleapis\.com)(?:/|$)"
@@ -71,20 +74,11 @@ def url(command: Command, _: str) -> bool:
 
 def untrusted_index(command: Command, _: str) -> bool:
     """Packages are taken from an index that is not the usual one."""
-    named = (
-        "--index-url",
-        "-i",
-        "--extra-index-url",
-        "--find-links",
-        "-f",
-        "--source",
-        "-s",
-        "--registry",
-        "--default-index",
-        "--trusted-host",
-    )
     args = command.args
-    values = [*command.given(*named), *(args[place + 1] for place, arg in enumerate(args[:-1]) if arg in named)]
+    values = [
+        *command.given(*_INDEX_OPTIONS),
+        *(args[place + 1] for place, arg in enumerate(args[:-1]) if arg in _INDEX_OPTIONS),
+    ]
     return any(_URL.match(value) and not _KNOWN_INDEX.match(value) for value in values)
 
 

@@ -179,10 +179,6 @@ def rule(rule_id: str) -> Rule:
     return builtin().rules[rule_id]
 
 
-def findings(command: Command) -> list[Match]:
-    return builtin().findings(command)
-
-
 def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = False) -> list[Match]:
     """What is dangerous in writing to this path, or in emptying it."""
     if paths.normalise(target, cwd) == "/proc/sysrq-trigger":

@@ -56,10 +56,6 @@ def _sources(command: Command) -> Paths:
     return command.operands[:-1]
 
 
-def _move(command: Command) -> Paths:
-    return command.operands
-
-
 def _values(*names: str) -> Callable[[Command], Paths]:
     return lambda command: command.given(*names)
 

@@ -9,7 +9,7 @@
     cp >@startup                          a path that the program writes to (`<@`: that it reads)
     dropdb +                              at least one operand beside the words before (`+2`: two)
     shred @*                              the same, and the operands are paths: they say how far the action goes
-    chmod {world-writable}                a condition that is written in Python (see `conditions`)
+    chmod {world-writable}                a condition that is written in Python, in one of the `*_conditions` modules
 
 Words and values may have `*` and `?`; the first word is one program or several with `|` between.
 """
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from ..values.assessment import Reach
 from ..values.word_values import Arg
-from . import conditions, targets
+from . import file_conditions, network_conditions, process_conditions, store_conditions, targets, tool_conditions
 from .command import Command
 
 _MAX_SKIPPED = 4
@@ -38,6 +38,14 @@ FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
     "reads": targets.read,
 }
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
+CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
+    **tool_conditions.CONDITIONS,
+    **file_conditions.CONDITIONS,
+    **process_conditions.CONDITIONS,
+    **network_conditions.CONDITIONS,
+    **store_conditions.CONDITIONS,
+}
+"""Conditions that need more than options and words, by the name that patterns use."""
 
 
 class Excluded(enum.Enum):
@@ -177,9 +185,9 @@ def _term(part: str) -> Term:
         return Places(_CLASS_TERMS[sign], frozenset(part[len(sign) :].split("|")))
     if sign == "{" and part.endswith("}"):
         name, _, parameter = part[1:-1].partition(":")
-        if name not in conditions.CONDITIONS:
-            raise PatternError(f"unknown condition {part!r}; known: {', '.join(sorted(conditions.CONDITIONS))}")
-        return Condition(conditions.CONDITIONS[name], parameter)
+        if name not in CONDITIONS:
+            raise PatternError(f"unknown condition {part!r}; known: {', '.join(sorted(CONDITIONS))}")
+        return Condition(CONDITIONS[name], parameter)
     if sign == "-":
         choices = [choice.partition("=") for choice in part.split("|")]
         if any(len(name) < 2 or name[0] != "-" for name, _, _ in choices):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..grammar.source_map import SourceMap
 from ..grammar.syntax import Script
+from ..rules import Match, Rulebook
 from ..values.assessment import Finding, Reach, Segment, Severity, Span, Unknown
 from ..values.word_values import UNKNOWN, Arg
-
-if TYPE_CHECKING:
-    from ..rules import Match, Rulebook
 
 MAX_STEPS = 60_000
 _MAX_FINDINGS = 50

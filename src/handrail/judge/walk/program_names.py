@@ -5,16 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from fnmatch import translate
-from typing import TYPE_CHECKING
 
 from ..grammar.syntax import DoubleQuoted, Parameter
 from ..programs.container_table import CONTAINERS, REMOTE
 from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.wrapper_table import WRAPPERS
+from ..rules import Rulebook
 from ..values.word_values import UNKNOWN, Arg
-
-if TYPE_CHECKING:
-    from ..rules import Rulebook
 
 _MAX_CANDIDATES = 8
 _MAX_NAME = 64

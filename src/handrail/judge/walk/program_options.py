@@ -23,18 +23,8 @@ _GIT_COMMAND_KEYS = frozenset(
     "core.sshcommand core.pager core.editor core.fsmonitor diff.external credential.helper sequence.editor gpg.program "
     "core.askpass core.gitproxy interactive.difffilter sendemail.smtpserver".split()
 )
-_GIT_COMMAND_ENDS = (
-    ".command",
-    ".cmd",
-    ".textconv",
-    ".clean",
-    ".smudge",
-    ".process",
-    ".helper",
-    ".driver",
-    ".path",
-    ".program",
-)
+_GIT_COMMAND_ENDS = tuple(".command .cmd .textconv .clean .smudge .process .helper .driver .path .program".split())
+_GIT_TRANSPORTS = frozenset("clone fetch pull push ls-remote fetch-pack send-pack rebase archive difftool".split())
 _TMUX_LETTERS = {
     **dict.fromkeys(("new", "new-session"), "cnstxyeFf"),
     **dict.fromkeys(("neww", "new-window"), "cneFt"),
@@ -84,15 +74,7 @@ def _tar(walk: Walk, call: Call) -> Value | None:
             value = str(call.args[place + 1])
         if name == "--checkpoint-action" and value.startswith("exec="):
             _run_option(walk, value[5:], arg)
-        elif name in (
-            "--to-command",
-            "--use-compress-program",
-            "--rsh-command",
-            "--info-script",
-            "--new-volume-script",
-            "-I",
-            "-F",
-        ) or re.fullmatch(r"-[a-zA-Z]*I", arg):
+        elif name in _TAR_COMMANDS or re.fullmatch(r"-[a-zA-Z]*I", arg):
             _run_option(walk, value, arg)
     return None
 
@@ -180,18 +162,7 @@ def _runs(rest: Sequence[Arg], option: str) -> bool:
         return subcommand in ("rebase", "difftool")
     if option == "-u":
         return subcommand in ("clone", "ls-remote")
-    return subcommand in (
-        "clone",
-        "fetch",
-        "pull",
-        "push",
-        "ls-remote",
-        "fetch-pack",
-        "send-pack",
-        "rebase",
-        "archive",
-        "difftool",
-    )
+    return subcommand in _GIT_TRANSPORTS
 
 
 def _tmux(walk: Walk, call: Call) -> Value | None:

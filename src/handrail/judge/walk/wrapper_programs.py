@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from ..programs.wrapper_options import Wrapper, skip_options
@@ -167,8 +168,6 @@ def _in_terminal(args: Sequence[Arg]) -> Sequence[Arg] | None:
 
 def _split_string(text: Arg) -> list[Arg]:
     """`env -S` cuts a text into words as a shell would, but expands nothing else."""
-    import shlex
-
     try:
         return [text.like(word) for word in shlex.split(text, posix=True)]
     except ValueError:

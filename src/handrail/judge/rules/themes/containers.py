@@ -72,7 +72,7 @@ RULES = (
     Rule(
         "container.escape",
         ASK,
-        "gives a container the machine it runs on",
+        "gives a container access to its host",
         uses=(
             "docker run|create --privileged",
             "docker container run|create --privileged",

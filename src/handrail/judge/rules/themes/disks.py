@@ -123,7 +123,7 @@ RULES = (
     Rule(
         "disk.write",
         BLOCK,
-        "writes to a disk past its file system",
+        "writes to a disk directly, bypassing its file system",
         uses=("$writers >@device", "pv|cat|tee|ddrescue >@device"),
         match=("cp x.iso /dev/sdb", "tee /dev/sdb", "sponge /dev/nvme0n1"),
         not_match=("cp a /dev/null", "cp /dev/sda x.img", "tee /dev/stderr"),
@@ -131,7 +131,7 @@ RULES = (
     Rule(
         "redirect.device",
         BLOCK,
-        "redirects output to a disk past its file system",
+        "redirects output to a disk, bypassing its file system",
         match=("echo x > /dev/sda", "cat image.iso > /dev/sdb", "pv x.img >/dev/nvme0n1"),
         not_match=("echo x > /dev/null", "cat /dev/sda > x.img", "echo x > /dev/stderr"),
     ),

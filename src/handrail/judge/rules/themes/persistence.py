@@ -46,7 +46,7 @@ RULES = (
     Rule(
         "sched.cron",
         ASK,
-        "changes jobs that run by a clock",
+        "changes scheduled jobs",
         uses=(
             "crontab -r|-e|-i",
             "crontab {stdin} !-l|-V|-T",

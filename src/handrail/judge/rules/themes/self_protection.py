@@ -8,7 +8,7 @@ RULES = (
     Rule(
         "own.gate",
         BLOCK,
-        "answers or changes the approval that this command stands before",
+        "answers or changes the approval that this command waits for",
         uses=(
             "handrail approvals !{second:list|log|simulate|show}",
             "handrail approvals revoke|approve|answer|grant|allow|deny|respond|clear|import|export",

@@ -36,14 +36,14 @@ RULES = (
     Rule(
         "text.hidden",
         ASK,
-        "holds characters that are not shown, or that change the order of what is",
+        "holds characters that are invisible or change the displayed order",
         match=("ls \u200b # \u202e safe",),
         not_match=("echo '\u2192 \u2190'", "rg '\u00fcn\u00efcode' src"),
     ),
     Rule(
         "env.path",
         ASK,
-        "looks for programs where anyone can put them",
+        "looks for programs in a directory to which anyone can write",
         match=("PATH=/tmp/x:$PATH ls", "export PATH=.:$PATH; ls"),
         not_match=('export PATH="$HOME/.local/bin:$PATH"', "PATH=$PWD/node_modules/.bin:$PATH eslint ."),
     ),
