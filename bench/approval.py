@@ -18,7 +18,7 @@ from tests.fuzz.respelling.rows import DANGEROUS, HARMLESS
 from tests.judge.test_floor import NEVER
 from tests.judge.test_labelled import NAMED, rows
 
-from handrail.judge.assess import assess, detect_dangerous_command
+from handrail.judge import assess, detect_dangerous_command
 from handrail.judge.rules import builtin
 from handrail.judge.values.assessment import Verdict
 
@@ -42,7 +42,7 @@ _SHORT = (
 )
 _PIPELINE = "cat a.txt | grep -v 'x y' | sort -u > out.txt && echo \"done $x\"\n"
 _CORPORA = frozenset(("tldr", "nl2bash", "nl2bash_complex"))
-_COLD = "from handrail.judge.assess import assess; assess('ls')"
+_COLD = "from handrail.judge import assess; assess('ls')"
 
 
 def figures() -> Iterator[Figure]:
@@ -95,7 +95,7 @@ def given() -> Iterator[Figure]:
 def examples() -> Iterator[Figure]:
     rules = builtin().rules.values()
     found = [_found(rule.id, example) for rule in rules for example in rule.match]
-    flagged = [_found(rule.id, example) for rule in rules for example in rule.spare]
+    flagged = [_found(rule.id, example) for rule in rules for example in rule.not_match]
     yield _share("examples of rules that are not found", len(found) - sum(found), len(found), 0.001)
     yield _share("counter-examples that are found", sum(flagged), len(flagged), 0.001)
 

@@ -177,7 +177,7 @@ def _rule(rule: Any) -> Iterator[str]:
     where = "elsewhere" if rule.effect.value == "remote" else "this machine"
     yield f"### `{rule.id}`\n\n{rule.why[:1].upper()}{rule.why[1:]}. Severity `{rule.severity}`, effect on {where}.\n"
     yield from (f"- found: {_code(example)}" for example in rule.match)
-    yield from (f"- spared: {_code(example)}" for example in rule.spare)
+    yield from (f"- not matched: {_code(example)}" for example in rule.not_match)
     if rule.uses:
         yield '\n??? note "Uses"\n    ```text'
         yield from (f"    {use}" for use in rule.uses)

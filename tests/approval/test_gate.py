@@ -192,7 +192,7 @@ def test_one_forbidden_action_forbids_the_call() -> None:
 class TestOwnRules:
     RULES = (
         "approval_rules:\n  deploy.production:\n    why: it goes to the customers\n    uses: ['make deploy']\n"
-        "    match: [make deploy]\n    spare: [make build]\n"
+        "    match: [make deploy]\n    not_match: [make build]\n"
     )
 
     def test_a_rule_of_the_user_asks_and_its_answer_can_last(self, home: Path) -> None:
@@ -209,10 +209,10 @@ class TestOwnRules:
         assert review(gate(path=home / "config.yaml"), action).startswith("Not run:")
 
     def test_one_that_cannot_be_used_lets_nothing_pass(self, home: Path) -> None:
-        (home / "config.yaml").write_text(self.RULES.replace("spare: [make build]", "spare: [make deploy]"))
+        (home / "config.yaml").write_text(self.RULES.replace("not_match: [make build]", "not_match: [make deploy]"))
         said = review(gate(path=home / "config.yaml"), HARMLESS)
         assert "config.yaml:2: approval_rules.deploy.production: " in said
-        assert "should be spared" in said
+        assert "must not be" in said
 
 
 class TestBrokenConfiguration:

@@ -80,7 +80,7 @@ def test_rules_of_the_user_count(cli: Cli) -> None:
         "    why: goes live\n"
         "    uses: [deploy production]\n"
         "    match: [deploy production]\n"
-        "    spare: [deploy staging]\n"
+        "    not_match: [deploy staging]\n"
     )
     ran = cli("check", "deploy production")
     assert ran.code == 3
@@ -90,7 +90,7 @@ def test_rules_of_the_user_count(cli: Cli) -> None:
 def test_a_rule_that_cannot_be_used_is_refused_with_its_line_and_key(cli: Cli) -> None:
     cli.home.mkdir(exist_ok=True)
     (cli.home / "config.yaml").write_text(
-        "# ours\napproval_rules:\n  team.deploy:\n    why: x\n    uses: [deploy]\n    match: [build]\n    spare: [ls]\n"
+        "# ours\napproval_rules:\n  team.deploy:\n    why: x\n    uses: [deploy]\n    match: [build]\n    not_match: [ls]\n"
     )
     ran = cli("check", "ls")
     assert ran.code == 1

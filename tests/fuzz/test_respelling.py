@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.judge.assess import assess
+from handrail.judge import assess
 from handrail.judge.rules import builtin
 
 from .chance import chosen_seed

@@ -29,7 +29,7 @@ def test_all_three_read_a_plain_script_the_same(command: str) -> None:
 
 
 def test_the_examples_of_rules_are_read_as_bash_reads_them() -> None:
-    examples = {example for rule in builtin().rules.values() for example in (*rule.match, *rule.spare)}
+    examples = {example for rule in builtin().rules.values() for example in (*rule.match, *rule.not_match)}
     chosen = random.Random(chosen_seed()).sample(sorted(examples), min(300, len(examples)))
     assert [example for example in chosen if compare(example) is Outcome.DIFFERENT] == []
 

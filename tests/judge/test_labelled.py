@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from handrail.judge.assess import assess
+from handrail.judge import assess
 from handrail.judge.values.assessment import Verdict
 
 FOLDER = Path(__file__).parent / "labelled"

@@ -46,27 +46,26 @@ def run(command: str) -> dict[str, Any]:
 
 
 RULE = """
-from handrail.judge.values.assessment import Severity
-from handrail.judge.rules import Rule
+from handrail.judge import Rule, Severity
 def register(api):
     api.approval_rule(Rule("house.printer", Severity.ASK, "prints on paper", uses=("lp",),
-                           match=("lp page.txt",), spare=({spare!r},)))
+                           match=("lp page.txt",), not_match=({not_match!r},)))
 """
 
 
 def test_a_plugins_rule_asks(bring: Bring) -> None:
-    bring(RULE.format(spare="ls page.txt"))
+    bring(RULE.format(not_match="ls page.txt"))
     error = error_in(handle_function_call("terminal", {"command": "lp page.txt"}))
     assert error["error_type"] == "denied"
     assert "prints on paper" in error["error"]
 
 
 def test_a_rule_whose_examples_do_not_hold_is_not_taken(bring: Bring) -> None:
-    bring(RULE.format(spare="lp other.txt"))
+    bring(RULE.format(not_match="lp other.txt"))
     plugins = default().plugins
     assert plugins is not None
     (plugin,) = plugins.found
-    assert "should be spared" in plugin.reason
+    assert "must not be" in plugin.reason
 
 
 APPROVER = """

@@ -78,10 +78,9 @@ def test_marks_on_a_hook_hold(bench: Bench) -> None:
 def test_everything_that_can_be_added_is_kept_for_those_who_use_it(bench: Bench) -> None:
     bench.write(
         "rich",
-        "from handrail.judge.values.assessment import Severity\n"
-        "from handrail.judge.rules import Rule\n"
+        "from handrail.judge import Rule, Severity\n"
         "class Moon: name = 'moon'\n"
-        "rule = Rule('mine.rule', Severity.ASK, 'why', uses=('lp',), match=('lp x',), spare=('ls x',))\n"
+        "rule = Rule('mine.rule', Severity.ASK, 'why', uses=('lp',), match=('lp x',), not_match=('ls x',))\n"
         "def register(api):\n"
         "    api.environment('moon', Moon)\n    api.approval_rule(rule)\n    api.approver('boss', object())\n"
         "    api.command('greet', lambda app: None)\n    api.model_provider('tiny', object())\n",

@@ -16,7 +16,7 @@ from ..base.lazy_module import lazy_module
 
 if TYPE_CHECKING:
     from ..errors import Denied
-    from ..judge.assess import assess
+    from ..judge import assess
     from ..judge.values.assessment import Assessment, Finding, Reach, Severity, Verdict
     from ..protocols import Action, ActionKind, Answer, ApprovalRequest, Approver, Concern, Decision
     from ..store.approvals import ApprovalStore
@@ -43,7 +43,7 @@ _HOMES = {
     "TerminalApprover": "handrail.approval.approvers",
     "DANGEROUS_PATTERNS": "handrail.approval.dangerous_patterns",
     "detect_dangerous_command": "handrail.approval.dangerous_patterns",
-    "assess": "handrail.judge.assess",
+    "assess": "handrail.judge",
     "Assessment": "handrail.judge.values.assessment",
     "Finding": "handrail.judge.values.assessment",
     "Reach": "handrail.judge.values.assessment",

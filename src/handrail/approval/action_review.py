@@ -150,7 +150,7 @@ def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> A
 @functools.cache
 def _assess() -> Callable[..., Assessment]:
     """The parser is loaded with the first command: some programs never run one."""
-    from ..judge.assess import assess
+    from ..judge import assess
 
     return assess
 

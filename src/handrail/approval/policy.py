@@ -144,9 +144,10 @@ def read_policy(config: Config, *, yolo: bool = False, more_rules: Sequence[Rule
 def _rulebook(config: Config, more: Sequence[Rule]) -> Rulebook | None:
     if not config.approval_rules and not more:
         return None
+    from ..judge import assess
     from ..judge.rules.custom import configured
 
-    return configured(config, more)
+    return configured(config.approval_rules, more, assess=assess)
 
 
 def strictest(policy: Policy) -> Policy:

@@ -94,9 +94,10 @@ class PluginApi:
 
     def approval_rule(self, rule: Any) -> None:
         """Add a `handrail.judge.rules.Rule`, with its examples. It can make the gate stricter, never more lenient."""
+        from ..judge import assess
         from ..judge.rules.custom import checked  # loads the judge, which few plugins need
 
-        self._contribute("approval_rules", checked(rule).id, rule)
+        self._contribute("approval_rules", checked(rule, assess=assess).id, rule)
 
     def approver(self, name: str, approver: Any) -> None:
         """Add an approver, to be named in `approvals.approver`."""

@@ -230,7 +230,8 @@ class ApprovalRuleConfig(Section):
     uses: tuple[str, ...] = option((), "Uses of programs, such as `make deploy|release !-n`.")
     pattern: str = option("", "Instead of uses, a regular expression for the words of a command line.")
     match: tuple[str, ...] = option((), "Commands that the rule must find; checked when the configuration is read.")
-    spare: tuple[str, ...] = option((), "Commands like those that it must not find.")
+    not_match: tuple[str, ...] = option((), "Commands like those that it must not find.")
+    spare: tuple[str, ...] = option((), "An older name for `not_match`.")
 
 
 class SkillsConfig(Section):

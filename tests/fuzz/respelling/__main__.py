@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from handrail.judge.assess import assess
+from handrail.judge import assess
 from handrail.judge.grammar.syntax import ShellSyntaxError
 from tests.judge.test_labelled import rows
 

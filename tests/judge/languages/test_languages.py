@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from handrail.judge.assess import assess
+from handrail.judge import assess
 
 PYTHON = [
     ("import os; os.system('rm -rf /srv')", "fs.rm.wipe"),

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from handrail.errors import RuleError
-from handrail.judge.assess import assess
+from handrail.judge import assess
 from handrail.judge.rules import Command, Rule, Rulebook, builtin
 from handrail.judge.rules.usage import programs
 from handrail.judge.values.assessment import Severity
@@ -42,11 +42,11 @@ def _found(command: str) -> list[str]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_finds_what_it_must_and_spares_what_it_must(rule: Rule) -> None:
+def test_a_rule_matches_its_examples_and_no_counter_example(rule: Rule) -> None:
     for example in rule.match:
         assert rule.id in _found(example), f"{rule.id} does not find: {example}"
-    for example in rule.spare:
-        assert rule.id not in _found(example), f"{rule.id} does not spare: {example}"
+    for example in rule.not_match:
+        assert rule.id not in _found(example), f"{rule.id} matches: {example}"
 
 
 def _written_out(use: str) -> list[str] | None:
@@ -92,7 +92,7 @@ def test_no_use_is_written_twice_in_a_rule() -> None:
     ("change", "message"),
     [
         ({"match": ()}, "'match' has none"),
-        ({"spare": ()}, "'spare' has none"),
+        ({"not_match": ()}, "'not_match' has none"),
         ({"match": "rm x"}, "list of texts"),
         ({"why": ""}, "say why"),
         ({"id": "Deploy"}, "lower-case words"),
@@ -100,7 +100,7 @@ def test_no_use_is_written_twice_in_a_rule() -> None:
 )
 def test_a_rule_without_examples_or_sense_does_not_load(change: dict[str, object], message: str) -> None:
     sound: dict[str, object] = {
-        "id": "a.b", "severity": Severity.ASK, "why": "x", "uses": ("x",), "match": ("x",), "spare": ("y",),
+        "id": "a.b", "severity": Severity.ASK, "why": "x", "uses": ("x",), "match": ("x",), "not_match": ("y",),
     }  # fmt: skip
     with pytest.raises(RuleError, match=re.escape(message)):
         Rule(**{**sound, **change})  # type: ignore[arg-type]
@@ -116,6 +116,6 @@ def test_nothing_of_the_rules_is_loaded_before_a_command_is_judged() -> None:
     import subprocess
     import sys
 
-    code = "import sys, handrail.judge.assess; print(any('.rules.themes.' in name for name in sys.modules))"
+    code = "import sys, handrail.judge.assessor; print(any('.rules.themes.' in name for name in sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "False"

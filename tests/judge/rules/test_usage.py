@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from handrail.judge.rules import Command
-from handrail.judge.rules.usage import SPARED, PatternError, Usage
+from handrail.judge.rules.usage import EXCLUDED, PatternError, Usage
 from handrail.judge.values.assessment import Reach
 from handrail.judge.values.word_values import Arg
 
@@ -78,8 +78,8 @@ def test_a_pattern_is_not_met(pattern: str, command: str) -> None:
     assert not _meets(pattern, command)
 
 
-def test_what_stands_after_an_exclamation_mark_spares() -> None:
-    assert Usage("git clean -f !-n|--dry-run").matches(_command("git clean -fdn")) is SPARED
+def test_what_stands_after_an_exclamation_mark_excludes() -> None:
+    assert Usage("git clean -f !-n|--dry-run").matches(_command("git clean -fdn")) is EXCLUDED
     assert isinstance(Usage("git clean -f !-n|--dry-run").matches(_command("git clean -fd")), Reach)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.judge.assess import assess
+from handrail.judge import assess
 from handrail.judge.programs.container_table import CONTAINERS
 from handrail.judge.programs.wrapper_options import skip_options
 from handrail.judge.programs.wrapper_table import WRAPPERS

@@ -24,7 +24,7 @@ from .model_question import ChatError, ChatModel
 
 if TYPE_CHECKING:
     from ...config import ApprovalsConfig
-    from ...judge.grammar.scanner import Budget
+    from ...judge.grammar.parser import Budget
 
 log = logging.getLogger(__name__)
 

@@ -48,7 +48,7 @@ def check(
 ) -> None:
     text = _from_stdin() if command == "-" else command
     try:
-        rulebook = configured(tightened(load_config(), policy_file()))
+        rulebook = configured(tightened(load_config(), policy_file()).approval_rules, assess=assess)
     except ConfigError as error:
         raise located(error) from None
     assessment = assess(text, cwd=os.path.abspath(cwd or os.curdir), rulebook=rulebook)

@@ -1,37 +1,127 @@
-"""Parse a whole script: `parse(text)`. What cannot be read raises, and the one who asked has to ask a person.
+"""Parse a shell script: `parse(text)`. Raises ShellSyntaxError for what cannot be read; the caller must then ask for approval.
 
-One pass, nothing is run. No region is read more than twice, and nesting is bounded, so time grows with the text.
+One pass, and nothing is run. No region is read more than twice and nesting is bounded, so time grows with the text.
+
+This file is longer than the others on purpose. The grammar of the shell is mutually recursive (a word holds a substitution,
+which holds a script, which holds words) and all of it moves one position through one text. Cutting the class in pieces would
+only spread that one object over several files. It reads from the whole to the parts: scripts, compound commands, simple
+commands, here-documents, words, parameters and arithmetic, and the scanner at the end.
 """
 
 from __future__ import annotations
 
-from .compounds import CompoundParser
+import re
+from collections.abc import Callable
+
+from . import lexical
 from .lexical import RESERVED
 from .syntax import (
     AndOr,
+    Arithmetic,
+    ArithmeticCommand,
+    ArithmeticFor,
+    Assignment,
+    Block,
+    Case,
+    Clause,
     Command,
     Compound,
+    Condition,
+    Coprocess,
+    DoubleQuoted,
+    For,
     Function,
+    If,
     Literal,
+    Parameter,
+    Part,
     Pipeline,
+    ProcessSubstitution,
+    Quoted,
     Redirect,
     Script,
     ShellSyntaxError,
+    Simple,
+    Substitution,
     TextMap,
+    TooLarge,
+    While,
     Word,
 )
 
+MAX_DEPTH = 48
+MAX_COMMANDS = 20_000
+MAX_WORDS = 100_000
+MAX_PARTS = 20_000
+MAX_HERE_DOCUMENTS = 1_000
+MAX_CUTS = 500
+_TEST_OPERATORS = ("&&", "||", "(", ")", "<", ">")
+_ENDS_COMMAND = re.compile(r"[;&|<>\n]")
+_ENDS_EXPANSION = re.compile(r"\}")
+_PLAIN_HASH = re.compile(r"#(?:[-}=?+%/:#]|\Z)")
+_LENGTH_OF_SPECIAL = re.compile(r"#[#@*?$!\-]\}")
+_PREFIX_END = re.compile(r"[*@]\}")
 
-class Parser(CompoundParser):
-    """Parses scripts."""
+
+def parse(text: str, depth: int = 0) -> tuple[Script, TextMap | None]:
+    """The tree of a script; and, where line continuations were removed, the map back to positions in the text."""
+    if "\0" in text:
+        raise ShellSyntaxError("a NUL character", text.index("\0"))
+    parser = Parser(text, depth)
+    script = parser.whole()
+    return script, _joined(parser.cuts)
+
+
+def _joined(cuts: list[int]) -> TextMap | None:
+    if not cuts:
+        return None
+    kept = [(0, 0)]
+    for count, cut in enumerate(sorted(cuts), 1):
+        kept.append((cut, cut + 2 * count))
+    return TextMap(kept)
+
+
+class Budget:
+    """What the parsers of one text may still use up together."""
+
+    __slots__ = ("commands", "cuts", "documents")
+
+    def __init__(self) -> None:
+        self.commands = MAX_COMMANDS
+        self.documents = MAX_HERE_DOCUMENTS
+        self.cuts = MAX_CUTS
+
+
+class Parser:
+    """A position in the text of a script, and everything that can be read from there."""
+
+    def __init__(self, text: str, depth: int = 0, budget: Budget | None = None) -> None:
+        self.text = text
+        self.size = len(text)
+        self.position = 0
+        self.depth = depth
+        self.budget = Budget() if budget is None else budget
+        self.waiting: list[Redirect] = []
+        """Here-documents whose text starts after the next newline."""
+        self.continued = "\\\n" in text
+        self.cuts: list[int] = []
+        """Where a backslash and newline inside a token were removed, as positions in the text as it is now."""
+        self._peeked: tuple[int, str | None] = (-1, None)
+        self._no_arithmetic: set[int] = set()
+        """Where `((` was found to be two parentheses: it is not tried again, so nesting stays cheap."""
+        self._no_end_ahead = False
+
+    # Scripts
 
     def whole(self) -> Script:
+        """The whole text as a script."""
         script = self.script()
         if self.position < self.size:
             raise self.fail(f"unexpected {self.peek()!r}")
         return script
 
     def script(self, until: str = "", words: tuple[str, ...] = ()) -> Script:
+        """Lists up to a closing character or one of the reserved words; neither is consumed."""
         items: list[AndOr] = []
         while True:
             self.newlines()
@@ -107,24 +197,1026 @@ class Parser(CompoundParser):
             commands.append(self._command())
 
     def _command(self) -> Command:
-        """Most commands begin with a plain word that is not reserved."""
+        """Most commands start with a plain word that is not reserved."""
         word = self.lone_word()
         return self.command() if word is None or word in RESERVED else self.simple()
 
+    # Compound commands
 
-def parse(text: str, depth: int = 0) -> tuple[Script, TextMap | None]:
-    """The tree of a script; and, where joined lines were taken out of it, how to get back to the text's places."""
-    if "\0" in text:
-        raise ShellSyntaxError("a NUL character", text.index("\0"))
-    parser = Parser(text, depth)
-    script = parser.whole()
-    return script, _joined(parser.cuts)
+    def command(self) -> Command:
+        if self.continued:
+            self.join_token()
+        start = self.position
+        if self.at("("):
+            return self._finished(self._parenthesis(), start)
+        word = self.reserved(lexical.OPENERS)
+        if word:
+            self.enter()
+            self.position += len(word)
+            reader: Callable[[Parser, str], Command] = _READERS[word]
+            node = reader(self, word)
+            self.leave()
+            return node if isinstance(node, Simple | Function) else self._finished(node, start)
+        closer = self.reserved(lexical.CLOSERS)
+        if closer:
+            raise self.fail(f"unexpected {closer}")
+        return self.simple()
+
+    def _finished(self, node: Compound, start: int) -> Compound:
+        node.redirects = self.redirects()
+        node.start, node.end = start, self.position
+        return node
+
+    def _parenthesis(self) -> Compound:
+        if self.at("(("):
+            parts = self.arithmetic(self.position + 2)
+            if parts is not None:
+                return ArithmeticCommand(parts)
+        self.position += 1
+        return Block(self.until_parenthesis(), subshell=True)
+
+    def _body(self, what: str, ends: tuple[str, ...]) -> tuple[Script, str]:
+        """A script up to one of these words, which is consumed and returned."""
+        script = self.script("", ends)
+        end = self.reserved(ends)
+        if not end:
+            raise self.fail(f"unterminated {what}")
+        if not script.items:
+            raise self.fail(f"empty {what}")
+        self.position += len(end)
+        return script, end
+
+    def _group(self, _: str) -> Block:
+        return Block(self._body("{", ("}",))[0], subshell=False)
+
+    def _if(self, _: str) -> If:
+        branches: list[tuple[Script, Script]] = []
+        while True:
+            condition, _end = self._body("if", ("then",))
+            body, end = self._body("then", ("elif", "else", "fi"))
+            branches.append((condition, body))
+            if end == "else":
+                return If(branches, self._body("else", ("fi",))[0])
+            if end == "fi":
+                return If(branches, None)
+
+    def _while(self, word: str) -> While:
+        condition = self._body(word, ("do",))[0]
+        return While(condition, self._body("do", ("done",))[0], until=word == "until")
+
+    def _for(self, word: str) -> Compound:
+        self.blanks()
+        if self.at("((") and word == "for":
+            parts = self.arithmetic(self.position + 2)
+            if parts is None:
+                raise self.fail("expected ))")
+            if self.blanks() == ";":
+                self.position += 1
+            return ArithmeticFor(parts, self._loop_body())
+        if self.continued:
+            self.join_token()
+        match = lexical.NAME.match(self.text, self.position)
+        if match is None:
+            raise self.fail("expected a name")
+        self.position = match.end()
+        self.newlines()
+        words = self._loop_words() if self.reserved(("in",)) else None
+        if self.blanks() == ";":
+            self.position += 1
+        return For(match.group(), words, self._loop_body(), select=word == "select")
+
+    def _loop_words(self) -> list[Word]:
+        self.position += len("in")
+        words: list[Word] = []
+        while True:
+            char = self.blanks()
+            if not char or char in ";\n&|)":
+                return words
+            words.append(self._argument())
+
+    def _loop_body(self) -> Script:
+        self.newlines()
+        if self.reserved(("{",)):
+            self.position += 1
+            return self._body("{", ("}",))[0]
+        self.expect("do")
+        return self._body("do", ("done",))[0]
+
+    def _case(self, _: str) -> Case:
+        self.blanks()
+        subject = self._argument()
+        self.expect("in")
+        clauses: list[Clause] = []
+        while True:
+            self.newlines()
+            if self.reserved(("esac",)):
+                self.position += len("esac")
+                return Case(subject, clauses)
+            clauses.append(self._clause())
+
+    def _clause(self) -> Clause:
+        if self.at("("):
+            self.position += 1
+        patterns: list[Word] = []
+        while True:
+            self.blanks()
+            patterns.append(self._argument())
+            char = self.blanks()
+            self.position += 1
+            if char == ")":
+                break
+            if char != "|":
+                raise self.fail("expected )")
+        body = self.script("", ("esac", ";;"))
+        for terminator in (";;&", ";;", ";&"):
+            if self.at(terminator):
+                self.position += len(terminator)
+                return Clause(patterns, body, terminator)
+        if not self.reserved(("esac",)):
+            raise self.fail("expected ;; or esac")
+        return Clause(patterns, body, "")
+
+    def _condition(self, _: str) -> Condition:
+        words: list[Word] = []
+        matching = False
+        while True:
+            self.newlines()
+            if self.position >= self.size:
+                raise self.fail("unterminated [[")
+            if self.reserved(("]]",)):
+                self.position += 2
+                return Condition(words)
+            operator = next((text for text in _TEST_OPERATORS if self.at(text)), "")
+            if matching:
+                words.append(self._regular_expression())
+                matching = False
+            elif operator and not self.at("<(") and not self.at(">("):
+                words.append(Word([Literal(operator)], self.position, self.position + len(operator)))
+                self.position += len(operator)
+            else:
+                words.append(self._argument())
+                matching = words[-1].literal() == "=~"
+
+    def _regular_expression(self) -> Word:
+        parts: list[Part] = []
+        level, start = 0, self.position
+        while self.position < self.size:
+            char = self.text[self.position]
+            if not level and (char in " \t\n)" or self.at("&&")):
+                break
+            if not level and char in "&;":
+                raise self.fail(f"unexpected {char!r} in a pattern")
+            level += (char == "(") - (char == ")")
+            match = lexical.LITERAL.match(self.text, self.position)
+            if match:
+                parts.append(Literal(match.group()))
+                self.position = match.end()
+            elif not self.special(parts):
+                parts.append(Literal(char))
+                self.position += 1
+        if not parts:
+            raise self.fail("expected a pattern")
+        return Word(merged(parts), start, self.position)
+
+    def function(self, name: Word) -> Function:
+        """A function's definition, from the parenthesis after its name."""
+        match = lexical.EMPTY_PARENTHESES.match(self.text, self.position)
+        if match is None:
+            raise self.fail("expected )")
+        self.position = match.end()
+        return self._function_body(name)
+
+    def _function(self, _: str) -> Function:
+        self.blanks()
+        name = self._argument()
+        self.blanks()
+        match = lexical.EMPTY_PARENTHESES.match(self.text, self.position)
+        if match:
+            self.position = match.end()
+        return self._function_body(name)
+
+    def _function_body(self, name: Word) -> Function:
+        self.newlines()
+        self.enter()
+        if self.position >= self.size:
+            raise self.fail("expected a function's body")
+        body = self.command()
+        if isinstance(body, Simple | Function):
+            raise self.fail("expected a function's body")
+        self.leave()
+        node = Function(name, body)
+        node.start, node.end = name.start, self.position
+        return node
+
+    def _coprocess(self, _: str) -> Coprocess:
+        self.blanks()
+        if self.continued:
+            self.join_token()
+        match, name = lexical.NAME.match(self.text, self.position), "COPROC"
+        if match and not self.reserved(lexical.OPENERS):
+            start, self.position = self.position, match.end()
+            if self.blanks() == "(" or self.reserved(lexical.OPENERS):
+                name = match.group()
+            else:
+                self.position = start
+        return Coprocess(name, self.command())
+
+    # Simple commands
+
+    def simple(self) -> Command:
+        self.count_command()
+        start, text = self.position, self.text
+        assignments: list[Assignment] = []
+        words: list[Word | Assignment] = []
+        redirects: list[Redirect] = []
+        declaring = False
+        match_plain = lexical.PLAIN.match
+        while True:
+            plain = match_plain(text, self.position)
+            if plain:
+                found = plain[1]
+                self.position = end = plain.end()
+                words.append(Word(None, end - len(found), end, found))
+            else:
+                char = self.blanks()
+                if not char or char in "\n;)|" or (char == "&" and not self.at("&>")):
+                    break
+                if self.continued:
+                    self.join_token()
+                if (char in "<>&{" or char.isdigit()) and (redirect := self.redirect()):
+                    redirects.append(redirect)
+                elif char == "(":
+                    if len(words) == 1 and isinstance(words[0], Word) and not assignments and not redirects:
+                        return self.function(words[0])
+                    raise self.fail("unexpected (")
+                elif not words or declaring:
+                    self._word_or_assignment(assignments, words, declaring)
+                else:
+                    words.append(self._argument())
+                text = self.text
+            if len(words) == 1 and not declaring:
+                first = words[0]
+                declaring = isinstance(first, Word) and first.literal() in lexical.DECLARATIONS
+            elif len(words) > MAX_WORDS:
+                raise TooLarge("more words than are judged", self.position)
+        if not (words or assignments or redirects):
+            raise self.fail("expected a command")
+        node = Simple(assignments, words, redirects, start, self.position)
+        node.declares = declaring
+        return node
+
+    def _argument(self) -> Word:
+        word = self.word()
+        if word is None:
+            raise self.fail(f"unexpected {self.peek()!r}")
+        return word
+
+    def _word_or_assignment(
+        self, assignments: list[Assignment], words: list[Word | Assignment], declaring: bool
+    ) -> None:
+        match = lexical.ASSIGNMENT.match(self.text, self.position)
+        if match is None:
+            words.append(self._argument())
+            return
+        found = self._assignment(match.group(1), match.group(2), match.end())
+        if isinstance(found, Assignment) and not declaring:
+            assignments.append(found)
+        else:
+            words.append(found)
+
+    def _assignment(self, name: str, operator: str, end: int) -> Assignment | Word:
+        """An assignment, or the word that only started like one (`a[1]x`)."""
+        start, index = self.position, None
+        self.position = end
+        if operator == "[":
+            parts = self.index()
+            match = lexical.EQUALS.match(self.text, self.position)
+            if match is None:
+                rest = self.word()
+                whole: list[Part] = [Literal(name + "["), *parts, Literal("]"), *(rest.parts if rest else ())]
+                return Word(whole, start, self.position)
+            index, operator = Word(parts, end, self.position - 1), match.group().replace("\\\n", "")
+            self.position = match.end()
+        elements = None
+        value: Word | None = None
+        if self.at("("):
+            self.position += 1
+            elements = self._array()
+        else:
+            value = self.word()
+        value = value or Word([], self.position, self.position)
+        assignment = Assignment(name, index, operator == "+=", value, elements)
+        assignment.start, assignment.end = start, self.position
+        return assignment
+
+    def _array(self) -> list[tuple[Word | None, Word]]:
+        self.enter()
+        elements: list[tuple[Word | None, Word]] = []
+        while True:
+            self.newlines()
+            if self.position >= self.size:
+                raise self.fail("unterminated array")
+            if self.at(")"):
+                break
+            if self.continued:
+                self.join_token()
+            index = self._element_index() if self.at("[") else None
+            word = self.word()
+            if word is None and index is None:
+                raise self.fail(f"unexpected {self.peek()!r} in an array")
+            elements.append((index, word or Word([], self.position, self.position)))
+            if len(elements) > MAX_WORDS:
+                raise TooLarge("more elements than are judged", self.position)
+        self.position += 1
+        self.leave()
+        return elements
+
+    def _element_index(self) -> Word | None:
+        start = self.position
+        self.position += 1
+        parts = self.index()
+        match = lexical.EQUALS.match(self.text, self.position)
+        if match is None:
+            self.position = start
+            return None
+        word = Word(parts, start + 1, self.position - 1)
+        self.position = match.end()
+        return word
+
+    def redirect(self) -> Redirect | None:
+        match = lexical.REDIRECT.match(self.text, self.position)
+        if match is None:
+            return None
+        descriptor, operator, both = match.groups()
+        operator = operator or both
+        if operator in ("<", ">") and not descriptor and self.text.startswith("(", match.end()):
+            return None  # a process substitution
+        self.position = match.end()
+        if self.blanks(comments=False) in ("#", "\n", ""):
+            raise self.fail("expected a target")
+        if operator in (">&", "<&") and self.at("-"):  # what follows the dash is a separate word
+            self.position += 1
+            return Redirect(descriptor or "", operator, Word([Literal("-")], self.position - 1, self.position))
+        target = self.word()
+        if target is None:
+            raise self.fail("expected a target")
+        redirect = Redirect(descriptor or "", operator, target)
+        if operator in ("<<", "<<-"):
+            delimiter = _delimiter(target)
+            if delimiter is None:
+                raise self.fail("a delimiter that is not plain")
+            redirect.delimiter = delimiter
+            redirect.quoted = target.literal() is None
+            self.waiting.append(redirect)
+            if len(self.waiting) > MAX_HERE_DOCUMENTS:
+                raise TooLarge("more here-documents than are judged", self.position)
+        return redirect
+
+    def redirects(self) -> list[Redirect]:
+        """The redirections after a compound command."""
+        found: list[Redirect] = []
+        while True:
+            self.blanks()
+            if self.continued:
+                self.join_token()
+            redirect = self.redirect()
+            if redirect is None:
+                return found
+            found.append(redirect)
+
+    # Here-documents
+
+    def read_document(self, redirect: Redirect) -> None:
+        """The text of a here-document, which starts here."""
+        self.budget.documents -= 1
+        if self.budget.documents < 0:
+            raise TooLarge("more here-documents than are judged", self.position)
+        start = self.position
+        body, kept, verbatim = self._plain_document(redirect) or self._document_by_lines(redirect)
+        if redirect.quoted:
+            parts: list[Part] = [Quoted(body, start if verbatim else -1)]
+        else:
+            inner = self.inside(body)
+            parts = [DoubleQuoted(inner.quoted_parts(lexical.IN_HERE, ""))]
+        redirect.body = Word(parts, start, self.position)
+        redirect.origin = TextMap(kept)
+
+    def _plain_document(self, redirect: Redirect) -> tuple[str, list[tuple[int, int]], bool] | None:
+        """The same as `_document_by_lines`, in one step, for a text that is verbatim in the source."""
+        if redirect.operator == "<<-":
+            return None
+        text, start, delimiter = self.text, self.position, redirect.delimiter
+        end = start - 1 if text.startswith(delimiter + "\n", start) else text.find(f"\n{delimiter}\n", start - 1)
+        if end < 0 or not delimiter or (not redirect.quoted and text.find("\\\n", start, end + 1) >= 0):
+            return None
+        self.position = end + len(delimiter) + 2
+        return text[start : end + 1], [(0, start)], True
+
+    def _document_by_lines(self, redirect: Redirect) -> tuple[str, list[tuple[int, int]], bool]:
+        """The text up to the delimiter, where its lines were, and whether they are verbatim in the source."""
+        position, strip = self.position, redirect.operator == "<<-"
+        lines: list[str] = []
+        kept: list[tuple[int, int]] = []
+        length, verbatim = 0, True
+        while position < self.size:
+            line, end = self._document_line(position, joined=not redirect.quoted)
+            stripped = line.lstrip("\t") if strip else line
+            source, position = position, min(end + 1, self.size)
+            if stripped == redirect.delimiter:
+                break
+            verbatim = verbatim and len(stripped) == end - source
+            kept.append((length, source + len(line) - len(stripped)))
+            lines.append(stripped + "\n")
+            length += len(stripped) + 1
+        self.position = position
+        return "".join(lines), kept, verbatim
+
+    def _document_line(self, position: int, *, joined: bool) -> tuple[str, int]:
+        """One line from here without its newline, and the position of that; a backslash at the end joins the next line."""
+        text = self.text
+        end = text.find("\n", position)
+        if end < 0:
+            return text[position:], self.size
+        line = text[position:end]
+        if not (joined and _ends_in_lone_backslash(line)):
+            return line, end
+        pieces = []
+        while True:
+            if not _ends_in_lone_backslash(line):
+                pieces.append(line)
+                return "".join(pieces), end
+            pieces.append(line[:-1])
+            start, end = end + 1, text.find("\n", end + 1)
+            if end < 0:
+                return "".join(pieces) + text[start:], self.size
+            line = text[start:end]
+
+    # Words
+
+    def inside(self, text: str) -> Parser:
+        """A parser of a text that was taken out of this one, under the same limits."""
+        return Parser(text, self.depth, self.budget)
+
+    def word(self) -> Word | None:
+        text, start = self.text, self.position
+        parts: list[Part] = []
+        while self.position < self.size:
+            match = lexical.LITERAL.match(text, self.position)
+            if match is None:
+                if not self.special(parts):
+                    break
+                text = self.text  # line continuations may have been removed from it
+                if len(parts) > MAX_PARTS:
+                    raise TooLarge("a word of more parts than are judged", self.position)
+                continue
+            literal = match.group()
+            self.position = match.end()
+            parts.append(Literal(literal))
+            if literal[-1] in "@?*+!" and self.at("("):
+                self._pattern_list(parts)
+                text = self.text
+        return Word(merged(parts), start, self.position) if parts or self.position > start else None
+
+    def special(self, parts: list[Part]) -> bool:
+        """A quote or an expansion here, outside quotes; False when there is none."""
+        char = self.text[self.position]
+        if char == "\\":
+            following = self.text[self.position + 1 : self.position + 2]
+            if following != "\n":
+                parts.append(Quoted(following or "\\", self.position + 1 if following else -1))
+            self.position += 2 if following else 1
+        elif char == "'":
+            end = self.text.find("'", self.position + 1)
+            if end < 0:
+                raise self.fail("unterminated '")
+            parts.append(Quoted(self.text[self.position + 1 : end], self.position + 1))
+            self.position = end + 1
+        elif char == '"':
+            parts.append(self.double())
+        elif char == "$":
+            parts.append(self.dollar(in_double=False))
+        elif char == "`":
+            parts.append(self.backquote(in_double=False))
+        elif char in "<>" and self.text.startswith("(", self.position + 1):
+            self.position += 2
+            parts.append(ProcessSubstitution(self.substituted(), char))
+        else:
+            return False
+        return True
+
+    def _pattern_list(self, parts: list[Part]) -> None:
+        """`@(a|b)` and the like, kept as written."""
+        self.enter()
+        level = 0
+        while True:
+            if self.position >= self.size:
+                raise self.fail("unterminated pattern")
+            char = self.text[self.position]
+            level += (char == "(") - (char == ")")
+            match = lexical.LITERAL.match(self.text, self.position)
+            if match:
+                parts.append(Literal(match.group()))
+                self.position = match.end()
+            elif char in "()|;&<> \t\n" and not (char in "<>" and self.text.startswith("(", self.position + 1)):
+                parts.append(Literal(char))
+                self.position += 1
+            else:
+                self.special(parts)
+            if level == 0:
+                break
+        self.leave()
+
+    def double(self) -> DoubleQuoted:
+        self.position += 1
+        self.enter()
+        parts = self.quoted_parts(lexical.IN_DOUBLE, '"')
+        self.leave()
+        return DoubleQuoted(parts)
+
+    def quoted_parts(self, literal: re.Pattern[str], end: str) -> list[Part]:
+        """The inside of `".."` up to its end, which is consumed; with no `end`, a here-document's whole text."""
+        parts: list[Part] = []
+        while True:
+            match = literal.match(self.text, self.position)
+            if match:
+                parts.append(Quoted(match.group(), self.position))
+                self.position = match.end()
+            if self.position >= self.size:
+                if end:
+                    raise self.fail(f"unterminated {end}")
+                return parts
+            char = self.text[self.position]
+            if char == end:
+                self.position += 1
+                return parts
+            if len(parts) > MAX_PARTS:
+                raise TooLarge("a text of more parts than are judged", self.position)
+            if char == "\\":
+                self._escape_in_quotes(parts, end)
+            elif char == "$":
+                parts.append(self.dollar(in_double=True))
+            elif char == "`":
+                parts.append(self.backquote(in_double=bool(end)))
+            else:
+                parts.append(Quoted(char, self.position))
+                self.position += 1
+
+    def _escape_in_quotes(self, parts: list[Part], end: str) -> None:
+        following = self.text[self.position + 1 : self.position + 2]
+        if following in ("$", "`", "\\") or (following == '"' and end == '"'):
+            parts.append(Quoted(following, self.position + 1))
+        elif following != "\n":
+            parts.append(Quoted("\\" + following, self.position))
+        self.position = min(self.position + 2, self.size)
+
+    def backquote(self, *, in_double: bool) -> Substitution:
+        text, start = self.text, self.position + 1
+        pieces, kept, length, last, place = [], [(0, start)], 0, start, start
+        escapable = '`\\$\n"' if in_double else "`\\$\n"
+        stop = re.compile(r"[`\\]")
+        while True:
+            found = stop.search(text, place)
+            if found is None:
+                raise self.fail("unterminated `")
+            place = found.start()
+            if text[place] == "`":
+                break
+            following = text[place + 1 : place + 2]
+            if following in tuple(escapable):
+                pieces.append(text[last:place])
+                length += place - last
+                last = place + 1 + (following == "\n")  # gone, even inside single quotes and comments
+                kept.append((length, last))
+            place += 2
+        pieces.append(text[last:place])
+        self.position = place + 1
+        self.enter()
+        self.count_command()
+        inner = self.inside("".join(pieces))
+        script = inner.whole()
+        self.leave()
+        return Substitution(script, TextMap(kept))
+
+    def until_parenthesis(self) -> Script:
+        """A script up to its closing parenthesis, from just after the opening one."""
+        self.enter()
+        script = self.script(")")
+        if not self.at(")"):
+            raise self.fail("expected )")
+        self.position += 1
+        self.leave()
+        return script
+
+    def substituted(self) -> Script:
+        """The script of `$(..)` and the like. A here-document in it must end inside."""
+        outer, self.waiting = self.waiting, []
+        script = self.until_parenthesis()
+        if self.waiting:
+            raise self.fail("a here-document without its text")
+        self.waiting = outer
+        return script
+
+    def dollar(self, *, in_double: bool) -> Part:
+        if self.continued:
+            self.join_token()
+        text, start = self.text, self.position
+        following = text[start + 1 : start + 2]
+        if following == "(":
+            if text.startswith("((", start + 1):
+                inside = self.arithmetic(start + 3)
+                if inside is not None:
+                    return Arithmetic(inside)
+            self.position = start + 2
+            return Substitution(self.substituted())
+        if following == "{":
+            return self.braced(in_double)
+        if following == "[":
+            self.position += 2
+            self.enter()
+            inside = self.index(None)
+            self.leave()
+            return Arithmetic(inside)
+        if following == "'" and not in_double:
+            return self._decoded_quote()
+        if following == '"' and not in_double:
+            self.position += 1
+            return self.double()
+        match = lexical.AFTER_DOLLAR.match(text, start + 1)
+        if match:
+            self.position = match.end()
+            return Parameter(match.group())
+        self.position += 1
+        return Quoted("$", start) if in_double else Literal("$")
+
+    def _decoded_quote(self) -> Quoted:
+        start = place = self.position + 2
+        stop = re.compile(r"['\\]")
+        while True:
+            found = stop.search(self.text, place)
+            if found is None:
+                raise self.fail("unterminated $'")
+            place = found.start()
+            if self.text[place] == "'":
+                break
+            place += 2
+        self.position = place + 1
+        return Quoted(lexical.decode_escapes(self.text[start:place], dollar=True))
+
+    # Parameters and arithmetic
+
+    def arithmetic(self, start: int) -> list[Part] | None:
+        """The inside of `((..))` from `start`, or None when it turns out to be two parentheses."""
+        begin, waiting = self.position, len(self.waiting)
+        if self._no_end_ahead or begin in self._no_arithmetic:
+            return None
+        self.position = start
+        self.enter()
+        try:
+            parts = self._arithmetic_parts()
+        except TooLarge:
+            raise
+        except ShellSyntaxError:
+            parts = None
+        finally:
+            self.leave()
+        if parts is None:
+            self._no_arithmetic.add(begin)
+            self.position = begin
+            del self.waiting[waiting:]
+        return parts
+
+    def _arithmetic_parts(self) -> list[Part] | None:
+        parts: list[Part] = []
+        level = 0
+        while True:
+            match = lexical.IN_ARITHMETIC.match(self.text, self.position)
+            if match:
+                parts.append(Literal(match.group()))
+                self.position = match.end()
+            if self.position >= self.size:
+                self._no_end_ahead = True
+                return None
+            if len(parts) > MAX_PARTS:
+                raise TooLarge("arithmetic of more parts than is judged", self.position)
+            char = self.text[self.position]
+            if char == ")" and not level:
+                if not self.at("))"):
+                    return None
+                self.position += 2
+                return merged(parts)
+            if char in "()":
+                level += 1 if char == "(" else -1
+                parts.append(Literal(char))
+                self.position += 1
+            else:
+                self.special(parts)
+
+    def index(self, forbidden: re.Pattern[str] | None = _ENDS_COMMAND) -> list[Part]:
+        """The inside of brackets; the closing one is consumed.
+
+        Whether bash takes `a[x; y]` for an index or for the end of a command depends on what came before, and `}` ends an
+        expansion whatever is open in it: both are refused, so that no command can hide there.
+        """
+        parts: list[Part] = []
+        level = 0
+        while True:
+            if self.position >= self.size:
+                raise self.fail("unterminated [")
+            if len(parts) > MAX_PARTS:
+                raise TooLarge("an index of more parts than is judged", self.position)
+            char = self.text[self.position]
+            if char == "]" and not level:
+                self.position += 1
+                return merged(parts)
+            level += (char == "[") - (char == "]")
+            match = lexical.IN_INDEX.match(self.text, self.position)
+            if forbidden is not None and forbidden.search(match.group() if match else char):
+                raise self.fail("an index with what may end it")
+            if match:
+                parts.append(Literal(match.group()))
+                self.position = match.end()
+            elif char in "[]" or not self.special(parts):
+                parts.append(Literal(char))
+                self.position += 1
+
+    def braced(self, in_double: bool) -> Part:
+        """`${..}`, from its dollar."""
+        self.enter()
+        self.position += 2
+        if self.peek() in (" ", "\t", "\n", "|"):
+            return self._function_substitution()
+        length, indirect = self._prefix()
+        match = lexical.IN_BRACES.match(self.text, self.position)
+        if match is None:
+            raise self.fail("bad substitution")
+        name, index = match.group(), None
+        self.position = match.end()
+        if self.at("["):
+            start = self.position = self.position + 1
+            index = Word(self.index(_ENDS_EXPANSION), start, self.position - 1)
+        part = Parameter(name, index, "length" if length else "", None, None, indirect)
+        if indirect and _PREFIX_END.match(self.text, self.position):
+            part.operator = "prefix"
+            self.position += 1
+        elif not self.at("}"):
+            self._operation(part, in_double)
+        if not self.at("}"):
+            raise self.fail("expected }")
+        self.position += 1
+        self.leave()
+        return part
+
+    def _function_substitution(self) -> Substitution:
+        """`${ command; }`, in newer shells."""
+        if self.peek() == "|":
+            self.position += 1
+        outer, self.waiting = (
+            self.waiting,
+            [],
+        )  # the text of an outer here-document starts after the line that ends this
+        script = self.script("}")
+        if not self.at("}"):
+            raise self.fail("expected }")
+        if self.waiting:
+            raise self.fail("a here-document without its text")
+        self.waiting = outer
+        self.position += 1
+        self.leave()
+        return Substitution(script)
+
+    def _prefix(self) -> tuple[bool, bool]:
+        """Whether `#` (length) or `!` (indirection) comes before the name; consumed."""
+        char = self.peek()
+        if char == "#":
+            special = _LENGTH_OF_SPECIAL.match(self.text, self.position)
+            length = bool(special) or not _PLAIN_HASH.match(self.text, self.position)
+            self.position += length
+            return length, False
+        following = self.text[self.position + 1 : self.position + 2]
+        indirect = char == "!" and following not in ("}", ":", "-", "=", "?", "+", "#", "%", "/", "")
+        self.position += indirect
+        return False, indirect
+
+    def _operation(self, part: Parameter, in_double: bool) -> None:
+        match = lexical.PARAMETER_OPERATOR.match(self.text, self.position)
+        if match is None or part.operator == "length":
+            raise self.fail("bad substitution")
+        operator = match.group()
+        self.position = match.end()
+        if operator[0] == "/":
+            if operator == "/" and self.peek() in ("#", "%"):
+                operator += self.peek()
+                self.position += 1
+            part.argument = self._operand(in_double, stop="/", pattern=True)
+            if self.at("/"):
+                self.position += 1
+                part.second = self._operand(in_double, pattern=True)
+        elif operator == ":":
+            part.argument = self._operand(in_double, stop=":")
+            if self.at(":"):
+                self.position += 1
+                part.second = self._operand(in_double)
+        else:
+            part.argument = self._operand(in_double, pattern=operator[0] in "#%^,@")
+        part.operator = operator
+
+    def _operand(self, in_double: bool, *, stop: str = "", pattern: bool = False) -> Word:
+        """The word after an operator, up to `}` or `stop`. Quotes in a pattern are quotes, also inside double quotes."""
+        parts: list[Part] = []
+        start = self.position
+        while True:
+            if self.position >= self.size:
+                raise self.fail("unterminated ${")
+            if len(parts) > MAX_PARTS:
+                raise TooLarge("a parameter of more parts than is judged", self.position)
+            char = self.text[self.position]
+            if char == "}" or (char == stop and (char != "/" or self.position > start)):
+                return Word(merged(parts), start, self.position)
+            match = lexical.IN_PARAMETER.match(self.text, self.position)
+            if match:
+                self._plain_operand(parts, match.group(), start, stop, in_double and not pattern)
+            elif in_double and char == "'":
+                self._single_quote_in_double(parts, pattern)
+            elif (
+                in_double
+                and char == "\\"
+                and not self.text.startswith(("$", "`", '"', "\\", "\n", "}"), self.position + 1)
+            ):
+                parts.append(Quoted(self.text[self.position : self.position + 2]))
+                self.position += 2
+            elif not self.special(parts):
+                parts.append(Literal(char))
+                self.position += 1
+
+    def _plain_operand(self, parts: list[Part], text: str, start: int, stop: str, quoted: bool) -> None:
+        if stop:
+            cut = text.find(stop, 1 if stop == "/" and self.position == start else 0)
+            text = text if cut < 0 else text[:cut]
+        parts.append(Quoted(text) if quoted else Literal(text))
+        self.position += len(text)
+
+    def _single_quote_in_double(self, parts: list[Part], pattern: bool) -> None:
+        """Bash pairs single quotes even inside `"${x:-'..'}"`: they are kept there, and quote in a pattern."""
+        end = self.text.find("'", self.position + 1)
+        if end < 0:
+            raise self.fail("unterminated '")
+        inside = self.text[self.position + 1 : end]
+        if pattern:
+            parts.append(Quoted(inside))
+        else:
+            parts += [Quoted("'"), *self.inside(inside).quoted_parts(lexical.IN_HERE, ""), Quoted("'")]
+        self.position = end + 1
+
+    # The scanner
+
+    def fail(self, why: str) -> ShellSyntaxError:
+        return ShellSyntaxError(why, self.position)
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise TooLarge("nested too deeply", self.position)
+
+    def leave(self) -> None:
+        self.depth -= 1
+
+    def count_command(self) -> None:
+        self.budget.commands -= 1
+        if self.budget.commands < 0:
+            raise TooLarge("more commands than are judged", self.position)
+
+    def peek(self) -> str:
+        return self.text[self.position : self.position + 1]
+
+    def at(self, prefix: str) -> bool:
+        return self.text.startswith(prefix, self.position)
+
+    def blanks(self, *, comments: bool = True) -> str:
+        """Skip blanks, line continuations and a comment; returns the next character."""
+        text = self.text
+        while True:
+            char = text[self.position : self.position + 1]
+            if char == " " or char == "\t" or (char == "\\" and text.startswith("\\\n", self.position)):
+                match = lexical.BLANKS.match(text, self.position)
+                self.position = match.end() if match else self.position
+            elif char == "#" and comments:
+                match = lexical.COMMENT.match(text, self.position)
+                self.position = match.end() if match else self.position
+            else:
+                return char
+
+    def newlines(self) -> None:
+        """Skip blanks, comments and newlines, and read the here-documents that are due."""
+        while self.blanks() == "\n":
+            self.newline()
+
+    def newline(self) -> None:
+        self.position += 1
+        if self.waiting:
+            waiting, self.waiting = self.waiting, []
+            for redirect in waiting:
+                self.read_document(redirect)
+
+    def join_token(self) -> None:
+        """Remove a backslash and newline inside a token, as bash does before it looks for tokens.
+
+        Elsewhere they are simply skipped.
+        """
+        while match := lexical.CUT_TOKEN.match(self.text, self.position):
+            self.budget.cuts -= 1
+            if self.budget.cuts < 0:
+                raise TooLarge("more line continuations than are judged", self.position)
+            cut = match.end() - 2
+            self.text = self.text[:cut] + self.text[cut + 2 :]
+            self.size -= 2
+            self.cuts.append(cut)
+            self._peeked = (-1, None)
+
+    def reserved(self, words: tuple[str, ...] | frozenset[str]) -> str | None:
+        """The unquoted word here, if it is complete and one of these. It is not consumed."""
+        word = self.lone_word()
+        return word if word in words else None
+
+    def lone_word(self) -> str | None:
+        """The unquoted word here, if it is complete: nothing quoted or expanded is attached to it."""
+        if self._peeked[0] != self.position:
+            self._peeked = (self.position, self._lone_word())
+        return self._peeked[1]
+
+    def _lone_word(self) -> str | None:
+        if self.continued:
+            self.join_token()
+        match = lexical.LITERAL.match(self.text, self.position)
+        if match is None:
+            return None
+        end = match.end()
+        if end < self.size:
+            sign = self.text[end]
+            if sign not in lexical.WORD_ENDS or (sign in "<>" and self.text[end + 1 : end + 2] == "("):  # time<(x)
+                return None
+        return match.group()
+
+    def expect(self, word: str) -> None:
+        self.newlines()
+        if not self.reserved((word,)):
+            raise self.fail(f"expected {word}")
+        self.position += len(word)
 
 
-def _joined(cuts: list[int]) -> TextMap | None:
-    if not cuts:
-        return None
-    kept = [(0, 0)]
-    for count, cut in enumerate(sorted(cuts), 1):
-        kept.append((cut, cut + 2 * count))
-    return TextMap(kept)
+_READERS: dict[str, Callable[[Parser, str], Command]] = {
+    "{": Parser._group,
+    "if": Parser._if,
+    "while": Parser._while,
+    "until": Parser._while,
+    "for": Parser._for,
+    "select": Parser._for,
+    "case": Parser._case,
+    "[[": Parser._condition,
+    "function": Parser._function,
+    "coproc": Parser._coprocess,
+}
+
+
+def _delimiter(word: Word) -> str | None:
+    """A here-document's delimiter: quotes are removed, nothing is expanded. None for one that is not plain text."""
+    texts: list[str] = []
+    for part in word.parts:
+        inside = part.parts if isinstance(part, DoubleQuoted) else [part]
+        for piece in inside:
+            if not isinstance(piece, Literal | Quoted):
+                return None
+            texts.append(piece.text)
+    text = "".join(texts)
+    return None if "\n" in text else text
+
+
+def _ends_in_lone_backslash(line: str) -> bool:
+    return line.endswith("\\") and (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def merged(parts: list[Part]) -> list[Part]:
+    """The same with neighbouring plain parts of one kind joined."""
+    if len(parts) < 2:
+        return parts
+    out: list[Part] = []
+    run: list[str] = []
+    for part in parts:
+        last = out[-1] if out else None
+        if isinstance(part, Literal | Quoted) and type(last) is type(part):
+            if not run:
+                run.append(last.text)
+            run.append(part.text)
+            continue
+        if run:
+            _close(out, run)
+        out.append(part)
+    if run:
+        _close(out, run)
+    return out
+
+
+def _close(parts: list[Part], run: list[str]) -> None:
+    """Give the last part the text of the run that it started."""
+    text = "".join(run)
+    parts[-1] = Literal(text) if isinstance(parts[-1], Literal) else Quoted(text)
+    run.clear()

@@ -1,11 +1,11 @@
-"""Say why a text of SQL statements is dangerous: comments and strings do not count, each statement does."""
+"""Why a text of SQL statements is dangerous: each statement counts, comments and strings do not."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-_MOST = 200_000
+_MAX_CHARS = 200_000
 _NOISE = re.compile(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]\n]*\]|\$(\w*)\$.*?\$\1\$|/\*!?\d*|\*/|--[^\n]*|^\s*#[^\n]*",
     re.DOTALL | re.MULTILINE,
@@ -58,7 +58,7 @@ _META = re.compile(r"(?m)^\s*(?:\\!|\.shell\b|\.system\b|\.restore\b|\.import\b.
 
 def problem(text: str) -> str:
     """Why the first dangerous statement is dangerous; empty when none is."""
-    text = text[:_MOST]
+    text = text[:_MAX_CHARS]
     if _META.search(text):
         return "runs a program or replaces the database"
     if any(map(problem, _executed(text))):
@@ -72,7 +72,7 @@ def problem(text: str) -> str:
 
 
 def _executed(text: str) -> Iterator[str]:
-    """Statements inside a block of code (`DO $$ ... $$`), and those given to EXECUTE as a text."""
+    """Statements inside a block of code (`DO $$ ... $$`), and those passed to EXECUTE as text."""
     for match in _BLOCK.finditer(text):
         yield from (re.sub(r"(?i)^\s*(?:DECLARE\b.*?\bBEGIN|BEGIN)\b", "", part) for part in match[2].split(";"))
     for match in _EXECUTES.finditer(text):
@@ -127,7 +127,7 @@ def _merge(statement: str) -> str:
 
 
 def _chooses(rest: str) -> bool:
-    """Whether a WHERE says something, so that not every row is meant."""
+    """Whether a WHERE really selects, so that not every row is affected."""
     match = re.search(r"\bWHERE\b(.*)", rest)
     if match is None:
         return bool(re.search(r"\bLIMIT \d+|\bIN PARTITION\b", rest))

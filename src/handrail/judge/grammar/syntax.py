@@ -1,7 +1,7 @@
 """The tree of a shell script: words made of parts, simple commands, pipelines, lists and compound commands.
 
 Positions (`start`, `end`) count characters of the text that was parsed. A backquoted script was unescaped before it was
-parsed, and its positions count in that text: its node says how to get back (`origin`).
+parsed, and its positions count in that text: its node has the map back (`origin`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Literal as Choice
 
 
 class ShellSyntaxError(Exception):
-    """The text is no shell script that we can read."""
+    """The text is not a shell script that can be parsed."""
 
     def __init__(self, why: str, position: int = 0) -> None:
         super().__init__(f"{why} at character {position + 1}")
@@ -19,7 +19,7 @@ class ShellSyntaxError(Exception):
 
 
 class TooLarge(ShellSyntaxError):
-    """The text is longer, deeper or more than we follow."""
+    """The text is longer, more deeply nested or more complex than is followed."""
 
 
 class Node:
@@ -49,7 +49,7 @@ class Quoted(Node):
     def __init__(self, text: str, start: int = -1) -> None:
         self.text = text
         self.start = start
-        """Where its characters stand as they are in the source; -1 when they do not."""
+        """Where its characters are verbatim in the source; -1 when they are not."""
 
 
 class DoubleQuoted(Node):
@@ -120,7 +120,7 @@ Part = Literal | Quoted | DoubleQuoted | Parameter | Substitution | ProcessSubst
 
 
 class Word(Node):
-    """Parts that stand together."""
+    """Adjacent parts."""
 
     __slots__ = ("_parts", "end", "plain", "start")
 
@@ -129,11 +129,11 @@ class Word(Node):
         self.start = start
         self.end = end
         self.plain = plain
-        """Its text, if nothing in it can be expanded and the parser has seen that; it comes without parts then."""
+        """Its text, if the parser has seen that nothing in it can be expanded; its parts are then made on demand."""
 
     @property
     def parts(self) -> list[Part]:
-        if self._parts is None:  # few ask for those of a plain word, and there are many plain words
+        if self._parts is None:  # plain words are many, and their parts are rarely needed
             self._parts = [Literal(self.plain)]
         return self._parts
 
@@ -185,7 +185,7 @@ class Redirect(Node):
 
 
 class Simple(Node):
-    """Assignments, words and redirections of one command. After `declare` and its kin, assignments are among the words."""
+    """Assignments, words and redirections of one command. After `declare` and the like, assignments are among the words."""
 
     __slots__ = ("assignments", "declares", "end", "redirects", "start", "words")
 
@@ -207,7 +207,7 @@ class Simple(Node):
 
 
 class Compound(Node):
-    """What all compound commands share: where they stand, and the redirections after them."""
+    """What all compound commands share: their position, and the redirections after them."""
 
     __slots__ = ("end", "redirects", "start")
 
@@ -372,13 +372,13 @@ class Script(Node):
 
 
 class TextMap:
-    """How to get from a place in a derived text to the text around it: pieces that were kept, and where they stood."""
+    """Maps positions in a derived text to the text around it: the pieces that were kept, and where they were."""
 
     __slots__ = ("kept",)
 
     def __init__(self, kept: list[tuple[int, int]]) -> None:
         self.kept = kept
-        """(place in the derived text, place in the source), ascending."""
+        """(position in the derived text, position in the source), ascending."""
 
     def source(self, place: int) -> int:
         low, high = 0, len(self.kept)

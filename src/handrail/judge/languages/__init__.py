@@ -1,4 +1,4 @@
-"""Judge a program in another language that stands inside a command: it is read, never run.
+"""Judge a program in another language inside a command: it is read, never run.
 
 Python is read by `ast`; the others by small tokenizers and lists of calls; SQL by statement (`sql`). What such a program
 would run, delete, write or read is shown to the rules as if the shell did it.
@@ -7,12 +7,10 @@ would run, delete, write or read is shown to the rules as if the shell did it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from ..rules import Match
 from ..values.word_values import Arg, Value
-
-if TYPE_CHECKING:
-    from ..rules import Match
+from .host import Host
 
 
 def judge(
@@ -21,13 +19,15 @@ def judge(
     *,
     shell: Callable[[Value], object],
     argv: Callable[[Sequence[Arg]], object],
+    is_followed: Callable[[str], bool],
     cwd: str = ".",
     project: str = "",
 ) -> list[Match]:
-    """What is dangerous in it. Commands that it would run go to `shell` (a text) or `argv` (a list)."""
-    from .host import Host
+    """What is dangerous in it. Commands that it would run go to `shell` (a text) or `argv` (a list).
 
-    host = Host(language, shell, argv, cwd, project)
+    `is_followed` says whether a name is a program that the walk follows.
+    """
+    host = Host(language, shell, argv, is_followed, cwd, project)
     if language == "python":
         from . import python
 

@@ -17,7 +17,7 @@ _MAX_TOKENS = 300
 
 
 def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[str | None] | None, bool]:
-    """The arguments after a function's name, None when it is no call; and whether they stand in parentheses."""
+    """The arguments after a function's name, None when it is not a call; and whether they are in parentheses."""
     if place >= len(tokens):
         return None, False
     first = tokens[place]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..programs.fork_bombs import loops_for_ever
+from ..programs.fork_bombs import loops_forever
 from ..programs.interpreter_table import SHELLS
 from ..values.word_values import UNKNOWN
 from .arguments import arguments
@@ -133,7 +133,7 @@ def _as_a_whole(host: Host, text: str, found: Sequence[Token]) -> None:
     """What the program is for, by the names and strings anywhere in it."""
     names = {_CHAIN.split(token.text)[-1] for token in found if token.kind == "name"}
     goes_on = any(token.kind == "string" and token.text.rstrip().endswith("&") for token in found)
-    if (_LOOPS.search(text) and names & _FORKS) or (loops_for_ever(text) and (names & _STARTS or goes_on)):
+    if (_LOOPS.search(text) and names & _FORKS) or (loops_forever(text) and (names & _STARTS or goes_on)):
         host.find("proc.fork_bomb")
     if _PRIVATE.search(text) and _SENDS.search(text):
         host.find("exfil.send")
@@ -197,7 +197,7 @@ def _is_method(language: str, found: Sequence[Token], place: int) -> bool:
 
 
 def _names(language: str, written: str, chain: list[str], text: str) -> set[str]:
-    """The names by which a call may stand in the tables. `/x/.exec(y)` and `db.rm()` say nothing by their last part."""
+    """The names by which a call may be listed in the tables. `/x/.exec(y)` and `db.rm()` say nothing by their last part."""
     last = chain[-1].rstrip("!?")
     names = {written.replace("->", ".").lstrip("&")}
     if len(chain) == 1 or chain[0].lower().lstrip("$") in QUALIFIERS or language == "php":

@@ -1,10 +1,11 @@
-"""What a program in another language does to the machine, told to the rules in the shell's terms."""
+"""What a program in another language does to the machine, passed to the rules in the shell's terms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..rules import Match, on_read, on_write, rule
+from ..grammar.sql import problem
+from ..rules import Match, builtin, on_read, on_write, rule
 from ..values.assessment import Reach
 from ..values.word_values import UNKNOWN, Arg, Value, make_arg
 
@@ -19,6 +20,7 @@ class Host:
         language: str,
         shell: Callable[[Value], object],
         argv: Callable[[Sequence[Arg]], object],
+        is_followed: Callable[[str], bool],
         cwd: str,
         project: str,
     ) -> None:
@@ -31,12 +33,18 @@ class Host:
         """How many calls of interest were looked at; programs that make very many are not read to the end."""
         self._shell = shell
         self._argv = argv
+        self._is_followed = is_followed
         self._cwd = cwd
         self._project = project
 
     def find(self, rule_id: str, reach: Reach = Reach.NOWHERE) -> None:
         if not any(match.rule.id == rule_id for match in self.matches):
             self.matches.append(Match(rule(rule_id), reach))
+
+    def is_program(self, word: str) -> bool:
+        """Whether a word names a program that the rules or the walk know."""
+        name = word.rsplit("/", 1)[-1]
+        return builtin().knows(name) or self._is_followed(name)
 
     def shell(self, text: str) -> None:
         """It runs a text through a shell."""
@@ -64,7 +72,5 @@ class Host:
         self.delete(path, tree=True)
 
     def sql(self, text: str) -> None:
-        from ..grammar.sql import problem
-
         if problem(text):
             self.find("sql.destructive")

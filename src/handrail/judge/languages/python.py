@@ -8,7 +8,7 @@ from typing import Any
 
 from ..values.word_values import UNKNOWN
 from . import python_modules
-from .folding import Constants, fold
+from .constants import Constants, fold
 from .host import MAX_DEPTH, Host
 
 _MAX_NODES = 60_000
@@ -56,6 +56,11 @@ def judge(host: Host, text: str) -> None:
         host.find("limit.exceeded")
         return
     _Reader(host, text, nodes).read()
+
+
+_COPIES = frozenset(
+    "shutil.move os.rename os.replace shutil.copy shutil.copyfile shutil.copy2 os.symlink os.link".split()
+)
 
 
 class _Reader:
@@ -109,7 +114,7 @@ class _Reader:
         )
 
     def _dotted(self, node: ast.AST) -> str | None:
-        """`os.system` for whatever stands for it: an alias, getattr, __import__."""
+        """`os.system` for whatever refers to it: an alias, getattr, __import__."""
         if isinstance(node, ast.Name):
             return self.names.get(node.id) or self._imported(node.id)
         if isinstance(node, ast.Attribute):
@@ -158,16 +163,7 @@ class _Reader:
             self._opens(node, args)
         elif name in ("os.chmod", "os.chown", "os.lchown") and args:
             self._changes_mode(name, args)
-        elif name in (
-            "shutil.move",
-            "os.rename",
-            "os.replace",
-            "shutil.copy",
-            "shutil.copyfile",
-            "shutil.copy2",
-            "os.symlink",
-            "os.link",
-        ):
+        elif name in _COPIES:
             if len(args) > 1 and all(isinstance(arg, str) for arg in args[:2]):
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:
@@ -177,7 +173,7 @@ class _Reader:
             self.host.find("exfil.send")
 
     def _handed_over(self, node: ast.Call) -> None:
-        """Functions that are given to others to call: `map(os.remove, x)`, `Thread(target=os.system, args=("ls",))`."""
+        """Functions that are passed to others to call: `map(os.remove, x)`, `Thread(target=os.system, args=("ls",))`."""
         if (self._dotted(node.func) or "").partition(".")[0] in _ASKS_ABOUT:
             return
         given = [*node.args, *(keyword.value for keyword in node.keywords)]

@@ -26,7 +26,7 @@ _C_LIBRARY = {"reboot": "power.off", "unlink": "code.delete", "kill": "proc.kill
 
 
 def judge(host: Host, name: str, args: list[Any], keywords: dict[str, Any], modules: AbstractSet[str]) -> bool:
-    """Whether the call `name(args)` is one of theirs; what is dangerous in it is told to the host."""
+    """Whether the call `name(args)` is one of theirs; what is dangerous in it is reported to the host."""
     last = name.rpartition(".")[2]
     first = args[0] if args else None
     if isinstance(first, bytes):

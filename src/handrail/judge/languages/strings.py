@@ -6,8 +6,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from ..rules import builtin
-from ..walk.program_handlers import handler_of
 from .host import Host
 from .tokens import Token, tokens
 
@@ -31,13 +29,13 @@ _WRITES = re.compile(
 _REVERSES = re.compile(r"(?i)\b(?:str)?rev(?:erse\w*)?\b")
 _ESCAPED = re.compile(r"(?m)^\s*!\s*(\S.*)$")
 _NEAR = 8
-_MOST = 400
+_MAX_TOKENS = 400
 _MAX_NAMES = 64
 
 
 def judge(host: Host, text: str) -> None:
-    """Show to the rules what could be run, and has not been shown yet."""
-    found = tokens(host.language, text)[: _MOST * 10]
+    """Show to the rules what could be run and has not been shown yet."""
+    found = tokens(host.language, text)[: _MAX_TOKENS * 10]
     for match in itertools.islice(_TREE.finditer(text), _MAX_NAMES):
         _paths(found, match.start(), host.delete_tree)
     for match in itertools.islice(_WRITES.finditer(text), _MAX_NAMES):
@@ -49,11 +47,11 @@ def judge(host: Host, text: str) -> None:
         return
     shown = set(host.shown)
     for words in _series(found):
-        if not shown.intersection(words) and _is_program(words[0]):
+        if not shown.intersection(words) and host.is_program(words[0]):
             host.run(*words)
     for string in _strings(found):
         for line in (string, string[::-1]) if _REVERSES.search(text) else (string,):
-            if line not in shown and " " in line.strip() and _is_program(line.split(None, 1)[0]):
+            if line not in shown and " " in line.strip() and host.is_program(line.split(None, 1)[0]):
                 host.shell(line)
 
 
@@ -66,7 +64,7 @@ def _paths(found: Sequence[Token], start: int, show: Callable[[str], None]) -> N
 
 
 def _strings(found: Sequence[Token]) -> Iterator[str]:
-    for place, token in enumerate(found[:_MOST]):
+    for place, token in enumerate(found[:_MAX_TOKENS]):
         before = [earlier.text for earlier in found[max(0, place - 2) : place] if earlier.text not in ("(", "[")]
         if token.kind == "string" and not (before and before[-1] in _PRINTS):
             yield token.text.strip()
@@ -76,7 +74,7 @@ def _series(found: Sequence[Token]) -> Iterator[list[str]]:
     """Strings that follow one another with nothing but commas and brackets between: an argument list."""
     series: list[str] = []
     gap = 0
-    for token in found[:_MOST]:
+    for token in found[:_MAX_TOKENS]:
         if token.kind == "string":
             series.append(token.text)
             gap = 0
@@ -86,8 +84,3 @@ def _series(found: Sequence[Token]) -> Iterator[list[str]]:
             series, gap = [], 0
     if len(series) > 1:
         yield series
-
-
-def _is_program(word: str) -> bool:
-    name = word.rsplit("/", 1)[-1]
-    return builtin().knows(name) or handler_of(name) is not None

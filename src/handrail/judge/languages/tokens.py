@@ -1,4 +1,4 @@
-"""Cut a program of a C-like or scripting language into tokens: strings with their value, names, signs. Comments go."""
+"""Cut a program of a C-like or scripting language into tokens: strings with their value, names, signs. Comments are dropped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import re
 from typing import NamedTuple
 
-_MOST = 200_000
+_MAX_CHARS = 200_000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "e": "\x1b", "\n": ""}
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u\{[0-9A-Fa-f]+\}|u[0-9A-Fa-f]{4}|[0-7]{3}|.)", re.DOTALL)
 _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
@@ -40,7 +40,6 @@ _QUOTE_LIKE = {
     "ruby": r"%[xqQwWi]?(?P<open>[({\[<|!])",
     "lua": r"(?P<open>\[\[)",
 }
-_HARMLESS_QUOTES = re.compile(r"%[wWi]|qw")
 
 
 class Token(NamedTuple):
@@ -55,7 +54,7 @@ def _scanner(language: str) -> re.Pattern[str]:
     parts = [f"(?P<comment>{_COMMENTS.get(language, _HASH)})"]
     if language in _QUOTE_LIKE:
         parts.append(f"(?P<quote>{_QUOTE_LIKE[language]})")
-    lisp = language == "scheme"  # a quote stands before lists
+    lisp = language == "scheme"  # a quote comes before lists
     parts.append(rf"(?P<string>{_LISP_STRING if lisp else _STRING})")
     parts.append(r"(?P<tick>`(?:[^`\\]|\\.)*`)")
     parts.append(
@@ -72,7 +71,7 @@ def _scanner(language: str) -> re.Pattern[str]:
 
 def tokens(language: str, text: str) -> list[Token]:
     found: list[Token] = []
-    scanner, place, text = _scanner(language), 0, text[:_MOST]
+    scanner, place, text = _scanner(language), 0, text[:_MAX_CHARS]
     while place < len(text):
         match = scanner.match(text, place)
         if match is None:

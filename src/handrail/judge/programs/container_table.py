@@ -150,7 +150,7 @@ REMOTE: dict[str, tuple[str, int]] = {
     "ssh": ("BbcDEeFIiJLlmOopQRSWw", 1),
     "tsh": ("", 1),
 }
-"""Programs that give their words to a shell on another machine: options with a value, operands before the words."""
+"""Programs that pass their words to a shell on another machine: options with a value, operands before the words."""
 
 PACKAGE_RUNNERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))
-"""They run the package that they are given, by its name."""
+"""They run a package by its name."""

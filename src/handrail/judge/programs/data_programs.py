@@ -1,4 +1,4 @@
-"""Programs whose operands are data, files or other people's words: a destructive word there is no sub-command."""
+"""Programs whose operands are data, files or free text: a destructive word there is not a sub-command."""
 
 from __future__ import annotations
 

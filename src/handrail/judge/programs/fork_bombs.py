@@ -1,4 +1,4 @@
-"""Recognise a loop that starts programs for ever: it never ends, and nothing in it waits."""
+"""Recognise a loop that starts programs forever: it never ends, and nothing in it waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_endless(loop: While) -> bool:
     return _words(condition) in (_FALSE if loop.until else _TRUE)
 
 
-def loops_for_ever(code: str) -> bool:
+def loops_forever(code: str) -> bool:
     """Whether a program in a language like C has such a loop."""
     return _ENDLESS.search(code) is not None
 

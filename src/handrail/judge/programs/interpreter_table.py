@@ -1,4 +1,4 @@
-"""Interpreters, and where programs for them stand on a command line; variables and options that hold a command."""
+"""Interpreters, and where their programs are on a command line; variables and options that hold a command."""
 
 from __future__ import annotations
 

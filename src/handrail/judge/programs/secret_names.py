@@ -1,4 +1,4 @@
-"""Which variables, by their names, hold a secret of the environment that nobody means to send away."""
+"""Which environment variables, by their names, hold a secret that must not leave the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a program that runs another is read: which of its options take a value, and where the other's command begins."""
+"""How a program that runs another is read: which of its options take a value, and where the other's command starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Wrapper(NamedTuple):
     text: str = ""
     """Options whose value is a text for a shell."""
     joined: bool = False
-    """The words of the command are joined and given to a shell."""
+    """The words of the command are joined and passed to a shell."""
     chdir: str = ""
     """Options whose value is the directory to run in."""
     raises: bool = False
@@ -56,7 +56,7 @@ def _names(words: str) -> frozenset[str]:
 def skip_options(
     args: Sequence[Arg], letters: str = "", words: str = "", *, pairs: str = "", assignments: bool = False
 ) -> tuple[int, list[tuple[str, Arg | None]]]:
-    """Where the first operand stands, and the options before it with their values; ("=", arg) for an assignment."""
+    """The index of the first operand, and the options before it with their values; ("=", arg) for an assignment."""
     longs, doubles = _names(words), _names(pairs)
     index = 0
     seen: list[tuple[str, Arg | None]] = []
@@ -82,7 +82,7 @@ def skip_options(
 
 
 def _cluster(arg: Arg, args: Sequence[Arg], index: int, letters: str, seen: list[tuple[str, Arg | None]]) -> int:
-    """`-abc value` or `-abcvalue`; gives how many arguments it took."""
+    """`-abc value` or `-abcvalue`; returns how many arguments it took."""
     for place in range(1, len(arg)):
         letter = arg[place]
         if letter not in letters:

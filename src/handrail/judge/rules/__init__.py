@@ -1,25 +1,13 @@
 """What is dangerous, as data: rules by theme, each with the uses of programs it is about and its examples.
 
-`findings(command)` judges one resolved command line; `on_write` and `on_read` judge redirections; `rule(id)` gives the
-rules that the walk raises itself (`dynamic.command`, `rce.download_to_shell`, ...). Nothing is loaded before the first use.
+`Rulebook.findings(command)` judges one resolved command line; `on_write` and `on_read` judge redirections; `rule(id)` returns
+a rule that the walk raises itself (`dynamic.command`, `rce.download_to_shell`, ...). Nothing is loaded before the first use.
 """
 
 from __future__ import annotations
 
 from .command import Command
 from .model import Effect, Match, Rule
-from .rulebook import Rulebook, builtin, findings, on_assign, on_read, on_write, rule
+from .rulebook import Rulebook, builtin, on_assign, on_read, on_write, rule
 
-__all__ = [
-    "Command",
-    "Effect",
-    "Match",
-    "Rule",
-    "Rulebook",
-    "builtin",
-    "findings",
-    "on_assign",
-    "on_read",
-    "on_write",
-    "rule",
-]
+__all__ = ["Command", "Effect", "Match", "Rule", "Rulebook", "builtin", "on_assign", "on_read", "on_write", "rule"]

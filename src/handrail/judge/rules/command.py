@@ -54,10 +54,10 @@ class Command:
         self.words: set[str] = set()
         self.values: list[tuple[str, Arg]] = []
         self.has_long = False
-        """Whether there is an option that begins with two dashes."""
+        """Whether there is an option that starts with two dashes."""
         self._met: dict[object, paths.Classes] = {}
         self.maybe: set[int] = set()
-        """Places of operands that may be values of options that no table lists; rules read them both ways."""
+        """Indexes of operands that may be values of options that no table lists; rules read them both ways."""
         self.operands: list[Arg] = []
         self._parse(value_options(self.name))
 
@@ -161,7 +161,7 @@ class Command:
         return paths.widest(operands, self.cwd, self.project)
 
     def file(self, path: str) -> Value | None:
-        """What a file holds, if this very command line made it."""
+        """What a file holds, if the judged command made it."""
         return self.files(path) if self.files is not None else None
 
     def only_talks(self, *, grave: bool) -> bool:

@@ -1,7 +1,7 @@
-"""Rules that users write in config.yaml, checked as strictly as those that come with Handrail.
+"""Rules that users write in config.yaml, checked as strictly as the built-in ones.
 
-A rule of a user only ever adds a question or a refusal: it cannot take the place of a built-in one. So a project's file,
-which may come from anywhere, can be read by the same function: it can only tighten.
+A user's rule can only add a question or a refusal; it cannot replace a built-in rule. So a project's file, which may come
+from anywhere, can be read by the same function: it can only tighten.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import contextlib
 import dataclasses
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ...base.suggest import nearest
 from ...errors import ConfigError, RuleError
-from ..values.assessment import Severity
+from ..values.assessment import Assessment, Severity
 from ..values.word_values import Arg
 from .command import Command
 from .model import Rule
@@ -22,10 +22,7 @@ from .rulebook import Rulebook, builtin
 from .slow_patterns import compiled
 from .usage import PatternError, Usage, programs
 
-if TYPE_CHECKING:
-    from ...config import Config
-
-_FIELDS = ("severity", "why", "uses", "pattern", "match", "spare")
+_FIELDS = ("severity", "why", "uses", "pattern", "match", "not_match", "spare")
 _MAX_RULES = 500
 _PLAIN = tuple(
     "ls -la, git status, echo hello world, python3 -m pytest -q, make build, cat README.md, docker ps, npm run test".split(
@@ -35,35 +32,40 @@ _PLAIN = tuple(
 _TOO_MANY = 3
 
 
-def configured(config: Config, more: Sequence[Rule] = ()) -> Rulebook:
-    """The rules that hold under this configuration, with those that plugins bring.
+class Assess(Protocol):
+    """`handrail.judge.assess`, which judges each example whole. It is passed in, because it is built on the rules."""
+
+    def __call__(self, command: str, /, *, rulebook: Rulebook) -> Assessment: ...
+
+
+def configured(rules: Mapping[str, Any], more: Sequence[Rule] = (), *, assess: Assess) -> Rulebook:
+    """The built-in rules with those of a configuration's `approval_rules`, and with `more` from plugins.
 
     Raises ConfigError, with the key of the rule that is to blame.
     """
-    rules = config.approval_rules
     if not rules and not more:
         return builtin()
     try:
-        return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}, more)
+        return rulebook({rule_id: dataclasses.asdict(rule) for rule_id, rule in rules.items()}, more, assess=assess)
     except RuleError as error:
         raise ConfigError(str(error), key=f"approval_rules.{error.rule}".rstrip(".")) from None
 
 
-def checked(rule: object) -> Rule:
-    """A rule that a plugin brings, held to the same as a user's; raises RuleError."""
+def checked(rule: object, *, assess: Assess) -> Rule:
+    """A plugin's rule, checked as strictly as a user's; raises RuleError."""
     if not isinstance(rule, Rule):
-        raise RuleError(f"{rule!r} is no rule; make a handrail.judge.rules.Rule")
+        raise RuleError(f"{rule!r} is not a rule; make a handrail.judge.Rule")
     _check(rule)
-    _check_examples(rule, Rulebook((*builtin().rules.values(), rule)))
+    _check_examples(rule, Rulebook((*builtin().rules.values(), rule)), assess)
     return rule
 
 
-def rulebook(entries: Mapping[str, Mapping[str, Any]], more: Sequence[Rule] = ()) -> Rulebook:
-    """The built-in rules with these beside them; raises RuleError, which names the rule and says what to change.
+def rulebook(entries: Mapping[str, Mapping[str, Any]], more: Sequence[Rule] = (), *, assess: Assess) -> Rulebook:
+    """The built-in rules and these; raises RuleError, which names the rule and says what to change.
 
     An entry's key is the rule's id. It has a `severity` (`ask` if not given), `why`, `uses` (usage patterns) or `pattern` (a
-    regular expression for the words of the command line), and examples that it must `match` and that it must `spare`.
-    `more` are rules that have been checked.
+    regular expression for the words of the command line), and examples that it must `match` and must `not_match` (`spare` is
+    an older name for that). `more` are rules that have been checked.
     """
     if len(entries) > _MAX_RULES:
         raise RuleError(f"{len(entries)} rules are too many; at most {_MAX_RULES}")
@@ -72,11 +74,11 @@ def rulebook(entries: Mapping[str, Mapping[str, Any]], more: Sequence[Rule] = ()
         with _about(rule_id):
             rules.append(_rule(rule_id, entry))
     taken = {rule.id for rule in rules}
-    book = Rulebook((*builtin().rules.values(), *rules, *(rule for rule in more if rule.id not in taken)))
+    combined = Rulebook((*builtin().rules.values(), *rules, *(rule for rule in more if rule.id not in taken)))
     for rule in rules:
         with _about(rule.id):
-            _check_examples(rule, book)
-    return book
+            _check_examples(rule, combined, assess)
+    return combined
 
 
 @contextlib.contextmanager
@@ -99,7 +101,7 @@ def _rule(rule_id: str, entry: Mapping[str, Any]) -> Rule:
         str(entry.get("why", "")),
         uses=_texts(rule_id, "uses", entry),
         match=_texts(rule_id, "match", entry),
-        spare=_texts(rule_id, "spare", entry),
+        not_match=_texts(rule_id, "not_match", entry) + _texts(rule_id, "spare", entry),
         regex=str(entry.get("pattern", "")),
     )
     _check(rule)
@@ -110,7 +112,7 @@ def _check(rule: Rule) -> None:
     if rule.id in builtin().rules:
         raise RuleError(f"rule {rule.id!r}: this is the id of a built-in rule; choose another")
     if not rule.uses and not rule.regex:
-        raise RuleError(f"rule {rule.id!r}: say what it is about, with 'uses' or 'pattern'")
+        raise RuleError(f"rule {rule.id!r}: give it 'uses' or a 'pattern'")
     _check_uses(rule)
     if rule.regex:
         compiled(rule.id, rule.regex)
@@ -144,8 +146,8 @@ def _check_uses(rule: Rule) -> None:
 
 
 def _refuse_everything(rule: Rule) -> None:
-    book = Rulebook((rule,))
-    met = [text for text in _PLAIN if book.findings(_command(text))]
+    alone = Rulebook((rule,))
+    met = [text for text in _PLAIN if alone.findings(_command(text))]
     if len(met) >= _TOO_MANY:
         raise RuleError(f"rule {rule.id!r} would match nearly everything, such as {met[0]!r}")
 
@@ -155,17 +157,15 @@ def _command(text: str) -> Command:
     return Command(name, [Arg(arg) for arg in args])
 
 
-def _check_examples(rule: Rule, book: Rulebook) -> None:
+def _check_examples(rule: Rule, rulebook: Rulebook, assess: Assess) -> None:
     """Each example is judged whole, as a command would be."""
-    from ..assess import assess
-
     for example in rule.match:
-        if not _found(rule, assess(example, rulebook=book).findings):
+        if not _found(rule, assess(example, rulebook=rulebook)):
             raise RuleError(f"rule {rule.id!r}: the example {example!r} is not matched by it")
-    for example in rule.spare:
-        if _found(rule, assess(example, rulebook=book).findings):
-            raise RuleError(f"rule {rule.id!r}: the example {example!r} is matched, and should be spared")
+    for example in rule.not_match:
+        if _found(rule, assess(example, rulebook=rulebook)):
+            raise RuleError(f"rule {rule.id!r}: the example {example!r} is matched, and must not be")
 
 
-def _found(rule: Rule, findings: Sequence[Any]) -> bool:
-    return any(finding.rule == rule.id for finding in findings)
+def _found(rule: Rule, assessment: Assessment) -> bool:
+    return any(finding.rule == rule.id for finding in assessment.findings)

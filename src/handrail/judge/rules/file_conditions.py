@@ -12,7 +12,7 @@ from .command import Command
 _WIPED = frozenset(("root", "home-root", "system-root"))
 _PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device", *_WIPED))
 _FAR = frozenset(("home", "system", "outside", "root", "unknown"))
-# Tests of find that choose only some of the files.
+# Tests of find that select only some of the files.
 _NARROWING = frozenset(
     "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer "
     "-size -empty -user -group -perm -inum "
@@ -26,7 +26,7 @@ _WINDOWS_ROOT = re.compile(r"(?i)[a-z]:(?:[\\/]\*?|[\\/](?:users|windows|program
 
 
 def find_roots(command: Command) -> Sequence[Arg]:
-    """Where find starts: what stands before its first test."""
+    """Where find starts: the operands before its first test."""
     roots: list[Arg] = []
     for arg in command.args:
         if arg in ("-H", "-L", "-P") or re.fullmatch(r"-O\d", arg):
@@ -38,7 +38,7 @@ def find_roots(command: Command) -> Sequence[Arg]:
 
 
 def find_wipes(command: Command, _: str) -> bool:
-    """Deletes all that is below a root, with nothing that chooses among it."""
+    """Deletes everything below a root, with no test that selects."""
     if "-delete" not in command.words or not command.words.isdisjoint(_NARROWING):
         return False
     return command.any_class(_WIPED, find_roots(command))
@@ -86,7 +86,7 @@ def empties(command: Command, _: str) -> bool:
 
 
 def overwrites_data(command: Command, _: str) -> bool:
-    """Writes nothing, zeros or noise over a file that is named like a database, or over all that was found."""
+    """Writes nothing, zeros or noise over a file that is named like a database, or over everything that was found."""
     sources = targets.read(command)
     if command.name == "tee" or not any(
         source in ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random") for source in sources
@@ -109,7 +109,7 @@ def empties_in_place(command: Command, _: str) -> bool:
 
 
 def mounts_over(command: Command, _: str) -> bool:
-    """Something is laid over a directory of the system, or over a home."""
+    """Something is mounted over a system directory or a home."""
     if len(command.operands) < 2 or command.operands[-1].startswith("/boot"):
         return False
     return command.any_class({"root", "config", "home-root"}, command.operands[-1:])

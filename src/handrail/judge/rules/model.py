@@ -27,7 +27,7 @@ class Effect(enum.StrEnum):
 class Rule:
     """One reason to stop and look.
 
-    `uses` are usage patterns (see `usage`). A rule without any is raised by the walk through the command, by its id.
+    `uses` are usage patterns (see `usage`). A rule without any is raised by the walk, by its id.
     """
 
     id: str
@@ -36,7 +36,7 @@ class Rule:
     uses: tuple[str, ...] = ()
     match: tuple[str, ...] = ()
     """Commands that it must find."""
-    spare: tuple[str, ...] = ()
+    not_match: tuple[str, ...] = ()
     """Commands, like those, that it must not find."""
     effect: Effect = Effect.MACHINE
     regex: str = ""
@@ -49,13 +49,13 @@ class Rule:
             )
         if not self.why:
             raise RuleError(f"rule {self.id!r}: say why it matters ('why')")
-        for field in ("uses", "match", "spare"):
+        for field in ("uses", "match", "not_match"):
             if not isinstance(getattr(self, field), tuple):
                 raise RuleError(f"rule {self.id!r}: '{field}' is a list of texts")
-        if not self.match or not self.spare:
-            missing = "'match'" if not self.match else "'spare'"
+        if not self.match or not self.not_match:
+            missing = "'match'" if not self.match else "'not_match'"
             raise RuleError(
-                f"rule {self.id!r}: give examples that it must match and that it must spare; {missing} has none"
+                f"rule {self.id!r}: give examples that it must match and must not match; {missing} has none"
             )
 
     @property
@@ -64,7 +64,7 @@ class Rule:
 
 
 class Match(NamedTuple):
-    """A rule that a command line meets, and how far the action goes."""
+    """A rule that a command line matches, and how far the action goes."""
 
     rule: Rule
     reach: Reach = Reach.NOWHERE

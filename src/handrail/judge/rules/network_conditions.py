@@ -12,6 +12,9 @@ from .command import Command
 from .targets import read
 
 _URL = re.compile(r"(?i)(?:https?|ftps?|s3|gs|oci)://|\\\\\w")
+_INDEX_OPTIONS = tuple(
+    "--index-url -i --extra-index-url --find-links -f --source -s --registry --default-index --trusted-host".split()
+)
 _KNOWN_INDEX = re.compile(
     r"(?i)https?://(?:[\w.-]*\.)?(?:pypi\.org|pythonhosted\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|"
     r"rubygems\.org|pytorch\.org|jsr\.io|github\.com|nvidia\.com|googleapis\.com)(?:/|$)"
@@ -71,20 +74,11 @@ def url(command: Command, _: str) -> bool:
 
 def untrusted_index(command: Command, _: str) -> bool:
     """Packages are taken from an index that is not the usual one."""
-    named = (
-        "--index-url",
-        "-i",
-        "--extra-index-url",
-        "--find-links",
-        "-f",
-        "--source",
-        "-s",
-        "--registry",
-        "--default-index",
-        "--trusted-host",
-    )
     args = command.args
-    values = [*command.given(*named), *(args[place + 1] for place, arg in enumerate(args[:-1]) if arg in named)]
+    values = [
+        *command.given(*_INDEX_OPTIONS),
+        *(args[place + 1] for place, arg in enumerate(args[:-1]) if arg in _INDEX_OPTIONS),
+    ]
     return any(_URL.match(value) and not _KNOWN_INDEX.match(value) for value in values)
 
 
@@ -94,7 +88,7 @@ def untrusted_setting(command: Command, _: str) -> bool:
 
 
 def downloaded(command: Command, _: str) -> bool:
-    """An operand is a file that this very command fetched."""
+    """An operand is a file that the same command fetched."""
     return any(
         (content := command.file(operand)) is not None and Taint.NETWORK in content.taints
         for operand in (*command.operands, *(value for _, value in command.values))
@@ -107,7 +101,7 @@ def stdin_network(command: Command, _: str) -> bool:
 
 
 def netcat_runs(command: Command, _: str) -> bool:
-    """netcat is told to run a program."""
+    """netcat runs a program."""
     return any(
         re.fullmatch(r"-[a-zA-Z]*[ec]", arg) and (command.program != "nc" or arg[-1] in "ec") for arg in command.args
     ) or command.has(("--exec", "--sh-exec", "--lua-exec"))
@@ -129,7 +123,7 @@ def method(command: Command, parameter: str) -> bool:
 
 
 def deleting_url(command: Command, _: str) -> bool:
-    """An address that is known to delete or to shut down when it is asked by POST."""
+    """An address that is known to delete or shut down on a POST."""
     posts = (
         any("query=" in operand for operand in command.operands)
         or method(command, "post")
@@ -249,7 +243,7 @@ def names_secret(command: Command, _: str) -> bool:
 
 
 def _credential_is_header(command: Command) -> bool:
-    """A token used to log in: it stands in a header or as the user, not in what is sent."""
+    """A token used to log in: it is in a header or the user name, not in the body."""
     tainted = [arg for arg in command.args if Taint.CREDENTIAL in arg.taints]
     logins = [
         value
@@ -290,7 +284,7 @@ def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
 
 
 def mounts_host(command: Command, _: str) -> bool:
-    """A folder of the machine that gives away all of it is mounted."""
+    """A folder that gives access to the whole machine is mounted."""
     for place, arg in enumerate(command.args):
         value = arg.partition("=")[2] if arg.startswith(("-v=", "--volume=", "--mount=", "--bind=", "-B=")) else ""
         if arg in ("-v", "--volume", "--mount", "-B", "--bind") and place + 1 < len(command.args):

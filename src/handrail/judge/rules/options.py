@@ -6,7 +6,7 @@ import functools
 import re
 from typing import NamedTuple
 
-# Names under which a program, or one that takes the same commands, is found too.
+# Other names of a program, and programs that take the same commands.
 _SAME = {
     "docker": "podman nerdctl docker.exe finch",
     "kubectl": "oc k kubectl.exe microk8s.kubectl",
@@ -237,9 +237,9 @@ class ValueOptions(NamedTuple):
 
 class _ShortHelp(NamedTuple):
     always: frozenset[str]
-    """Programs whose `-h` prints help wherever it stands."""
+    """Programs whose `-h` prints help in any position."""
     never: frozenset[str]
-    """Programs whose `-h` means something else even when it stands alone."""
+    """Programs whose `-h` means something else even as the only argument."""
 
 
 SHORT_HELP = _ShortHelp(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..programs.fork_bombs import loops_for_ever
+from ..programs.fork_bombs import loops_forever
 from ..values.word_values import UNKNOWN, Taint
 from .command import Command
 
@@ -71,13 +71,13 @@ def any_process(command: Command, _: str) -> bool:
 
 
 def source_forks(command: Command, _: str) -> bool:
-    """The program that is to be compiled, as far as this command line holds it, forks for ever."""
+    """The program that is to be compiled, as far as this command line holds it, forks forever."""
     sources = [command.stdin, *(command.file(operand) for operand in command.operands)]
-    return any("fork" in source.text and loops_for_ever(source.text) for source in sources if source is not None)
+    return any("fork" in source.text and loops_forever(source.text) for source in sources if source is not None)
 
 
 def endless_input(command: Command, _: str) -> bool:
-    """As many at once as it likes, of a list without end."""
+    """Any number of processes in parallel, from an endless list."""
     endless = command.stdin is not None and Taint.ENDLESS in command.stdin.taints
     return endless and _AT_ONCE.search(" ".join(command.args)) is not None
 

@@ -16,20 +16,20 @@ from .options import canonical
 from .store_conditions import SQL_CLIENTS
 from .targets import READERS, WRITERS
 from .unknown_programs import destructive
-from .usage import FINDERS, SPARED, Usage, programs
+from .usage import EXCLUDED, FINDERS, Usage, programs
 
 THEMES = tuple(
     (
         "deletes disks system_files permissions users services power processes remote_code persistence credentials history "
-        "network kernel containers clusters machines cloud forges databases git publishing packages devices queues personal "
+        "network kernel containers clusters machines cloud forges databases git releases packages devices queues personal "
         "self_protection walk unknown_programs"
     ).split()
 )
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
 _HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
 _MAX_KEPT = 4096
-_SAD_TO_EMPTY = frozenset(("data", "home", "home-root"))
-_TAIL = "tail.destructive"
+_BAD_TO_EMPTY = frozenset(("data", "home", "home-root"))
+_UNKNOWN_PROGRAM = "tail.destructive"
 _ON_WRITE = (
     ("device", "redirect.device"),
     ("own", "own.files"),
@@ -71,15 +71,15 @@ class Rulebook:
                     self._by_program.setdefault(canonical(name), []).append((rule, use))
 
     def findings(self, command: Command) -> list[Match]:
-        """Every rule that the command line meets, the gravest first; one use of a rule is enough."""
+        """Every rule that the command line matches, the gravest first; one use of a rule is enough."""
         found: dict[str, Match] = {}
-        spared = False
+        excluded = False
         for rule, usage in self._uses(command.name).of(command):
             if rule.id in found and usage.where == "":
                 continue
             reach = usage.matches(command)
-            if reach is SPARED:
-                spared = True
+            if reach is EXCLUDED:
+                excluded = True
             if not isinstance(reach, Reach) or command.only_talks(grave=rule.severity is Severity.BLOCK):
                 continue
             if rule.id not in found or found[rule.id].reach < reach:
@@ -88,11 +88,11 @@ class Rulebook:
             found |= self._by_words(command)
         if (
             not found
-            and not spared
+            and not excluded
             and destructive(command, has_rules=command.name in self._by_program)
             and not command.only_talks(grave=False)
         ):
-            return [Match(self.rules[_TAIL])] if _TAIL in self.rules else []
+            return [Match(self.rules[_UNKNOWN_PROGRAM])] if _UNKNOWN_PROGRAM in self.rules else []
         return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
 
     def _by_words(self, command: Command) -> dict[str, Match]:
@@ -121,7 +121,7 @@ class Rulebook:
 
 
 class _Uses:
-    """The uses of one program; those that begin with a sub-command, or are about what is read or written, are found by it."""
+    """The uses of one program, indexed by the sub-command they start with, or by the paths they are about."""
 
     __slots__ = ("_always", "_by_place", "_by_word")
 
@@ -143,7 +143,7 @@ class _Uses:
                 self._by_word.setdefault(word, []).append(use)
 
     def of(self, command: Command) -> Sequence[tuple[Rule, Usage]]:
-        """Those that this command line can meet."""
+        """Those that this command line can match."""
         if not self._by_word and not self._by_place:
             return self._always
         found: list[tuple[Rule, Usage]] = []
@@ -175,23 +175,19 @@ def builtin() -> Rulebook:
 
 
 def rule(rule_id: str) -> Rule:
-    """The rule with this id, for a finding that the walk through a command makes itself."""
+    """The rule with this id, for a finding of the walk itself."""
     return builtin().rules[rule_id]
 
 
-def findings(command: Command) -> list[Match]:
-    return builtin().findings(command)
-
-
 def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = False) -> list[Match]:
-    """What is dangerous in writing to this path, or in leaving nothing in it."""
+    """What is dangerous in writing to this path, or in emptying it."""
     if paths.normalise(target, cwd) == "/proc/sysrq-trigger":
         return [Match(rule("power.sysrq"), Reach.SYSTEM)]
     kinds = paths.classes(target, cwd, project)
     for kind, rule_id in _ON_WRITE:
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
-    if empties and not kinds.isdisjoint(_SAD_TO_EMPTY):
+    if empties and not kinds.isdisjoint(_BAD_TO_EMPTY):
         return [Match(rule("redirect.data"), paths.reach(target, cwd, project))]
     return []
 

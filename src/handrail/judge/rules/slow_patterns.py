@@ -1,4 +1,4 @@
-"""Regular expressions that users write: none of them may take long, whatever text it meets."""
+"""Regular expressions that users write: none of them may take long, whatever the text."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Conditions on what database clients are told to do."""
+"""Conditions on what database clients do."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 
+from ..grammar.sql import problem
 from ..values.word_values import UNKNOWN, Taint
 from .command import Command
 
@@ -100,8 +101,6 @@ _MONGO = re.compile(
 
 def sql(command: Command, _: str) -> bool:
     """A statement that destroys or changes whole tables, in an option, an operand, a file or what is piped in."""
-    from ..grammar.sql import problem
-
     return any(problem(statements) for statements in _sql_texts(command))
 
 

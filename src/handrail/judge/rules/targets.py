@@ -1,4 +1,4 @@
-"""Which of its operands a program reads and which it writes to."""
+"""Which operands a program reads, and which it writes to."""
 
 from __future__ import annotations
 
@@ -54,10 +54,6 @@ def _sources(command: Command) -> Paths:
     if command.value("-t", "--target-directory") is not None or len(command.operands) < 2:
         return command.operands
     return command.operands[:-1]
-
-
-def _move(command: Command) -> Paths:
-    return command.operands
 
 
 def _values(*names: str) -> Callable[[Command], Paths]:

@@ -1,7 +1,8 @@
-"""Conditions on the words of a command line, and on single tools whose syntax is their own."""
+"""Conditions on the words of a command line, and on single tools with a syntax of their own."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -33,15 +34,12 @@ _FRAMEWORK_DB = re.compile(
     r"clearsessions:all|"
     r"assets:clobber:all|down:force|typeorm|ef|db-drop|db_drop|downgrade|wipe"
 )
-_MIGRATION_DOWN = re.compile(r"(?i)downgrade|migrate:undo(:all)?|ef")
 _BUS = re.compile(r"[A-Za-z_]+")
-_GLOB_CACHE: dict[str, list[str]] = {}
 
 
+@functools.cache
 def _globs(parameter: str) -> list[str]:
-    if parameter not in _GLOB_CACHE:
-        _GLOB_CACHE[parameter] = parameter.lower().split("|")
-    return _GLOB_CACHE[parameter]
+    return parameter.lower().split("|")
 
 
 def _one_of(text: str, globs: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Recognise a destructive use of a program that nobody wrote rules for, by the words in sub-command position."""
+"""Recognise a destructive use of a program without rules, by the words in sub-command position."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ..programs.interpreter_table import SHELLS
 from ..programs.wrapper_table import WRAPPERS
 from .command import Command
 
-# Words that destroy or stop something wherever they stand among the first operands, and joined to a noun.
+# Words that destroy or stop something anywhere among the first operands, also joined to a noun.
 _VERBS = frozenset(
     "delete destroy purge wipe terminate erase nuke drop unpublish obliterate teardown remove rm del uninstall unregister "
     "deregister kill stop revoke prune reset disable shutdown reboot restart flush forget clear undeploy poweroff rollback "
     "truncate decommission deprovision expunge".split()
 )
-# Said of anything as the very first operand; further in they are often a name or a value.
+# Destructive as the first operand; further on they are often a name or a value.
 _FIRST = _VERBS | frozenset(
     "tear-down power-off halt force-stop force-delete hard-reset shred trash eradicate annihilate dropdb drop-db rmi rmtree "
     "rmdir killall yank formatdisk mkfs flushall evict drain suspend abort cancel empty discard revert force-push unlink "
     "unset unload undefine deactivate format zap eject rmv rem publish disconnect disconnect-all abandon dismount leave rmr "
     "quit".split()
 )
-# Verbs that are programs too: a text that begins with one may be for a shell, which is judged by itself.
+# Verbs that are programs too: a text that starts with one may be for a shell, which is judged by itself.
 _PROGRAMS = frozenset(
     "rm rmdir kill killall unset unlink reset clear shutdown reboot poweroff halt mkfs suspend eject trash shred truncate".split()
 )
@@ -32,7 +32,7 @@ _JOINED = _VERBS - {"forget"} | {"evict", "expire", "unload", "deactivate", "unl
 _NO_VERB_BEFORE = frozenset(
     "no not dont skip never keep show list get is can with without test check print on after add".split()
 )
-# What it is sad to lose; names of options and programs need one beside the verb.
+# What is bad to lose; names of options and programs need one of these beside the verb.
 _NOUN_LIST = (
     "user|users|group|groups|domain|host|hosts|vol|volume|volumes|snap|snapshot|snapshots|env|virtualenv|venv|list|disk|disks|"
     "fs|pool|db|database|node|nodes|queue|account|role|key|keys|cert|share|zone|record|records|route|routes|peer|bridge|br|"
@@ -110,7 +110,7 @@ _NEVER_BY_NAME = frozenset("rm rmdir stop kill unmount umount remove drop reset 
 
 def destructive(command: Command, *, has_rules: bool) -> bool:
     """Whether its words say that something will be destroyed, removed or stopped: the first operands, an option, a command
-    given as text, or the very name of a program that has no rules."""
+    given as text, or the name of a program that has no rules."""
     name = command.name
     if name in DATA_PROGRAMS or name in SHELLS or name.startswith("-"):
         return False
@@ -131,7 +131,7 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
 
 
 def _refused(command: Command) -> set[str]:
-    """The options that are said not to apply: `--destroy=never`."""
+    """The options that are switched off: `--destroy=never`."""
     return {option for option, value in command.values if value.lower() in _REFUSALS}
 
 

@@ -1,15 +1,15 @@
-"""The notation in which rules name uses of programs, and how such a pattern is met by a command line.
+"""The notation in which rules name uses of programs, and how such a pattern is matched with a command line.
 
     git push -f|--force|--mirror          the sub-command `push` with one of these options, in any place and spelling
     docker volume rm|prune                sub-commands in a row, after whatever global options
-    gcloud ... delete                     up to four other words may stand between
-    gpg --export-secret-* !--help         an option that begins so; and none of those after `!`
+    gcloud ... delete                     up to four other words between
+    gpg --export-secret-* !--help         an option that starts like this; and none of those after `!`
     kubectl get secret* -o=yaml,json*     an option with one of these values (`-o=x|--output=x` for both of its names)
     rm -r|-R|--recursive @home|system     an operand that is a path of one of these classes
     cp >@startup                          a path that the program writes to (`<@`: that it reads)
     dropdb +                              at least one operand beside the words before (`+2`: two)
     shred @*                              the same, and the operands are paths: they say how far the action goes
-    chmod {world-writable}                a condition that is written in Python (see `conditions`)
+    chmod {world-writable}                a condition that is written in Python, in one of the `*_conditions` modules
 
 Words and values may have `*` and `?`; the first word is one program or several with `|` between.
 """
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from ..values.assessment import Reach
 from ..values.word_values import Arg
-from . import conditions, targets
+from . import file_conditions, network_conditions, process_conditions, store_conditions, targets, tool_conditions
 from .command import Command
 
 _MAX_SKIPPED = 4
@@ -38,13 +38,21 @@ FINDERS: dict[str, Callable[[Command], Sequence[Arg]]] = {
     "reads": targets.read,
 }
 _CLASS_TERMS = {"@": "operands", ">@": "writes", "<@": "reads"}
+CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
+    **tool_conditions.CONDITIONS,
+    **file_conditions.CONDITIONS,
+    **process_conditions.CONDITIONS,
+    **network_conditions.CONDITIONS,
+    **store_conditions.CONDITIONS,
+}
+"""Conditions that need more than options and words, by the name that patterns use."""
 
 
-class Spared(enum.Enum):
-    SPARED = "spared"
+class Excluded(enum.Enum):
+    EXCLUDED = "excluded"
 
 
-SPARED = Spared.SPARED
+EXCLUDED = Excluded.EXCLUDED
 
 
 class PatternError(ValueError):
@@ -97,7 +105,7 @@ Term = Option | Places | Condition
 
 
 class Usage:
-    """A usage pattern, read. `matches` gives how far the action goes, or None."""
+    """A parsed usage pattern. `matches` returns how far the action goes, or None."""
 
     __slots__ = ("least", "needs", "options", "refuses", "sub_commands", "where", "words")
 
@@ -133,13 +141,13 @@ class Usage:
 
     @property
     def only_places(self) -> Places | None:
-        """What it is about when that is nothing but what a program reads or writes."""
+        """The paths it is about, when it is only about what a program reads or writes."""
         if self.words or len(self.needs) != 1 or not isinstance(self.needs[0], Places):
             return None
         return self.needs[0] if self.needs[0].of != "operands" and self.needs[0].classes != _ANYWHERE else None
 
-    def matches(self, command: Command) -> Reach | Spared | None:
-        """How far the action goes; SPARED when only what stands after `!` made it harmless; None when it is not met."""
+    def matches(self, command: Command) -> Reach | Excluded | None:
+        """How far the action goes; EXCLUDED when only a part after `!` made it harmless; None when it does not match."""
         for option in self.options:
             if not option.matches(command):
                 return None
@@ -154,7 +162,7 @@ class Usage:
                 return None
         for term in self.refuses:
             if _holds(term, command, rest):
-                return SPARED
+                return EXCLUDED
         return command.reach(_paths(self.where, command, rest)) if self.where else Reach.NOWHERE
 
 
@@ -177,13 +185,13 @@ def _term(part: str) -> Term:
         return Places(_CLASS_TERMS[sign], frozenset(part[len(sign) :].split("|")))
     if sign == "{" and part.endswith("}"):
         name, _, parameter = part[1:-1].partition(":")
-        if name not in conditions.CONDITIONS:
-            raise PatternError(f"unknown condition {part!r}; known: {', '.join(sorted(conditions.CONDITIONS))}")
-        return Condition(conditions.CONDITIONS[name], parameter)
+        if name not in CONDITIONS:
+            raise PatternError(f"unknown condition {part!r}; known: {', '.join(sorted(CONDITIONS))}")
+        return Condition(CONDITIONS[name], parameter)
     if sign == "-":
         choices = [choice.partition("=") for choice in part.split("|")]
         if any(len(name) < 2 or name[0] != "-" for name, _, _ in choices):
-            raise PatternError(f"{part!r} names options and something else; a word or condition stands by itself")
+            raise PatternError(f"{part!r} names options and something else; a word or condition must be on its own")
         valued = [(name, tuple(values.lower().split(","))) for name, equals, values in choices if equals]
         return Option(tuple(name for name, equals, _ in choices if not equals), tuple(valued))
     raise PatternError(f"cannot read {part!r} in a usage pattern")
@@ -194,7 +202,7 @@ def _paths(of: str, command: Command, rest: Sequence[Arg]) -> Sequence[Arg]:
 
 
 def _find(words: Sequence[Word], command: Command, word: int = 0, at: int = 0) -> int:
-    """Where the operands go on after the words, or -1."""
+    """The index of the first operand after the words, or -1."""
     operands = command.operands
     if word == len(words):
         return at

@@ -17,13 +17,13 @@ class Severity(enum.StrEnum):
     BLOCK = "block"
     """Never runs, whoever allows it."""
     ASK = "ask"
-    """Runs when a person, or what a person allowed before, says so."""
+    """Runs if someone approves it, now or by an earlier grant."""
     NOTE = "note"
-    """Worth showing; does not hold the command up."""
+    """Worth showing; does not stop the command."""
 
 
 class Verdict(enum.StrEnum):
-    """What is to happen with the whole command."""
+    """What happens to the whole command."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -67,12 +67,12 @@ class Segment:
     argv: tuple[str, ...]
     span: Span
     depth: int
-    """How many shells, substitutions and wrappers stand around it."""
+    """How many shells, substitutions and wrappers surround it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A part of the command whose value only shows when it runs."""
+    """A part of the command whose value is only known when it runs."""
 
     what: str
     span: Span
@@ -124,7 +124,7 @@ class Assessment:
 
 
 def stretches(assessment: Assessment) -> list[tuple[str, Severity | None]]:
-    """The command's text cut where findings begin and end, each stretch with the gravest severity found there."""
+    """The command's text cut where findings start and end, each stretch with the gravest severity found there."""
     text = assessment.command
     cuts = sorted({0, len(text), *(place for finding in assessment.findings for place in finding.span)})
     out: list[tuple[str, Severity | None]] = []

@@ -1,4 +1,4 @@
-"""Lists of places that matter: directories of the system, files of keys, files that run by themselves, devices."""
+"""Lists of paths that matter: system directories, key files, files that run by themselves, devices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SYSTEM_TOP = frozenset(
     "bin boot dev etc lib lib32 lib64 libx32 opt proc root run sbin srv sys usr var home mnt media nix snap "
     "System Library Applications Users Volumes private selinux".split()
 )
-# Below the top: as bad to lose as a directory of the top.
+# Below the top level, and as bad to lose as a top-level directory.
 SYSTEM_ROOTS = frozenset(
     "/usr/bin /usr/sbin /usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share /usr/local /usr/include "
     "/var/lib /var/spool "
@@ -17,7 +17,7 @@ SYSTEM_ROOTS = frozenset(
 )
 TEMP = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp")
 CONFIG = re.compile(r"/(?:etc|boot|bin|sbin|lib\w*|usr(?!/local(?:/|$)|/src(?:/|$))|System|Library|private/etc)(?:/|$)")
-# A program of this name in front of the system's own is run instead of it.
+# A program of this name, put before the system's own in PATH, runs instead of it.
 SHADOWING = re.compile(
     r"/usr/local/s?bin/(?:sudo|su|doas|ssh|scp|sshd|login|passwd|ls|cat|ps|top|rm|cp|mv|sh|bash|zsh|env|grep|find|sed|awk|"
     r"curl|wget|git|gpg|systemctl|service|mount|chmod|chown|kill|id|who|w|netstat|ss|apt|apt-get|dnf|yum|crontab|python3?)"

@@ -1,7 +1,7 @@
-"""What kind of place a path is, judged from its text alone: nothing is looked up on a disk.
+"""What kind of place a path is, judged from its text alone: the disk is never read.
 
 A path is normalised to one of three forms: absolute, `~` for the user's home and below, or relative to the project.
-`place` gives its classes (a path can have several) and `reach` how far an action there goes.
+`classes` returns its classes (a path can have several) and `reach` how far an action there goes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TEMP_BELOW = tuple(f"{folder}/" for folder in lists.TEMP)
 _SOMEBODY = "/home/\0"
 _WILD = re.compile(r"[*?\[\ue000]")
 _TOP_GLOB = re.compile(r"/[^/]*[*?\[][^/]*")
-_LONGEST = 4096
+_MAX_PATH = 4096
 
 
 def normalise(path: str, cwd: str = ".", project: str = "") -> str:
@@ -76,7 +76,7 @@ def normalise(path: str, cwd: str = ".", project: str = "") -> str:
 
 def classes(path: str, cwd: str = ".", project: str = "") -> Classes:
     """Every class of one path argument."""
-    if len(path) >= _LONGEST:
+    if len(path) >= _MAX_PATH:
         return frozenset(("unknown", "outside") if path[:1] in ("/", "~") else ("project",))
     return _classes(str(path), cwd, project)
 
@@ -226,7 +226,7 @@ def could_be(path: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether some name fits both patterns. Where one of them begins with a wildcard it says too little for that: `*.json`
+    """Whether some name fits both patterns. One that starts with a wildcard says too little for that: `*.json`
     is not taken for every file of keys."""
     if one == other:
         return True
@@ -236,7 +236,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _meet(one: str, other: str) -> bool:
-    """The same, row by row: which beginnings of `other` can be met by the beginnings of `one`."""
+    """The same, row by row: which prefixes of `other` can be matched by the prefixes of `one`."""
     row = [True] + [False] * len(other)
     for place, sign in enumerate(other):
         row[place + 1] = row[place] and sign == "*"

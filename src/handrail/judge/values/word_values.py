@@ -1,6 +1,6 @@
 """What a word is worth: text in which one character stands for "not known before it runs", and where it came from.
 
-The unknown is a character inside the text, not another type, so `/etc/$name` still begins with `/etc/` and
+The unknown is a character inside the text, not another type, so `/etc/$name` still starts with `/etc/` and
 `$prefix/bin/python` still ends in `python`, with no special code. It is taken out of a command before it is judged.
 """
 
@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..grammar.syntax import Word
+from typing import Protocol
 
 UNKNOWN = "\ue000"
 MAX_TEXT = 1 << 20
@@ -31,7 +28,7 @@ class Taint(enum.StrEnum):
     """It lists files or processes that the command did not name (`find`, `ls`, `ps`)."""
     ENDLESS = "endless"
     """It never ends (`yes`)."""
-    INITIALISER = "initialiser"
+    ENV_SCRIPT = "env-script"
     """It is what a known program prints to be evaluated (`ssh-agent -s`, `brew shellenv`)."""
 
 
@@ -39,12 +36,22 @@ Taints = frozenset[Taint]
 NO_TAINTS: Taints = frozenset()
 
 
+class SourceWord(Protocol):
+    """The word of a script that a value was written as: a `Word` of the grammar."""
+
+    start: int
+    end: int
+
+    @property
+    def parts(self) -> Sequence[object]: ...
+
+
 class Value:
     """A text that may be partly unknown: what a variable, a stream or a file holds."""
 
     __slots__ = ("taints", "text", "word")
 
-    def __init__(self, text: str, taints: Taints = NO_TAINTS, word: Word | None = None) -> None:
+    def __init__(self, text: str, taints: Taints = NO_TAINTS, word: SourceWord | None = None) -> None:
         self.text = text
         self.taints = taints
         self.word = word
@@ -60,7 +67,7 @@ class Value:
 
 
 class Either(Value):
-    """One of a few values: which, depends on what happens. Who does not look at `options` sees an unknown text."""
+    """One of a few values, depending on what happens. Code that does not look at `options` sees an unknown text."""
 
     __slots__ = ("options",)
 
@@ -102,7 +109,7 @@ class Arg(str):
     """It has a `*`, `?` or `[` that the shell will match against file names."""
     quoted: bool = False
     """A part of it was quoted, so it is there even when empty."""
-    word: Word | None = None
+    word: SourceWord | None = None
     """The word that it comes from."""
 
     @property
@@ -125,12 +132,12 @@ EMPTY = Value("")
 
 
 def unknown(taints: Iterable[Taint] = ()) -> Value:
-    """A value of which nothing is known but where it came from."""
+    """A value about which only its origin is known."""
     return Value(UNKNOWN, frozenset(taints))
 
 
 def make_arg(
-    text: str, *, taints: Taints = NO_TAINTS, glob: bool = False, quoted: bool = False, word: Word | None = None
+    text: str, *, taints: Taints = NO_TAINTS, glob: bool = False, quoted: bool = False, word: SourceWord | None = None
 ) -> Arg:
     arg = Arg(text)
     if taints:
@@ -154,7 +161,7 @@ def taints_of(parts: Iterable[Arg | Value]) -> Taints:
 
 
 def joined(values: Iterable[Value]) -> Value:
-    """One value after the other, as a stream gets them."""
+    """The values one after the other, as in a stream."""
     some = [value for value in values if value.text or value.taints]
     if len(some) < 2:
         return some[0] if some else EMPTY

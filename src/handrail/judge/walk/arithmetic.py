@@ -1,4 +1,4 @@
-"""Work out arithmetic: `$((..))`, indexes, offsets. What is not known is None, and so is what would be an error."""
+"""Evaluate arithmetic: `$((..))`, indexes, offsets. Unknown values and errors are None."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BINARY = [group.split() for group in ("||", "&&", "|", "^", "&", "== !=", "< > 
 _LEVEL = {operator: level for level, operators in enumerate(_BINARY) for operator in operators}
 _ASSIGNING = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|="))
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)")
-_LONGEST = 2_000
+_MAX_EXPRESSION = 2_000
 _MAX_DEPTH = 40
 
 Lookup = Callable[[str], "int | None"]
@@ -28,8 +28,8 @@ class _Failed(Exception):
 
 def evaluate(text: str, lookup: Lookup, assign: Assign) -> int | None:
     """The value of an expression; variables are read and set through the two functions."""
-    if len(text) > _LONGEST:
-        text = text[:_LONGEST] + "@"
+    if len(text) > _MAX_EXPRESSION:
+        text = text[:_MAX_EXPRESSION] + "@"
     if re.fullmatch(r"\s*\d{1,18}\s*", text) and not text.strip().startswith("0"):
         return int(text)
     try:

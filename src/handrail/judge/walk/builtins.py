@@ -1,22 +1,18 @@
-"""What the shell's own commands do to what follows."""
+"""What the shell's own commands do to the commands after them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Array, Either, Value, taints_of, unknown
 from . import text_emulation
-from .expansion import split_by
-from .program_handlers import Call
-
-if TYPE_CHECKING:
-    from .command_walk import Running
+from .fields import split_by
+from .walk import Call, Handler, Walk
 
 
-def _cd(walk: Running, call: Call) -> Value | None:
+def _cd(walk: Walk, call: Call) -> Value | None:
     operands = [arg for arg in call.args if arg[:1] != "-" or arg == "-"]
     target = operands[0] if operands else Arg("~")
     if target == "-":
@@ -26,12 +22,12 @@ def _cd(walk: Running, call: Call) -> Value | None:
     return EMPTY
 
 
-def _popd(walk: Running, _: Call) -> Value | None:
+def _popd(walk: Walk, _: Call) -> Value | None:
     walk.state.cwd = unknown()
     return EMPTY
 
 
-def _export(walk: Running, call: Call) -> Value | None:
+def _export(walk: Walk, call: Call) -> Value | None:
     exports = call.name == "export" and "-n" not in call.args
     for node in call.declared:
         walk.make_assignment(node)
@@ -47,17 +43,17 @@ def _export(walk: Running, call: Call) -> Value | None:
 
 
 def _only_options(call: Call) -> bool:
-    """Without a name, these print what there is."""
+    """Whether no name is given: then these print everything that is set."""
     return all(arg[:1] == "-" for arg in call.args)
 
 
-def _exported(walk: Running, name: str, exports: bool) -> None:
+def _exported(walk: Walk, name: str, exports: bool) -> None:
     if exports:
         walk.exported.add(name)
         walk.on_assign(name, walk.state.variables.get(name))
 
 
-def _declare(walk: Running, call: Call) -> Value | None:
+def _declare(walk: Walk, call: Call) -> Value | None:
     flags = "".join(arg[1:] for arg in call.args if arg[:1] == "-")
     if walk.locals is not None and "g" not in flags:
         for name in (*(node.name for node in call.declared), *(str(arg) for arg in call.args if arg[:1] != "-")):
@@ -79,11 +75,11 @@ def _declare(walk: Running, call: Call) -> Value | None:
     return EMPTY if call.declared or not _only_options(call) else None
 
 
-def _attributes(walk: Running, name: str, flags: str) -> None:
+def _attributes(walk: Walk, name: str, flags: str) -> None:
     value = walk.state.variables.get(name)
     if isinstance(value, Value) and not isinstance(value, Either):
         if "i" in flags:
-            number = walk.expander.parameters.number(value)
+            number = walk.expander.number(value)
             walk.assign(name, unknown() if number is None else Value(str(number)))
         elif "l" in flags:
             walk.assign(name, Value(value.text.lower(), value.taints))
@@ -92,7 +88,7 @@ def _attributes(walk: Running, name: str, flags: str) -> None:
     _exported(walk, name, "x" in flags)
 
 
-def _unset(walk: Running, call: Call) -> Value | None:
+def _unset(walk: Walk, call: Call) -> Value | None:
     only_functions = "-f" in call.args
     for arg in call.args:
         _run_index(walk, arg)
@@ -102,7 +98,7 @@ def _unset(walk: Running, call: Call) -> Value | None:
     return EMPTY
 
 
-def _alias(walk: Running, call: Call) -> Value | None:
+def _alias(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
         name, equals, value = arg.partition("=")
         if equals:
@@ -110,20 +106,20 @@ def _alias(walk: Running, call: Call) -> Value | None:
     return EMPTY
 
 
-def _unalias(walk: Running, call: Call) -> Value | None:
+def _unalias(walk: Walk, call: Call) -> Value | None:
     for name in list(walk.state.aliases) if "-a" in call.args else call.args:
         walk.state.alias(str(name), None)
     return EMPTY
 
 
-def _hash(walk: Running, call: Call) -> Value | None:
+def _hash(walk: Walk, call: Call) -> Value | None:
     """`hash -p /bin/rm ls` makes `ls` another program."""
     if len(call.args) == 3 and call.args[0] == "-p":
         walk.state.alias(str(call.args[2]), call.args[1].value())
     return EMPTY
 
 
-def _set(walk: Running, call: Call) -> Value | None:
+def _set(walk: Walk, call: Call) -> Value | None:
     args = call.args
     if "--" in args:
         place = next(number for number, arg in enumerate(args) if arg == "--")
@@ -133,14 +129,14 @@ def _set(walk: Running, call: Call) -> Value | None:
     return EMPTY if args else None
 
 
-def _shift(walk: Running, call: Call) -> Value | None:
+def _shift(walk: Walk, call: Call) -> Value | None:
     count = int(call.args[0]) if call.args and call.args[0].isdigit() else 1
     if walk.state.arguments is not None:
         walk.state.arguments = walk.state.arguments[count:]
     return EMPTY
 
 
-def _read(walk: Running, call: Call) -> Value | None:
+def _read(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "adinNptu")
     names: Sequence[Arg] = call.args[start:] or [Arg("REPLY")]
     values = dict(options)
@@ -169,7 +165,7 @@ def _read(walk: Running, call: Call) -> Value | None:
     return EMPTY
 
 
-def _mapfile(walk: Running, call: Call) -> Value | None:
+def _mapfile(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "dnOsuCc")
     name = str(call.args[start]) if start < len(call.args) else "MAPFILE"
     callback = dict(options).get("-C")
@@ -184,7 +180,7 @@ def _mapfile(walk: Running, call: Call) -> Value | None:
     return EMPTY
 
 
-def _printf(walk: Running, call: Call) -> Value | None:
+def _printf(walk: Walk, call: Call) -> Value | None:
     if len(call.args) > 2 and call.args[0] == "-v":
         _run_index(walk, call.args[1])
         walk.assign(str(call.args[1]), Value(text_emulation.printf(call.args[2:]), taints_of(call.args)))
@@ -192,26 +188,26 @@ def _printf(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _test(walk: Running, call: Call) -> Value | None:
+def _test(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
         _run_index(walk, arg)
     return EMPTY
 
 
-def _let(walk: Running, call: Call) -> Value | None:
+def _let(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
         _run_index(walk, arg)
-        walk.expander.parameters.number(arg.value())
+        walk.expander.number(arg.value())
     return EMPTY
 
 
-def _eval(walk: Running, call: Call) -> Value | None:
+def _eval(walk: Walk, call: Call) -> Value | None:
     args = call.args[1:] if call.args[:1] == ["--"] else call.args
     text = Value(" ".join(args), taints_of(args), args[0].word if len(args) == 1 else None)
     return walk.run_text(text, call.stdin, "eval", same_shell=True)
 
 
-def _source(walk: Running, call: Call) -> Value | None:
+def _source(walk: Walk, call: Call) -> Value | None:
     args = call.args[1:] if call.args[:1] == ["--"] else call.args
     path = args[0] if args else Arg("-")  # fish reads the pipe when there is no name
     if path in STDIN_PATHS:
@@ -228,7 +224,7 @@ def _source(walk: Running, call: Call) -> Value | None:
     return unknown()
 
 
-def _trap(walk: Running, call: Call) -> Value | None:
+def _trap(walk: Walk, call: Call) -> Value | None:
     operands = [arg for arg in call.args if arg not in ("-", "--", "-l", "-p")]
     if len(operands) >= 2 and operands[0]:
         with walk.subshell():
@@ -236,7 +232,7 @@ def _trap(walk: Running, call: Call) -> Value | None:
     return EMPTY
 
 
-def _complete(walk: Running, call: Call) -> Value | None:
+def _complete(walk: Walk, call: Call) -> Value | None:
     """`complete -C command`, `bind -x '"key": command'` and `fc -e editor` name what is run later."""
     for option, following in zip(call.args, call.args[1:], strict=False):
         if option in ("-C", "-x", "-e", "-F"):
@@ -246,7 +242,7 @@ def _complete(walk: Running, call: Call) -> Value | None:
     return EMPTY
 
 
-def _run_index(walk: Running, arg: Arg) -> None:
+def _run_index(walk: Walk, arg: Arg) -> None:
     """A name such as `a[$(command)]`: the index is expanded once more, by the builtin itself."""
     if "[" in arg and ("$(" in arg or "`" in arg):
         walk.prompt(arg.value())
@@ -254,7 +250,7 @@ def _run_index(walk: Running, arg: Arg) -> None:
 
 STDIN_PATHS = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
 
-BUILTINS: dict[str, Callable[[Running, Call], Value | None]] = {
+BUILTINS: dict[str, Handler] = {
     "cd": _cd,
     "pushd": _cd,
     "popd": _popd,

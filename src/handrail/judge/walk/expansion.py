@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from ..grammar.syntax import (
@@ -18,18 +17,32 @@ from ..grammar.syntax import (
     Substitution,
     Word,
 )
-from ..values.word_values import EMPTY, NO_TAINTS, UNKNOWN, Arg, Either, Stored, Taints, Value, make_arg
-from .braces import MAX_FIELDS, expand_braces
-from .parameter_values import ParameterValues
+from ..programs.secret_names import secret_taints
+from ..values.word_values import (
+    EMPTY,
+    NO_TAINTS,
+    UNKNOWN,
+    Arg,
+    Array,
+    Either,
+    Stored,
+    Taints,
+    Value,
+    make_arg,
+    taints_of,
+    unknown,
+)
+from . import arithmetic, operators
+from .fields import BREAK, LITERAL, MAX_FIELDS, QUOTED, SPLIT, Piece, Splitter, expand_braces
 
 _MAX_ARGS = 100_000
 _PLAIN = re.compile(r"[^{~*?\[]*\Z")
-_GLOB = re.compile(r"[*?]|\[.")
 _TILDE = re.compile(r"~(?:([\w.-]+)|(\+|-)|)(?=[/:]|\Z)")
-
-LITERAL, QUOTED, SPLIT, BREAK = "literal", "quoted", "split", "break"
-Piece = tuple[str, Taints, str]
-"""A stretch of text, where it came from, and what may still happen to it: `split` by IFS, or `break` between fields."""
+_NAME = re.compile(r"[A-Za-z_]\w*|\d+")
+_DEFAULTS = frozenset((":-", "-", ":=", "=", ":+", "+", ":?", "?"))
+_MAX_CHAIN = 8
+# Their values are placeholders for directories: a part of one is not known.
+_PLACES = frozenset(("HOME", "PWD", "OLDPWD"))
 
 
 class Shell(Protocol):
@@ -38,7 +51,7 @@ class Shell(Protocol):
     def lookup(self, name: str) -> Stored | None: ...
     def assign(self, name: str, value: Stored | None) -> None: ...
     def pick(self, key: object, value: Either) -> Value | None:
-        """One of several possible values; the command is looked at again for the others."""
+        """One of several possible values; the command is walked again for the others."""
 
     def substitute(self, part: Substitution) -> Value: ...
     def process(self, part: ProcessSubstitution) -> str:
@@ -53,7 +66,8 @@ class Expander:
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
-        self.parameters = ParameterValues(shell, self)
+        self._chain = 0
+        """How many variables in arithmetic refer to one another up to the current one."""
 
     def args(self, words: Sequence[Word]) -> list[Arg]:
         """The fields that a command gets."""
@@ -95,13 +109,18 @@ class Expander:
             return [single]
         fields: list[Arg] = []
         for parts in expand_braces(word.parts):
-            fields += _Splitter(self, self._separators(), word).fields(parts)
+            pieces = (
+                piece
+                for number, part in enumerate(parts)
+                for piece in self.pieces(part, first=number == 0, quoted=False)
+            )
+            fields += Splitter(self._separators(), word).fields(pieces)
             if len(fields) > MAX_FIELDS:
                 return [*fields[:MAX_FIELDS], make_arg(UNKNOWN, word=word)]
         return fields
 
     def _single(self, part: Part, word: Word) -> Arg | None:
-        """What a word of one part becomes, when that is clear at once: one field."""
+        """What a word of one part becomes, when that is plainly one field."""
         if type(part) is Literal:
             return make_arg(part.text, word=word) if _PLAIN.match(part.text) else None
         if type(part) is Quoted:
@@ -133,7 +152,7 @@ class Expander:
             return out
         mode = QUOTED if quoted else SPLIT
         if isinstance(part, Parameter):
-            return self.parameters.pieces(part, mode)
+            return self._parameter(part, mode)
         if isinstance(part, Substitution):
             value = self._shell.substitute(part)
             if isinstance(value, Either):
@@ -142,7 +161,7 @@ class Expander:
         if isinstance(part, ProcessSubstitution):
             return [(self._shell.process(part), NO_TAINTS, QUOTED)]
         assert isinstance(part, Arithmetic)
-        return [(self.parameters.arithmetic(part.parts), NO_TAINTS, mode)]
+        return [(self.arithmetic(part.parts), NO_TAINTS, mode)]
 
     def _literal(self, text: str, first: bool) -> list[Piece]:
         if not first or text[:1] != "~":
@@ -157,88 +176,188 @@ class Expander:
         rest = text[match.end() :]
         return [(home, NO_TAINTS, LITERAL if rest else QUOTED), (rest, NO_TAINTS, LITERAL)]
 
+    # Parameters: `$x`, `${x:-d}`, `${a[1]}`, `"$@"`, `${!x}`, `$((x + 1))`
+
+    def _parameter(self, part: Parameter, mode: str) -> list[Piece]:
+        if part.operator == "prefix":
+            return [(UNKNOWN, NO_TAINTS, mode)]
+        if not part.operator and part.index is None and not part.indirect and part.name not in ("@", "*"):
+            value = self._scalar(part.name)
+            return [(UNKNOWN, secret_taints(part.name), mode) if value is None else (value.text, value.taints, mode)]
+        name = self._target(part)
+        if name is None:
+            return [(UNKNOWN, NO_TAINTS, mode)]
+        index = self.one(part.index).text if part.index is not None else None
+        every = index if index in ("@", "*") else name if name in ("@", "*") else None
+        if every is not None:
+            return self._all(name, every, part, mode)
+        value = self._modified(self._element(name, index), part, name, index)
+        return [(value.text, value.taints, mode)]
+
+    def arithmetic(self, parts: Sequence[Part]) -> str:
+        """The result of an expression as text; unknown when it cannot be computed."""
+        value = self.number(self.text(parts))
+        return UNKNOWN if value is None else str(value)
+
+    def number(self, text: Value) -> int | None:
+        return arithmetic.evaluate(text.text, self._number_of, self._assign_number)
+
+    def _assign_number(self, name: str, value: int | None) -> None:
+        if "[" not in name:
+            self._shell.assign(name, unknown() if value is None else Value(str(value)))
+
+    def _number_of(self, name: str) -> int | None:
+        """A variable in an expression: its own text is an expression again."""
+        base, bracket, index = name.partition("[")
+        value = self._element(base, index[:-1] if bracket else None)
+        if value is None or not value.known or self._chain > _MAX_CHAIN:
+            return None
+        text = value.text
+        if "$(" in text or "`" in text:
+            text = self._shell.prompt(value).text
+        self._chain += 1
+        try:
+            return 0 if not text.strip() else arithmetic.evaluate(text, self._number_of, self._assign_number)
+        finally:
+            self._chain -= 1
+
+    def _target(self, part: Parameter) -> str | None:
+        """The name that is meant, after `${!name}`; None when it is not known."""
+        if not part.indirect:
+            return part.name
+        if part.index is not None:
+            return None  # ${!array[@]} gives the indexes
+        named = self._scalar(part.name)
+        return named.text if named is not None and _NAME.fullmatch(named.text) else None
+
+    def _scalar(self, name: str) -> Value | None:
+        stored = self._shell.lookup(name)
+        if isinstance(stored, Array):
+            return stored.items.get("0")
+        if isinstance(stored, Either):
+            return self._shell.pick(id(stored), stored)
+        return stored
+
+    def _element(self, name: str, index: str | None) -> Value | None:
+        stored = self._shell.lookup(name)
+        if index is None or not isinstance(stored, Array):
+            value = self._scalar(name)
+            if index in (None, "", "0") or value is None:
+                return value
+            return unknown(value.taints)
+        if stored.associative:
+            return stored.items.get(index) if UNKNOWN not in index else _any_of(stored)
+        number = self.number(Value(index))
+        if number is None:
+            return _any_of(stored)
+        if number < 0:
+            keys = list(stored.items)
+            return stored.items[keys[number]] if -number <= len(keys) else None
+        return stored.items.get(str(number))
+
+    def _all(self, name: str, every: str, part: Parameter, mode: str) -> list[Piece]:
+        """`"$@"`, `${array[*]}` and the like."""
+        stored = self._shell.lookup(name)
+        if stored is None:
+            return [(UNKNOWN, NO_TAINTS, mode)]
+        values = list(stored.items.values()) if isinstance(stored, Array) else [stored]
+        if part.operator == "length":
+            return [(str(len(values)), NO_TAINTS, mode)]
+        if part.operator == ":":
+            values = self._slice(values, part, name)
+        elif part.operator:
+            values = [self._modified(value, part, "", None) for value in values] or [
+                self._modified(None, part, "", None)
+            ]
+        if every == "*" and mode == QUOTED:
+            separators = self._shell.lookup("IFS")
+            between = separators.text[:1] if isinstance(separators, Value) and separators.known else " "
+            return [(between.join(value.text for value in values), taints_of(values), mode)]
+        out: list[Piece] = []
+        for number, value in enumerate(values):
+            if number:
+                out.append(("", NO_TAINTS, BREAK))
+            out.append((value.text, value.taints, mode))
+        return out
+
+    def _slice(self, values: list[Value], part: Parameter, name: str) -> list[Value]:
+        start = self.number(self.one(part.argument))
+        length = None if part.second is None else self.number(self.one(part.second))
+        if start is None or (part.second is not None and length is None):
+            return [unknown(taints_of(values))]
+        if name in ("@", "*"):
+            start = max(start - 1, 0) if start >= 0 else start
+        return values[start:][:length]
+
+    def _modified(self, value: Value | None, part: Parameter, name: str, index: str | None) -> Value:
+        """Apply the operator. None is a variable that the command has not set: unknown, but for a default."""
+        operator = part.operator
+        if not operator:
+            return unknown(secret_taints(name)) if value is None else value
+        if operator in _DEFAULTS:
+            return self._defaulted(value, part, name, index)
+        if value is None:
+            value = unknown()
+        if operator == "length":
+            return Value(str(len(value.text))) if value.known else unknown()
+        if operator == ":":
+            return self._substring(value, part)
+        argument, second = self.one(part.argument), self.one(part.second)
+        if operator == "@" and argument.text == "P":
+            return self._shell.prompt(value)
+        if operator == "@" and argument.text == "A" and value.known:
+            return Value(f"{name}={operators.shell_quoted(value.text)}", value.taints)
+        if name in _PLACES or not (value.known and argument.known and second.known):
+            return unknown(value.taints | argument.taints | second.taints)
+        pattern = _pattern(part.argument, argument.text)
+        try:
+            return Value(operators.apply(value.text, operator, pattern, second.text), value.taints | second.taints)
+        except operators.NotComputed:
+            return unknown(value.taints)
+
+    def _defaulted(self, value: Value | None, part: Parameter, name: str, index: str | None) -> Value:
+        operator = part.operator
+        missing = value is None or (len(operator) == 2 and value.text == "")
+        if operator[-1] == "+":
+            return self._alternative(value, missing, part)
+        if not missing and value is not None:
+            return value
+        if operator[-1] == "?":
+            return unknown()
+        default = self.one(part.argument)
+        if operator[-1] == "=" and name and index is None:
+            self._shell.assign(name, default)
+        return default
+
+    def _alternative(self, value: Value | None, missing: bool, part: Parameter) -> Value:
+        if value is not None:
+            return EMPTY if missing else self.one(part.argument)
+        # It may have been set before this command.
+        both = Either((EMPTY, self.one(part.argument)))
+        return self._shell.pick((id(part), "alternative"), both) or EMPTY
+
+    def _substring(self, value: Value, part: Parameter) -> Value:
+        offset = self.number(self.one(part.argument))
+        length = None if part.second is None else self.number(self.one(part.second))
+        if part.name in _PLACES or not value.known or offset is None or (part.second is not None and length is None):
+            return unknown(value.taints)
+        return Value(operators.substring(value.text, offset, length), value.taints)
+
 
 def _may_be_many(part: Part) -> bool:
     """`"$@"`, `"${a[@]}"`, `"${!x}"`: several fields even inside quotes."""
     return type(part) is Parameter and (part.name == "@" or part.index is not None or part.indirect)
 
 
-class _Splitter:
-    """Builds the fields of one word."""
-
-    def __init__(self, expander: Expander, separators: str, word: Word) -> None:
-        self._expander = expander
-        self._separators = separators
-        self._word = word
-        self._fields: list[Arg] = []
-        self._reset()
-
-    def _reset(self) -> None:
-        self._texts: list[str] = []
-        self._taints: Taints = NO_TAINTS
-        self._glob = self._quoted = self._started = False
-
-    def fields(self, parts: list[Part]) -> list[Arg]:
-        for number, part in enumerate(parts):
-            for text, taints, mode in self._expander.pieces(part, first=number == 0, quoted=False):
-                if mode == BREAK:
-                    self._flush()
-                    self._started = True
-                elif mode == SPLIT and text != UNKNOWN:
-                    self._split(text, taints)
-                else:
-                    self._add(text, taints)
-                    if mode == QUOTED:
-                        self._started = self._quoted = True
-                    elif mode == LITERAL and _GLOB.search(text):
-                        self._glob = True
-        self._flush()
-        return self._fields
-
-    def _add(self, text: str, taints: Taints) -> None:
-        self._texts.append(text)
-        self._taints |= taints
-        self._started = self._started or bool(text)
-
-    def _split(self, text: str, taints: Taints) -> None:
-        for chunk, cut in cut_by(text, self._separators):
-            if chunk:
-                self._add(chunk, taints)
-                self._glob = self._glob or bool(_GLOB.search(chunk))
-            if cut:
-                self._started = self._started or not cut.isspace()
-                self._flush()
-
-    def _flush(self) -> None:
-        if self._started:
-            text = "".join(self._texts)
-            self._fields.append(
-                make_arg(text, taints=self._taints, glob=self._glob, quoted=self._quoted, word=self._word)
-            )
-        self._reset()
+def _any_of(array: Array) -> Value:
+    taints: Taints = taints_of(array.items.values())
+    return unknown(taints)
 
 
-def cut_by(text: str, separators: str) -> Iterator[tuple[str, str]]:
-    """The stretches between separators, each with what ends it; the last one ends with nothing."""
-    last = 0
-    pattern = _separator(separators)
-    for match in re.finditer(pattern, text) if pattern else ():
-        yield text[last : match.start()], match.group()
-        last = match.end()
-    yield text[last:], ""
-
-
-def split_by(text: str, separators: str, most: int = 0) -> list[str]:
-    """Cut a text as IFS says: runs of blanks are one cut, every other separator is one of its own."""
-    pattern = _separator(separators)
-    return re.split(pattern, text, maxsplit=most) if pattern else [text]
-
-
-@functools.lru_cache(32)
-def _separator(separators: str) -> str:
-    if not separators:
-        return ""
-    blanks = "".join(char for char in separators if char in " \t\n")
-    others = "".join(char for char in separators if char not in " \t\n")
-    space = f"[{blanks}]" if blanks else "(?!)"
-    return f"{space}*[{re.escape(others)}]{space}*|{space}+" if others else f"{space}+"
+def _pattern(word: Word | None, text: str) -> str:
+    """A pattern with what was quoted in it made literal."""
+    if word is None or not any(isinstance(part, Quoted | DoubleQuoted) for part in word.parts):
+        return text
+    if len(word.parts) == 1:
+        return re.sub(r"([*?\[\\])", r"\\\1", text)
+    return text

@@ -1,60 +1,78 @@
-"""Remember the files that a command makes, where what they hold matters to what follows: it may run them."""
+"""The files that a program writes: those whose content matters to later commands, and those that its options name."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import Arg, OtherName, Taint, unknown
-
-if TYPE_CHECKING:
-    from .command_walk import Running
-    from .program_handlers import Call
+from .walk import Call, Walk
 
 _ELSEWHERE = re.compile(r"\w+://|(?:[\w.-]+@)?[\w.-]+:(?!\\)")
 _RECURSIVE = re.compile(r"-\w*[ar]\w*|--(?:archive|recursive)|sync")
 _PROGRAM_FOLDER = re.compile(r"/(?:usr/(?:local/)?)?s?bin/[^/]+\Z")
+_OUTPUT_OPTIONS = frozenset(("-o", "-out", "--output", "--out", "--outfile", "--output-file", "--out-file", "--outdir"))
+_OUTPUT_PREFIXES = tuple(f"{option}=" for option in sorted(_OUTPUT_OPTIONS) if option.startswith("--"))
+_OTHER_O = frozenset(
+    "grep egrep fgrep zgrep rg ag ack ls ps find test [ set ssh scp sftp mount umount useradd usermod groupadd groupmod kubectl "
+    "oc helm curl wget gpg openssl git aria2c http pv base64 docker sudo passwd ip iptables lsblk lsof sshfs column nl".split()
+)
+"""Programs whose `-o` means something else, and those whose output files the rules already cover."""
 
 
-def files_made(walk: Running, call: Call) -> None:
-    """Remember the files that a program makes, where what they hold matters to what follows."""
+def files_made(walk: Walk, call: Call) -> None:
+    """Remember the files that a program makes, where their content matters to later commands: they may run them."""
     maker = _MAKERS.get(call.name)
     if maker is not None and call.args:
         maker(walk, call)
 
 
-def _fetched(walk: Running, target: str) -> None:
+def output_files(call: Call) -> Sequence[Arg]:
+    """Absolute paths given with `-o`, `--output` and the like."""
+    return () if len(call.args) == 0 or call.name in _OTHER_O else list(_absolute_outputs(call))
+
+
+def _absolute_outputs(call: Call) -> Iterator[Arg]:
+    before = ""
+    for arg in call.args:
+        if before in _OUTPUT_OPTIONS and arg[:1] in ("/", "~"):
+            yield arg
+        elif arg.startswith(_OUTPUT_PREFIXES) and (path := arg.partition("=")[2])[:1] in ("/", "~"):
+            yield arg.like(path)
+        before = arg
+
+
+def _fetched(walk: Walk, target: str) -> None:
     if target and target != "-":
         walk.state.write(walk.path(target), unknown([Taint.NETWORK]))
 
 
-def _fetched_below(walk: Running, directory: str) -> None:
+def _fetched_below(walk: Walk, directory: str) -> None:
     """Anything in this directory may have come from the network."""
     walk.state.write(f"{walk.path(directory)}/", unknown([Taint.NETWORK]))
 
 
-def _curl(walk: Running, call: Call) -> None:
+def _curl(walk: Walk, call: Call) -> None:
     for target in _curl_targets(call.args):
         _fetched(walk, target)
 
 
-def _wget(walk: Running, call: Call) -> None:
+def _wget(walk: Walk, call: Call) -> None:
     for target in _wget_targets(call.args):
         _fetched(walk, target)
 
 
-def _fetcher(walk: Running, call: Call) -> None:
-    """Downloaders that name the file themselves unless they are told how."""
+def _fetcher(walk: Walk, call: Call) -> None:
+    """Downloaders that choose the file name themselves unless one is given."""
     start, options = skip_options(call.args, "od", "out dir output")
     named = [value for option, value in options if option in ("-o", "--out", "--output") and value]
     for target in named or [arg.like(_last_part(arg)) for arg in call.args[start:] if "/" in arg]:
         _fetched(walk, target)
 
 
-def _downloaded(walk: Running, call: Call) -> None:
+def _downloaded(walk: Walk, call: Call) -> None:
     """`az storage blob download -f file`, `gh release download -O file`."""
     if not {"download", "download-batch", "get"}.isdisjoint(call.args):
         for arg, following in itertools.pairwise(call.args):
@@ -63,14 +81,14 @@ def _downloaded(walk: Running, call: Call) -> None:
     _cloned(walk, call)
 
 
-def _tftp(walk: Running, call: Call) -> None:
+def _tftp(walk: Walk, call: Call) -> None:
     """`tftp -g -r name host`, `tftp host -c get name`."""
     for arg, following in itertools.pairwise(call.args):
         if arg in ("-r", "-l", "get"):
             _fetched(walk, following)
 
 
-def _remote_copy(walk: Running, call: Call) -> None:
+def _remote_copy(walk: Walk, call: Call) -> None:
     """`scp host:script .`, `aws s3 cp s3://bucket/script .`: the last operand gets what another machine has."""
     operands = [arg for arg in call.args if arg[:1] != "-"]
     if len(operands) > 1 and _ELSEWHERE.match(operands[-2]) and not _ELSEWHERE.match(operands[-1]):
@@ -82,7 +100,7 @@ def _remote_copy(walk: Running, call: Call) -> None:
         _copied(walk, call)
 
 
-def _copied(walk: Running, call: Call) -> None:
+def _copied(walk: Walk, call: Call) -> None:
     if len(call.args) < 2:
         return
     source, target = call.args[-2:]
@@ -95,7 +113,7 @@ def _copied(walk: Running, call: Call) -> None:
             walk.state.write(walk.path(f"{target}/{_last_part(source)}"), content)
 
 
-def _cloned(walk: Running, call: Call) -> None:
+def _cloned(walk: Walk, call: Call) -> None:
     """`git clone address [directory]`."""
     args = call.args
     if call.name == "svn" and args[0] in ("export", "cat", "checkout", "co"):
@@ -108,7 +126,7 @@ def _cloned(walk: Running, call: Call) -> None:
         _fetched_below(walk, operands[1] if len(operands) > 1 else _last_part(operands[0]).removesuffix(".git"))
 
 
-def _unpacked(walk: Running, call: Call) -> None:
+def _unpacked(walk: Walk, call: Call) -> None:
     """An archive that came from the network, and what was in it."""
     contents = [call.stdin, *(walk.known_file(arg) for arg in call.args)]
     if not any(content is not None and Taint.NETWORK in content.taints for content in contents):
@@ -151,7 +169,7 @@ def _last_part(url: str) -> str:
     return re.split(r"[?#]", url, maxsplit=1)[0].rstrip("/").rsplit("/", 1)[-1].rsplit(":", 1)[-1]
 
 
-def _copied_by_dd(walk: Running, call: Call) -> None:
+def _copied_by_dd(walk: Walk, call: Call) -> None:
     target = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("of=")), None)
     source = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("if=")), None)
     content = call.stdin if source is None else walk.known_file(source)
@@ -159,7 +177,7 @@ def _copied_by_dd(walk: Running, call: Call) -> None:
         walk.state.write(walk.path(target), content)
 
 
-_MAKERS: dict[str, Callable[[Running, Call], None]] = {
+_MAKERS: dict[str, Callable[[Walk, Call], None]] = {
     "curl": _curl,
     "wget": _wget,
     **dict.fromkeys(("aria2c", "axel", "fetch", "http", "xh"), _fetcher),

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING
 
+from .. import languages
 from ..programs.interpreter_table import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
+from ..programs.shell_escapes import only_describes_itself, raised
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, Taint, Value, taints_of, unknown
-from . import shell_escapes
 from .builtins import STDIN_PATHS
-from .program_handlers import Call, Handler
-
-if TYPE_CHECKING:
-    from .command_walk import Running
+from .walk import Call, Handler, Walk
 
 _SHELL_WORDS = "rcfile init-file command"
 _URL = re.compile(r"https?://")
@@ -24,7 +21,7 @@ _SUBCOMMANDS = frozenset(("run", "x", "test", "e", "script"))
 _COMPILERS = "gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig".split()
 
 
-def _shell(walk: Running, call: Call) -> Value | None:
+def _shell(walk: Walk, call: Call) -> Value | None:
     args = _without_plus(call.args)
     start, options = skip_options(args, "oO", _SHELL_WORDS)
     given = {option for option, _ in options}
@@ -43,11 +40,11 @@ def _shell(walk: Running, call: Call) -> Value | None:
         script, operands = operands[0], operands[1:]
     if script is not None:
         return _with_arguments(walk, operands, script.value(), call.stdin)
-    if operands == [UNKNOWN] and shell_escapes.raised(walk.under):  # xargs with nothing to read
+    if operands == [UNKNOWN] and raised(walk.under):  # xargs with nothing to read
         walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if operands and "-s" not in given:
         return _run_file(walk, call, operands[0], operands[1:])
-    if not operands and shell_escapes.raised(walk.under):
+    if not operands and raised(walk.under):
         walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
     if call.stdin is not None:
         return walk.run_text(call.stdin, None, "stdin")
@@ -55,7 +52,7 @@ def _shell(walk: Running, call: Call) -> Value | None:
 
 
 def _without_plus(args: Sequence[Arg]) -> Sequence[Arg]:
-    """`bash +x -c text`: what a plus switches off does not matter here."""
+    """`bash +x -c text`: options that a plus switches off do not matter here."""
     kept: list[Arg] = []
     place = 0
     while place < len(args) and args[place][:1] in ("-", "+") and args[place] not in ("-", "--"):
@@ -68,14 +65,14 @@ def _without_plus(args: Sequence[Arg]) -> Sequence[Arg]:
 
 
 def _runs_nothing(name: str, given: Set[str]) -> bool:
-    """It tells something about itself, or only reads the script to find mistakes."""
+    """It only describes itself, or only checks the script for mistakes."""
     return not given.isdisjoint(("--help", "--version")) or (
         "-n" in given and "-i" not in given and name in _ONLY_CHECK
     )
 
 
-def _powershell(walk: Running, call: Call) -> Value | None:
-    """`-Command text` in all its abbreviations; an encoded text is not shown to anyone."""
+def _powershell(walk: Walk, call: Call) -> Value | None:
+    """`-Command text` in all its abbreviations; an encoded text cannot be read."""
     place = 0
     while place < len(call.args):
         arg = call.args[place]
@@ -99,7 +96,7 @@ def _powershell(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _with_arguments(walk: Running, args: Sequence[Arg], script: Value, stdin: Value | None, how: str = "-c") -> Value:
+def _with_arguments(walk: Walk, args: Sequence[Arg], script: Value, stdin: Value | None, how: str = "-c") -> Value:
     """Run a script with `$0` and what follows it."""
     saved, name = walk.state.arguments, walk.state.settings["program"]
     walk.state.name_program(args[0].value() if args else None)
@@ -111,7 +108,7 @@ def _with_arguments(walk: Running, args: Sequence[Arg], script: Value, stdin: Va
         walk.state.name_program(name)
 
 
-def _run_file(walk: Running, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
+def _run_file(walk: Walk, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
     """`bash script`: what the file holds, if the command itself has made it."""
     if path in STDIN_PATHS:
         return walk.run_text(call.stdin or EMPTY, None, "stdin")
@@ -126,7 +123,7 @@ def _run_file(walk: Running, call: Call, path: Arg, args: Sequence[Arg]) -> Valu
     return _with_arguments(walk, [path, *args], content, call.stdin, "source")
 
 
-def _language(walk: Running, call: Call) -> Value | None:
+def _language(walk: Walk, call: Call) -> Value | None:
     language = LANGUAGES.get(call.name) or LANGUAGES[call.name.rstrip("0123456789.").rstrip("-")]
     codes, module = _codes(language, call.args)
     for code in codes:
@@ -143,7 +140,7 @@ def _language(walk: Running, call: Call) -> Value | None:
     if not operands or operands[0] in STDIN_PATHS:
         if call.stdin is not None:
             judge_code(walk, call, language, call.stdin)
-        elif shell_escapes.raised(walk.under) and not shell_escapes.only_tells(call):
+        elif raised(walk.under) and not only_describes_itself(call.args):
             walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
         return None
     if operands[0].startswith("(") and language == "scheme":
@@ -158,7 +155,7 @@ def _language(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _run_module(walk: Running, call: Call) -> Value | None:
+def _run_module(walk: Walk, call: Call) -> Value | None:
     """`python -m pip ...`: the module is a program with the same arguments."""
     place = next(number for number, arg in enumerate(call.args) if arg[:1] == "-" and arg[1:2] != "-" and "m" in arg)
     attached = call.args[place].partition("m")[2]
@@ -169,7 +166,7 @@ def _run_module(walk: Running, call: Call) -> Value | None:
         lines = [*(value for option, value in options if option in ("-s", "--setup") and value), *argv[1 + start :]]
         judge_code(walk, call, "python", Value("\n".join(lines), taints_of(lines)))
         return None
-    if not argv or not walk.judgement.book.knows(argv[0]):
+    if not argv or not walk.judgement.rulebook.knows(argv[0]):
         return None
     with walk.wrapped(call.name), walk.nested():
         return walk.run(argv, call.stdin, functions=False, builtins=False)
@@ -220,8 +217,8 @@ def _in_cluster(arg: Arg, letters: frozenset[str], takes: str, language: str) ->
     return None, 0, False
 
 
-def _compiler(walk: Running, call: Call) -> Value | None:
-    """What is compiled from a text that the command itself holds will be run sooner or later."""
+def _compiler(walk: Walk, call: Call) -> Value | None:
+    """Code in the command itself that is compiled will be run sooner or later."""
     for place, arg in enumerate(call.args):
         if arg == "-wrapper" and place + 1 < len(call.args):
             walk.run([Arg(word) for word in call.args[place + 1].split(",")], None, functions=False)
@@ -231,10 +228,8 @@ def _compiler(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def judge_code(walk: Running, call: Call, language: str, code: Value) -> None:
-    """Show a program in another language to those who can read it."""
-    from .. import languages
-
+def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
+    """Judge a program in another language."""
     if isinstance(code, Either):
         for option in code.options:
             if option is not None:
@@ -254,8 +249,16 @@ def judge_code(walk: Running, call: Call, language: str, code: Value) -> None:
         with walk.wrapped(call.name), walk.nested():
             return walk.run(args, None, functions=False, builtins=False)
 
-    matches = languages.judge(language, code, shell=shell, argv=argv, cwd=walk.cwd, project=walk.judgement.project)
-    walk.judgement.add(list(matches), call.argv, walk.span(call.argv))
+    matches = languages.judge(
+        language,
+        code,
+        shell=shell,
+        argv=argv,
+        is_followed=lambda name: walk.programs.handler_of(name) is not None,
+        cwd=walk.cwd,
+        project=walk.judgement.project,
+    )
+    walk.judgement.add(matches, call.argv, walk.span(call.argv))
 
 
 HANDLERS: dict[str, Handler] = {

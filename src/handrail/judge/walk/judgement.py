@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ..grammar.source_map import SourceMap
 from ..grammar.syntax import Script
+from ..rules import Match, Rulebook
 from ..values.assessment import Finding, Reach, Segment, Severity, Span, Unknown
 from ..values.word_values import UNKNOWN, Arg
-from .source_map import Frame
-
-if TYPE_CHECKING:
-    from ..rules import Match, Rulebook
 
 MAX_STEPS = 60_000
 _MAX_FINDINGS = 50
@@ -24,26 +22,26 @@ class Limit(Exception):
 
 
 class Sink(NamedTuple):
-    """The script behind `>(..)`, and the text in which it stands."""
+    """The script behind `>(..)`, and the source map of its text."""
 
     script: Script
-    frame: Frame
+    source_map: SourceMap
 
 
 class Judgement:
     """What has been found so far."""
 
-    def __init__(self, book: Rulebook, project: str, *, recording: bool = True) -> None:
-        self.book = book
+    def __init__(self, rulebook: Rulebook, project: str, *, recording: bool = True) -> None:
+        self.rulebook = rulebook
         self.project = project
         self.findings: list[Finding] = []
         self.sinks: dict[str, Sink] = {}
         self.recording = recording
-        """Whether the command lines are wanted, and not only the findings."""
-        self.lines: list[tuple[Sequence[Arg], Frame, Span, int]] = []
-        """Every command line that would run, with its frame, its place there, and how deep it is nested."""
+        """Whether to keep the command lines, and not only the findings."""
+        self.lines: list[tuple[Sequence[Arg], SourceMap, Span, int]] = []
+        """Every command line that would run, with its source map, its place in that text, and how deep it is nested."""
         self.scripts = 0
-        """How many files of the command's own making were run."""
+        """How many files that the command itself made were run."""
         self._steps = MAX_STEPS
         self._seen: set[tuple[str, Span]] = set()
 
@@ -54,7 +52,7 @@ class Judgement:
 
     def report(self, rule_id: str, argv: Sequence[str], span: Span, reach: Reach = Reach.NOWHERE) -> None:
         """A finding of the walk itself."""
-        rule = self.book.rules[rule_id]
+        rule = self.rulebook.rules[rule_id]
         self._add(Finding(rule.id, rule.severity, rule.why, span, shown(argv), reach))
 
     def add(self, matches: Iterable[Match], argv: Sequence[str], span: Span) -> None:
@@ -77,21 +75,23 @@ class Judgement:
         return tuple(sorted(self.findings, key=lambda finding: (order[finding.severity], -finding.reach)))
 
     def segments(self) -> tuple[Segment, ...]:
-        return tuple(Segment(shown(argv), frame.span(*span), depth) for argv, frame, span, depth in self.lines)
+        return tuple(
+            Segment(shown(argv), source_map.span(*span), depth) for argv, source_map, span, depth in self.lines
+        )
 
     def unknowns(self, command: str) -> tuple[Unknown, ...]:
         """The words whose value is not known, as they are written."""
         found: dict[Span, Unknown] = {}
-        for argv, frame, place, _ in self.lines:
+        for argv, source_map, place, _ in self.lines:
             for arg in argv:
                 if UNKNOWN in arg and len(found) < _MAX_UNKNOWN:
                     word = getattr(arg, "word", None)
-                    span = frame.span(*((word.start, word.end) if word is not None else place))
+                    span = source_map.span(*((word.start, word.end) if word is not None else place))
                     found.setdefault(span, Unknown(command[span[0] : span[1]], span))
         return tuple(found.values())
 
 
 def shown(argv: Sequence[str]) -> tuple[str, ...]:
-    """A command line for a person: long ones are cut, what is unknown is a question mark."""
+    """A command line for display: long ones are cut, unknown parts are question marks."""
     cut = [str(arg).replace(UNKNOWN, "?") for arg in argv[:_MAX_SHOWN_ARGS]]
     return (*cut, "...") if len(argv) > _MAX_SHOWN_ARGS else tuple(cut)

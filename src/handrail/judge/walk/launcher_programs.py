@@ -5,16 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import SHELLS
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of
-from .program_handlers import Call, Handler
-
-if TYPE_CHECKING:
-    from .command_walk import Running
+from .walk import Call, Handler, Walk
 
 _WIDE: Taints = frozenset((Taint.WIDE,))
 _MAX_ROOTS = 16
@@ -22,11 +18,11 @@ _MAX_ITEMS = 64
 _MAX_LINES = 16
 _MAX_INPUT = 20_000
 _XARGS_WORDS = "arg-file delimiter replace max-lines max-args max-procs max-chars process-slot-var eof"
-FIND_CHOOSES = frozenset(
+FIND_SELECTS = frozenset(
     "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer -newermt -size -empty "
     "-user -group -perm -inum -links -lname -samefile -nouser -nogroup -mindepth -uid -gid -anewer -cnewer -xtype".split()
 )
-"""Tests of find that choose only some of what it comes upon."""
+"""Tests of find that select only some of the files."""
 _FIND_PRINTS_OTHER = frozenset(
     "-exec -execdir -printf -fprintf -ls -fls -delete -quit -ok -okdir -fprint -prune".split()
 )
@@ -35,7 +31,7 @@ _PARALLEL_WORDS = (
 )
 
 
-def _find(walk: Running, call: Call) -> Value | None:
+def _find(walk: Walk, call: Call) -> Value | None:
     args = call.args
     count = next((place for place, arg in enumerate(args) if arg[:1] in ("-", "(", "!")), len(args))
     roots: Sequence[Arg] = args[:count] or [Arg(".")]
@@ -64,15 +60,15 @@ def _find(walk: Running, call: Call) -> Value | None:
 
 
 def _found(root: str, args: Sequence[Arg]) -> list[str]:
-    """Paths that find may come upon below a root: the root itself too, when nothing chooses among them."""
+    """Paths that find may return below a root: also the root itself, when no test selects among them."""
     names = [following for arg, following in itertools.pairwise(args) if arg in ("-name", "-iname", "-path")]
     below = root.rstrip("/")
     if names:
         return [f"{below}/{UNKNOWN}/{names[-1].lstrip('/')}"]
-    return [f"{below}/{UNKNOWN}"] if FIND_CHOOSES.intersection(args) else [root, f"{below}/{UNKNOWN}"]
+    return [f"{below}/{UNKNOWN}"] if FIND_SELECTS.intersection(args) else [root, f"{below}/{UNKNOWN}"]
 
 
-def _fd(walk: Running, call: Call) -> Value | None:
+def _fd(walk: Walk, call: Call) -> Value | None:
     for place, arg in enumerate(call.args):
         if arg in ("-x", "-X", "--exec", "--exec-batch") and place + 1 < len(call.args):
             command = list(call.args[place + 1 :])
@@ -87,7 +83,7 @@ def _fd(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _xargs(walk: Running, call: Call) -> Value | None:
+def _xargs(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "adEILnPsS", _XARGS_WORDS)
     given = dict(options)
     replace = next((str(value or "{}") for option, value in options if option in ("-I", "-i", "--replace", "-J")), "")
@@ -98,7 +94,7 @@ def _xargs(walk: Running, call: Call) -> Value | None:
     return _with_items(walk, call, command, items, replace)
 
 
-def _parallel(walk: Running, call: Call) -> Value | None:
+def _parallel(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "jIaSNLPnlDdE", _PARALLEL_WORDS)
     given = dict(options)
     if not given.keys().isdisjoint(("--dry-run", "--dryrun")):
@@ -148,7 +144,7 @@ def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) 
     return more + [make_arg(item, taints=value.taints) for item in found if item][:_MAX_ITEMS]
 
 
-def _with_items(walk: Running, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:
+def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:
     if replace:
         lines = [
             [
@@ -169,7 +165,7 @@ def _with_items(walk: Running, call: Call, command: list[Arg], items: list[Arg],
     return out
 
 
-def _su(walk: Running, call: Call) -> Value | None:
+def _su(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(
         call.args, "cgGsuwT", "command group supp-group shell user whitelist-environment session-command"
     )

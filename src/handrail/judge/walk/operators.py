@@ -6,7 +6,7 @@ import re
 
 from ..grammar.lexical import decode_escapes
 
-_LONGEST = 65_536
+_MAX_TEXT = 65_536
 # How long a text may be for a pattern with that many stars: each star is one more loop over the text.
 _MAX_BY_STARS = (4_000, 1_000, 100, 40)
 _CLASSES = {
@@ -16,12 +16,12 @@ _CLASSES = {
 
 
 class NotComputed(Exception):
-    """The result is not worked out here: it counts as unknown."""
+    """The result is not computed here: it counts as unknown."""
 
 
 def apply(text: str, operator: str, argument: str, second: str) -> str:
     """`${text<operator><argument>/<second>}`."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_TEXT:
         raise NotComputed
     if operator in ("#", "##", "%", "%%"):
         return _stripped(text, argument, operator)
@@ -46,7 +46,7 @@ def substring(text: str, offset: int, length: int | None) -> str:
 
 
 def shell_quoted(text: str) -> str:
-    """As `${x@Q}` writes it: one word again when it is read back."""
+    """As `${x@Q}` writes it: a single word when it is read again."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -56,7 +56,7 @@ def escaped(text: str) -> str:
 
 
 def pattern_regex(pattern: str) -> str:
-    """A shell pattern as a regular expression without anchors. Its `*` is lazy or greedy by the one who searches."""
+    """A shell pattern as a regular expression without anchors. The caller decides whether its `*` is lazy or greedy."""
     out: list[str] = []
     place = 0
     while place < len(pattern):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ..programs.env_script_printers import ENV_SCRIPT_PRINTERS, prints_env_script
 from ..programs.secret_names import secret_taints
 from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, unknown
-from .env_script_printers import INITIALISERS, prints_initialisation
-
-if TYPE_CHECKING:
-    from .command_walk import Running
-    from .program_handlers import Call
+from .walk import Call, Walk
 
 _NETWORK = frozenset(
     "curl wget http https xh nc ncat netcat telnet socat ftp lynx w3m links elinks aria2c fetch rsh gsutil GET "
@@ -50,20 +46,20 @@ _SURVEILLANCE = frozenset(
 _ARCHIVERS = frozenset(("tar", "zip", "cpio", "7z", "rsync"))
 _ENVIRONMENT = frozenset(("env", "printenv", "set", "export", "declare"))
 _FINDERS = frozenset(("find", "fd", "fdfind", "locate", "ls"))
-_TELLING = frozenset(
+_WITH_PROVENANCE = frozenset(
     (
         "openssl", "history", "yes", *_NETWORK, *_STORAGE, *_READERS, *_SECRET_STORES, *_LISTERS, *_ARCHIVERS,
-        *_ENVIRONMENT, *_FINDERS, *_DUMPERS, *_DUMPING, *_SURVEILLANCE, *INITIALISERS,
+        *_ENVIRONMENT, *_FINDERS, *_DUMPERS, *_DUMPING, *_SURVEILLANCE, *ENV_SCRIPT_PRINTERS,
     )
 )  # fmt: skip
-"""Programs of whose output something can be told."""
+"""Programs about whose output something is known."""
 _ALWAYS = {"yes": Taint.ENDLESS, **dict.fromkeys(_LISTERS, Taint.WIDE)}
 
 
-def unknown_output(walk: Running, call: Call) -> Value:
-    """What a program prints that is not worked out: unknown, but its sources can be told."""
+def unknown_output(walk: Walk, call: Call) -> Value:
+    """What a program prints that is not computed: unknown, but its sources may be known."""
     name, args = call.name, call.args
-    if name not in _TELLING:
+    if name not in _WITH_PROVENANCE:
         return Value(UNKNOWN, call.stdin.taints) if call.stdin is not None else Value(UNKNOWN)
     taints: set[Taint] = set(call.stdin.taints) if call.stdin is not None else set()
     if name in _NETWORK or (name == "openssl" and "s_client" in args):
@@ -82,12 +78,12 @@ def unknown_output(walk: Running, call: Call) -> Value:
         taints.add(Taint.CREDENTIAL)
     if name in _ALWAYS:
         taints.add(_ALWAYS[name])
-    if prints_initialisation(name, args):
-        taints.add(Taint.INITIALISER)
+    if prints_env_script(name, args):
+        taints.add(Taint.ENV_SCRIPT)
     return unknown(taints)
 
 
-def _read_taints(walk: Running, arg: Arg) -> Taints:
+def _read_taints(walk: Walk, arg: Arg) -> Taints:
     if not arg:
         return _NOTHING
     known = walk.known_file(arg)
@@ -102,7 +98,7 @@ def _shows_private(name: str, args: Sequence[Arg]) -> bool:
     return name in _DUMPERS or name in _SURVEILLANCE or (name == "printenv" and any(map(secret_taints, args)))
 
 
-def _shows_secrets(walk: Running, name: str, arguments: Sequence[Arg]) -> bool:
+def _shows_secrets(walk: Walk, name: str, arguments: Sequence[Arg]) -> bool:
     if name in _ENVIRONMENT:
         return all(arg[:1] == "-" and "f" not in arg.lower() for arg in arguments)
     if name in _SECRET_STORES or name == "history":

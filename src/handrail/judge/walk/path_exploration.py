@@ -1,4 +1,4 @@
-"""Follow a command in every world that is possible: a variable that may be `rm` or `ls` is judged as both."""
+"""Follow a command along every path that is possible: a variable that may be `rm` or `ls` is judged as both."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ..values.word_values import Either, Value, unknown
 from .state import Changes, State
 
 T = TypeVar("T")
-MAX_WORLDS = 12
+MAX_PATHS = 12
 
 
-class Worlds:
-    """Which option was taken where, while one command is looked at again and again."""
+class PathExploration:
+    """Which option was taken where, while one command is walked again and again."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._taken: dict[object, int] = {}
         self._kept: dict[object, Either] = {}
-        """What was picked from: alive, so that no other value gets its identity."""
+        """What was picked from: kept alive, so that no other value gets its identity."""
         self._fresh: list[tuple[object, int]] | None = None
         """What was picked for the first time in the command at hand, and out of how many."""
         self._give_up = False
@@ -37,7 +37,7 @@ class Worlds:
         return value.options[number] if number < len(value.options) else unknown(value.taints)
 
     def each(self, work: Callable[[], T]) -> list[T]:
-        """What the work gives in each world. What it changes is one of several possibilities afterwards."""
+        """What the work returns on each path. What it changes is one of several possibilities afterwards."""
         outer = self._fresh
         self._fresh = None
         mark = self._state.mark()
@@ -52,7 +52,7 @@ class Worlds:
         waiting: list[dict[object, int]] = _neighbours({}, fresh)
         self._forget(fresh)
         while waiting:
-            if len(results) >= MAX_WORLDS:
+            if len(results) >= MAX_PATHS:
                 results.append(self._without_picking(work, mark, branches))
                 break
             taken = waiting.pop()
@@ -68,7 +68,7 @@ class Worlds:
         return results
 
     def _without_picking(self, work: Callable[[], T], mark: int, branches: list[Changes]) -> T:
-        """Too many worlds: what is not decided counts as unknown."""
+        """Too many paths: what is not decided counts as unknown."""
         outer, self._give_up = self._give_up, True
         try:
             return work()
@@ -83,7 +83,7 @@ class Worlds:
 
 
 def _neighbours(taken: dict[object, int], fresh: list[tuple[object, int]]) -> list[dict[object, int]]:
-    """The worlds that differ in one of the fresh picks; those after it are open again."""
+    """The paths that differ in one of the fresh picks; those after it are open again."""
     found: list[dict[object, int]] = []
     before = dict(taken)
     for key, count in fresh:

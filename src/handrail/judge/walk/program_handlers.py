@@ -1,71 +1,69 @@
-"""Which programs are followed in a way of their own, by name."""
+"""What is known about single programs, as the walk asks for it: it is given this module as its `Programs`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
-from ..grammar.syntax import Assignment
 from ..programs.interpreter_table import LANGUAGES, SHELLS
-from ..values.word_values import Arg, Value
+from ..programs.shell_escapes import opens_root_shell
+from ..values.word_values import Value, unknown
+from . import (
+    interpreters,
+    launcher_programs,
+    output_provenance,
+    program_options,
+    remote_programs,
+    text_emulation,
+    text_programs,
+    unlisted_programs,
+    wrapper_programs,
+)
+from .builtins import BUILTINS
+from .files_made import files_made, output_files
+from .program_names import possible_names
+from .walk import Call, Handler, Walk
 
-if TYPE_CHECKING:
-    from .command_walk import Running
+__all__ = ["builtin_of", "follow_unlisted", "handler_of", "note_effects", "output", "possible_names"]
+
+HANDLERS: dict[str, Handler] = {
+    **remote_programs.HANDLERS,
+    **interpreters.HANDLERS,
+    **launcher_programs.HANDLERS,
+    **program_options.HANDLERS,
+    **text_programs.HANDLERS,
+    **wrapper_programs.HANDLERS,
+}
+follow_unlisted = unlisted_programs.follow
 
 
-class Call:
-    """One command line on its way."""
-
-    __slots__ = ("args", "declared", "name", "program", "stdin")
-
-    def __init__(
-        self, name: str, args: Sequence[Arg], stdin: Value | None, program: Arg, declared: Sequence[Assignment] = ()
-    ) -> None:
-        self.name = name
-        self.args = args
-        self.stdin = stdin
-        self.program = program
-        self.declared = declared
-
-    @property
-    def argv(self) -> list[Arg]:
-        return [self.program, *self.args]
-
-
-Handler = Callable[["Running", Call], "Value | None"]
-"""Follows what a program runs; gives what it prints, or None to leave that to the rest of the walk."""
-
-_table: dict[str, Handler] = {}
+def builtin_of(name: str) -> Handler | None:
+    """What one of the shell's own commands does."""
+    return BUILTINS.get(name)
 
 
 def handler_of(name: str) -> Handler | None:
-    if not _table:
-        _fill()
-    handler = _table.get(name)
+    """How to follow a program that runs others, by its name."""
+    handler = HANDLERS.get(name)
     if handler is None and name[-1:].isdigit():  # python3.11, bash-5.2
         bare = name.rstrip("0123456789.").rstrip("-")
-        return _table[bare] if bare in LANGUAGES or bare in SHELLS else None
+        return HANDLERS[bare] if bare in LANGUAGES or bare in SHELLS else None
     return handler
 
 
-def _fill() -> None:
-    from . import (
-        editors,
-        interpreters,
-        launcher_programs,
-        program_options,
-        remote_programs,
-        text_programs,
-        wrapper_programs,
-    )
+def note_effects(walk: Walk, call: Call, *, followed: bool) -> None:
+    """What it does besides printing: shells that it opens, files that it writes. `followed`: what it runs was judged."""
+    if walk.under and call.stdin is None and opens_root_shell(walk.under, call.name, call.args, followed=followed):
+        walk.report("privilege.root_shell", call.argv)
+    for target in output_files(call):
+        walk.on_write(target, "-o", unknown())
+    files_made(walk, call)
 
-    for module in (
-        remote_programs,
-        interpreters,
-        editors,
-        launcher_programs,
-        program_options,
-        text_programs,
-        wrapper_programs,
-    ):
-        _table.update(module.HANDLERS)
+
+def output(walk: Walk, call: Call) -> Value:
+    """What it prints: computed where the input is known, else unknown with its provenance."""
+    out = text_emulation.output(call.name, call.args, call.stdin, walk.known_file)
+    if out is None:
+        out = output_provenance.unknown_output(walk, call)
+    if call.name in ("tee", "sponge"):
+        for arg in call.args:
+            if arg[:1] != "-":
+                walk.emit(out, [(">", arg, True)])
+    return out

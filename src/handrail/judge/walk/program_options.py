@@ -1,11 +1,10 @@
-"""Follow commands in the options and input of programs that are not there for running others: tar, git, tmux, make."""
+"""Follow commands in the options and input of programs with another main purpose: tar, git, tmux, make."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import TEXT_OPTIONS
@@ -13,10 +12,8 @@ from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, Value
 from .interpreters import judge_code
 from .operators import shell_quoted
-from .program_handlers import Call, Handler
-
-if TYPE_CHECKING:
-    from .command_walk import Running
+from .remote_programs import HANDLERS as REMOTE_HANDLERS
+from .walk import Call, Handler, Walk
 
 _MAX_LINES = 64
 _TAR_COMMANDS = frozenset(
@@ -26,18 +23,8 @@ _GIT_COMMAND_KEYS = frozenset(
     "core.sshcommand core.pager core.editor core.fsmonitor diff.external credential.helper sequence.editor gpg.program "
     "core.askpass core.gitproxy interactive.difffilter sendemail.smtpserver".split()
 )
-_GIT_COMMAND_ENDS = (
-    ".command",
-    ".cmd",
-    ".textconv",
-    ".clean",
-    ".smudge",
-    ".process",
-    ".helper",
-    ".driver",
-    ".path",
-    ".program",
-)
+_GIT_COMMAND_ENDS = tuple(".command .cmd .textconv .clean .smudge .process .helper .driver .path .program".split())
+_GIT_TRANSPORTS = frozenset("clone fetch pull push ls-remote fetch-pack send-pack rebase archive difftool".split())
 _TMUX_LETTERS = {
     **dict.fromkeys(("new", "new-session"), "cnstxyeFf"),
     **dict.fromkeys(("neww", "new-window"), "cneFt"),
@@ -47,14 +34,14 @@ _TMUX_LETTERS = {
 }
 
 
-def _run_option(walk: Running, text: str, of: Arg | None = None) -> None:
+def _run_option(walk: Walk, text: str, of: Arg | None = None) -> None:
     if text:
         walk.run_text(
             Value(text, of.taints if of is not None else frozenset(), of.word if of is not None else None), None, "-c"
         )
 
 
-def _at(walk: Running, call: Call) -> Value | None:
+def _at(walk: Walk, call: Call) -> Value | None:
     _, options = skip_options(call.args, "qft", "")
     given = dict(options)
     if given.keys() & {"-l", "-r", "-d", "-c"}:
@@ -66,7 +53,7 @@ def _at(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _crontab(walk: Running, call: Call) -> Value | None:
+def _crontab(walk: Walk, call: Call) -> Value | None:
     """A crontab's lines hold commands after five fields or a nickname."""
     operands = [arg for arg in call.args if arg[:1] != "-" or arg == "-"]
     text = call.stdin if not operands or operands[-1] == "-" else walk.known_file(operands[-1])
@@ -80,27 +67,19 @@ def _crontab(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _tar(walk: Running, call: Call) -> Value | None:
+def _tar(walk: Walk, call: Call) -> Value | None:
     for place, arg in enumerate(call.args):
         name, equals, value = arg.partition("=")
         if not equals and place + 1 < len(call.args):
             value = str(call.args[place + 1])
         if name == "--checkpoint-action" and value.startswith("exec="):
             _run_option(walk, value[5:], arg)
-        elif name in (
-            "--to-command",
-            "--use-compress-program",
-            "--rsh-command",
-            "--info-script",
-            "--new-volume-script",
-            "-I",
-            "-F",
-        ) or re.fullmatch(r"-[a-zA-Z]*I", arg):
+        elif name in _TAR_COMMANDS or re.fullmatch(r"-[a-zA-Z]*I", arg):
             _run_option(walk, value, arg)
     return None
 
 
-def _text_options(walk: Running, call: Call) -> Value | None:
+def _text_options(walk: Walk, call: Call) -> Value | None:
     """Ordinary programs with options whose value is a command."""
     for place, arg in enumerate(call.args):
         following = call.args[place + 1] if place + 1 < len(call.args) else None
@@ -114,7 +93,7 @@ def _text_options(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _apt(walk: Running, call: Call) -> Value | None:
+def _apt(walk: Walk, call: Call) -> Value | None:
     """`-o APT::Update::Pre-Invoke::=command`."""
     for arg in call.args:
         setting, _, text = arg.partition("=")
@@ -123,7 +102,7 @@ def _apt(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _rpm(walk: Running, call: Call) -> Value | None:
+def _rpm(walk: Walk, call: Call) -> Value | None:
     """Macros can run programs: `%(command)`, `%{lua:os.execute("command")}`."""
     for arg in call.args:
         for match in re.finditer(r"%\((.+)\)|(?:os\.execute|posix\.exec|io\.popen)\(\s*[\"'](.+?)[\"']", arg):
@@ -131,7 +110,7 @@ def _rpm(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _capsh(walk: Running, call: Call) -> Value | None:
+def _capsh(walk: Walk, call: Call) -> Value | None:
     """What follows `--` is for bash."""
     if "--" in call.args:
         with walk.wrapped("capsh"):
@@ -139,7 +118,7 @@ def _capsh(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _cmd(walk: Running, call: Call) -> Value | None:
+def _cmd(walk: Walk, call: Call) -> Value | None:
     """The shell of Windows: `cmd /c "rd /s /q folder"`."""
     place = next((place for place, arg in enumerate(call.args) if arg.lower() in ("/c", "/k", "/r")), None)
     if place is not None:
@@ -147,9 +126,7 @@ def _cmd(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _git(walk: Running, call: Call) -> Value | None:
-    from .remote_programs import HANDLERS as REMOTE_HANDLERS
-
+def _git(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "Cc", "git-dir work-tree namespace exec-path config-env")
     rest = call.args[start:]
     if rest and rest[0] == "clone":
@@ -185,21 +162,10 @@ def _runs(rest: Sequence[Arg], option: str) -> bool:
         return subcommand in ("rebase", "difftool")
     if option == "-u":
         return subcommand in ("clone", "ls-remote")
-    return subcommand in (
-        "clone",
-        "fetch",
-        "pull",
-        "push",
-        "ls-remote",
-        "fetch-pack",
-        "send-pack",
-        "rebase",
-        "archive",
-        "difftool",
-    )
+    return subcommand in _GIT_TRANSPORTS
 
 
-def _tmux(walk: Running, call: Call) -> Value | None:
+def _tmux(walk: Walk, call: Call) -> Value | None:
     args = call.args
     start, _ = skip_options(args, "cfLST")
     rest = args[start:]
@@ -221,7 +187,7 @@ def _tmux(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _screen(walk: Running, call: Call) -> Value | None:
+def _screen(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "ScehprstTx", "")
     rest = call.args[start:]
     if any(option == "-X" for option, _ in options):
@@ -234,7 +200,7 @@ def _screen(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _ansible(walk: Running, call: Call) -> Value | None:
+def _ansible(walk: Walk, call: Call) -> Value | None:
     _, options = skip_options(
         call.args[1:] if call.args and call.args[0][:1] != "-" else call.args,
         "amiufetTlcBPM",
@@ -253,7 +219,7 @@ def _ansible(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _salt(walk: Running, call: Call) -> Value | None:
+def _salt(walk: Walk, call: Call) -> Value | None:
     """`salt target cmd.run text`, `salt-ssh target -r text`."""
     for arg, following in itertools.pairwise(call.args):
         if arg in ("cmd.run", "cmd.shell", "cmd.run_all", "cmd.run_stdout", "cmd.retcode", "-r", "--raw"):
@@ -262,7 +228,7 @@ def _salt(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _make(walk: Running, call: Call) -> Value | None:
+def _make(walk: Walk, call: Call) -> Value | None:
     args = [str(arg) for arg in call.args]
     if {"-n", "--dry-run", "--just-print", "--recon"} & set(args):
         return None
@@ -284,8 +250,8 @@ def _make(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _recipe(walk: Running, text: Value) -> None:
-    """The commands of a makefile: lines that begin with a tab, or follow a semicolon."""
+def _recipe(walk: Walk, text: Value) -> None:
+    """The commands of a makefile: lines that start with a tab, or follow a semicolon."""
     for line in text.text.split("\n")[:_MAX_LINES]:
         match = re.match(r"\t\s*[@+-]*(.+)", line) or re.match(r"[^=#]*?:[^=;]*;\s*[@+-]*(.+)", line)
         match = match or re.search(r"\$\(shell (.*)\)", line)
@@ -294,7 +260,7 @@ def _recipe(walk: Running, text: Value) -> None:
                 walk.run_text(Value(match[1].replace("$$", "$"), text.taints), None, "make")
 
 
-def _every_text(walk: Running, call: Call) -> Value | None:
+def _every_text(walk: Walk, call: Call) -> Value | None:
     """Programs whose operands are command lines: hyperfine, concurrently."""
     for arg in call.args:
         if arg[:1] != "-":
@@ -303,7 +269,7 @@ def _every_text(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _gdb(walk: Running, call: Call) -> Value | None:
+def _gdb(walk: Walk, call: Call) -> Value | None:
     for place, arg in enumerate(call.args):
         following = call.args[place + 1] if place + 1 < len(call.args) else None
         if arg == "--args" and following is not None:
@@ -319,7 +285,7 @@ def _gdb(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _socat(walk: Running, call: Call) -> Value | None:
+def _socat(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
         match = re.match(r"(?i)(?:exec|system):(.*)", arg, re.S)
         if match:

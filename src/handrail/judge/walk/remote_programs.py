@@ -5,20 +5,16 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..programs.container_table import CONTAINERS, PACKAGE_RUNNERS, REMOTE
 from ..programs.wrapper_options import Container, skip_options
 from ..values.word_values import Arg, Taint, Value, taints_of, unknown
-from .program_handlers import Call, Handler
-
-if TYPE_CHECKING:
-    from .command_walk import Running
+from .walk import Call, Handler, Walk
 
 _LOCAL_COMMANDS = re.compile(r"(?i)(?:proxycommand|localcommand|knownhostscommand)\s*[= ]\s*(.*)", re.S)
 
 
-def _ssh(walk: Running, call: Call) -> Value | None:
+def _ssh(walk: Walk, call: Call) -> Value | None:
     letters, operands = REMOTE[call.name]
     start, options = skip_options(call.args, letters)
     for option, value in options:
@@ -43,7 +39,7 @@ def _ssh(walk: Running, call: Call) -> Value | None:
     return unknown([Taint.NETWORK])
 
 
-def _container(walk: Running, call: Call) -> Value | None:
+def _container(walk: Walk, call: Call) -> Value | None:
     container = CONTAINERS[call.name]
     if not container.subcommands:
         return _inside(walk, call, container, call.args)
@@ -62,14 +58,14 @@ def _paths(subcommands: str) -> tuple[tuple[list[str], int | None], ...]:
     return tuple((path.split("/"), int(operands) if operands else None) for path, _, operands in pairs)
 
 
-def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]) -> Value | None:
+def _inside(walk: Walk, call: Call, container: Container, rest: Sequence[Arg]) -> Value | None:
     letters = container.letters
     start, options = skip_options(rest, letters, container.words)
     texts = [value for option, value in options if option in container.text.split() and value is not None]
     entry = next((value for option, value in options if option == "--entrypoint" and value), None)
     separated = start > 0 and rest[start - 1] == "--"
     command = list(rest[start:] if separated and container.operands else rest[start + container.operands :])
-    if entry is not None:  # what follows the image is all for the program
+    if entry is not None:  # everything after the image is passed to the program
         command = [entry, *command]
     elif container.operands and not separated and start < len(rest):
         more, later = skip_options(command, letters, container.words)
@@ -85,7 +81,7 @@ def _inside(walk: Running, call: Call, container: Container, rest: Sequence[Arg]
     return None
 
 
-def _run_all(walk: Running, call: Call, texts: list[Arg], command: Sequence[Arg]) -> None:
+def _run_all(walk: Walk, call: Call, texts: list[Arg], command: Sequence[Arg]) -> None:
     for text in texts:
         walk.run_text(text.value(), call.stdin, "-c")
     if command and " " in command[0]:
@@ -94,7 +90,7 @@ def _run_all(walk: Running, call: Call, texts: list[Arg], command: Sequence[Arg]
         walk.run(command, call.stdin, functions=False, builtins=False)
 
 
-def _package_runner(walk: Running, call: Call) -> Value | None:
+def _package_runner(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "pc", "package call from with python index-url spec pip-args")
     rest = call.args[start:]
     if call.name == "pipx":
@@ -112,7 +108,7 @@ def _package_runner(walk: Running, call: Call) -> Value | None:
     return None
 
 
-def _nix(walk: Running, call: Call) -> Value | None:
+def _nix(walk: Walk, call: Call) -> Value | None:
     """`nix shell packages -c command`, `guix shell packages -- command`."""
     if call.args[:1] and call.args[0] in ("shell", "develop", "environment", "time-machine"):
         for place, arg in enumerate(call.args):

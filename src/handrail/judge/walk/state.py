@@ -1,4 +1,4 @@
-"""What a shell remembers while it runs, with a journal: so that what may or may not have happened can be told apart.
+"""What a shell remembers while it runs, with a journal that keeps certain changes apart from possible ones.
 
 A subshell is a stretch of the journal that is undone; a branch is a stretch after which each change is one possibility.
 Nothing is ever copied, so a thousand subshells cost no more than what they change.
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..grammar.source_map import SourceMap
 from ..grammar.syntax import Command
 from ..values.word_values import UNKNOWN, Array, Either, Stored, Taints, Value, either, taints_of, unknown
-from .source_map import Frame
 
 
 class Defined(NamedTuple):
-    """A function: its body, and the text in which it stands."""
+    """A function: its body, and the source map of its text."""
 
     body: Command
-    frame: Frame
+    source_map: SourceMap
     level: int
     """In which shell it was defined: one that is started later has it only if it is exported."""
 
@@ -56,7 +56,7 @@ class State:
         """What files hold that the command itself has written, by normalised path; `dir/` stands for all below it."""
         self.has_trees = False
         self.file_names: set[str] = set()
-        """The last parts of their paths: most files that are asked for are told apart by that alone."""
+        """The last parts of their paths: most lookups are decided by that alone."""
         self.settings: dict[str, Any] = {"cwd": Value(cwd), "arguments": None, "program": None}
         self._tables: tuple[dict[str, Any], ...] = (
             self.variables,
@@ -103,11 +103,11 @@ class State:
         self._set(_FILES, path, content)
 
     def mark(self) -> int:
-        """Here, in the journal."""
+        """The current position in the journal."""
         return len(self._journal)
 
     def undo(self, mark: int) -> Changes:
-        """Go back to a mark, as at the end of a subshell; files stay written. What is taken back is given back."""
+        """Go back to a mark, as at the end of a subshell; files stay written. Returns what was undone."""
         changes: Changes = {}
         if len(self._journal) == mark:
             return changes
@@ -128,7 +128,7 @@ class State:
             self.one_of([self.take_back(mark), {}])
 
     def one_of(self, branches: Iterable[Changes]) -> None:
-        """Exactly one of these came to pass."""
+        """Exactly one of these happened."""
         branches = list(branches)
         for key in {key: None for changes in branches for key in changes}:
             number, name = key

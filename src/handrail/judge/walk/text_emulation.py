@@ -1,4 +1,4 @@
-"""Work out what a few text programs print when their input is known."""
+"""Compute what a few text programs print when their input is known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..grammar.lexical import decode_escapes
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, joined, taints_of
 from .operators import escaped
 
-_LONGEST = 1 << 17
+_MAX_INPUT = 1 << 17
 _SPECIFIER = re.compile(r"%(-?[0 +#]*)(\*|\d+)?(?:\.(\*|\d+))?([sbdiuqxXoc%])")
 _SETS = {
     "[:lower:]": "abcdefghijklmnopqrstuvwxyz",
@@ -25,7 +25,7 @@ Files = Callable[[str], "Value | None"]
 
 
 def output(name: str, args: Sequence[Arg], stdin: Value | None, files: Files) -> Value | None:
-    """What the program prints; None when that is not worked out here."""
+    """What the program prints; None when that is not computed here."""
     if name == "echo":
         return Value(echo(args), taints_of(args))
     filtering = _FILTERS.get(name)
@@ -49,7 +49,7 @@ def output(name: str, args: Sequence[Arg], stdin: Value | None, files: Files) ->
         if not all(content is not None for content in contents):
             return None
         source = joined([content for content in contents if content is not None]) if reads else stdin
-    if source is None or not source.known or len(source.text) > _LONGEST:
+    if source is None or not source.known or len(source.text) > _MAX_INPUT:
         return source if source is not None and name == "cat" and not flags else None
     text = filtering(source.text, flags, operands)
     return None if text is None else Value(text, source.taints)
@@ -75,7 +75,7 @@ def echo(args: Sequence[str]) -> str:
 
 
 def _printed_escapes(text: str) -> str:
-    """As `echo -e` and `%b` have them: octal numbers begin with a zero, which does not count."""
+    """As `echo -e` and `%b` have them: octal numbers start with a zero, which does not count."""
     return decode_escapes(re.sub(r"\\0([0-7]{1,3})", r"\\\1", text).split("\\c", 1)[0])
 
 

@@ -1,30 +1,37 @@
-"""Follow the commands and files inside programs for awk and sed."""
+"""Follow the commands inside scripts for text programs and consoles: awk, sed, vim, ed, m4, nmap, mongosh."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..grammar.lexical import decode_escapes
-from ..programs.fork_bombs import loops_for_ever
+from ..programs.fork_bombs import loops_forever
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
 from .builtins import STDIN_PATHS
-from .program_handlers import Call, Handler
-
-if TYPE_CHECKING:
-    from .command_walk import Running
+from .interpreters import judge_code
+from .walk import Call, Handler, Walk
 
 _AWK_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|/(?:[^/\\\n]|\\.)+/(?=\s*[){},;&|!~?\n]|\s*$)', re.S)
 _AWK_STRING = re.compile("\ue001(\\d+)\ue001")
 _SED_ADDRESS = re.compile(
     r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)(?:(?!\1).)*\1)?(?:\s*,\s*(?:[+~]?\d+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*!?\s*"
 )
-_LONGEST = 100_000
+_VIM_RUNS = r"(?s)\s*:*\s*(?:%|\d+,\d+|silent!?\s+)*\s*!(.*)"
+_VIM_EXECUTES = r"(?s)\s*:*\s*exe(?:cute)?\s+['\"]\s*(?:silent!?\s+)*!(.*?)['\"]"
+_VIM_PIPES = r"(?s)\s*:*\s*(?:%|\d+,[\d$]+)?\s*(?:w|write|r|read)\s*!(.*)"
+_VIM_DELETES = r"\bdelete\((['\"])(.*?)\1"
+_VIM_SYSTEM = r"system(?:list)?\((['\"])(.*?)\1\)"
+_VIM_LANGUAGE = r"(?s)\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo|ruby|rubydo|tcl)\s+(.+)"
+_ED_RUNS = r"(?m)^\s*(?:[rwe]\s*)?!(.+)$"
+_M4_RUNS = r"\be?syscmd\(\s*`?([^()]{1,2000}?)'?\s*\)"
+_MAX_SCRIPT = 100_000
+_MAX_PARTS = 100
 _LOOK_BACK = 300
 
 
-def _awk(walk: Running, call: Call) -> Value | None:
+def _awk(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "FvfieEoDlL", "file field-separator assign include exec source")
     texts = [value for option, value in options if option in ("-e", "--source") and value is not None]
     if not texts and not any(option in ("-f", "--file", "-E", "--exec") for option, _ in options):
@@ -33,19 +40,19 @@ def _awk(walk: Running, call: Call) -> Value | None:
     for text in texts:
         if text == UNKNOWN:
             walk.report("rce.download_to_shell" if Taint.NETWORK in text.taints else "dynamic.script", call.argv)
-        elif len(text) <= _LONGEST:
+        elif len(text) <= _MAX_SCRIPT:
             _awk_program(walk, text)
     return None
 
 
-def _scripts(walk: Running, call: Call, options: list[tuple[str, Arg | None]]) -> list[Arg]:
+def _scripts(walk: Walk, call: Call, options: list[tuple[str, Arg | None]]) -> list[Arg]:
     """What is in the files after `-f`, if the command itself makes them."""
     files = [value for option, value in options if option in ("-f", "--file", "-E", "--exec") and value is not None]
     contents = [call.stdin if file in STDIN_PATHS else walk.known_file(file) for file in files]
     return [make_arg(content.text, taints=content.taints) for content in contents if content is not None]
 
 
-def _awk_program(walk: Running, text: Arg) -> None:
+def _awk_program(walk: Walk, text: Arg) -> None:
     strings: list[str] = []
 
     def kept(match: re.Match[str]) -> str:
@@ -55,7 +62,7 @@ def _awk_program(walk: Running, text: Arg) -> None:
         return f"\ue001{len(strings) - 1}\ue001"
 
     code = _AWK_TOKEN.sub(kept, text)
-    if loops_for_ever(code) and any(string.rstrip().endswith("&") for string in strings):
+    if loops_forever(code) and any(string.rstrip().endswith("&") for string in strings):
         walk.report("proc.fork_bomb", [text])
     for match in re.finditer(r"\bsystem\s*\(", code):
         _awk_run(walk, text, _until_parenthesis(code, match.end()), strings)
@@ -70,8 +77,8 @@ def _awk_program(walk: Running, text: Arg) -> None:
         walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
 
 
-def _awk_run(walk: Running, text: Arg, expression: str, strings: list[str], stdin: Value | None = None) -> None:
-    """Run a concatenation: its strings are known, all else in it is not."""
+def _awk_run(walk: Walk, text: Arg, expression: str, strings: list[str], stdin: Value | None = None) -> None:
+    """Run a concatenation: its strings are known, the rest is not."""
     pieces = _AWK_STRING.split(expression)
     command = "".join(
         strings[int(piece)] if number % 2 else UNKNOWN if piece.strip() else "" for number, piece in enumerate(pieces)
@@ -93,19 +100,19 @@ def _until_parenthesis(code: str, start: int) -> str:
     return code[start:]
 
 
-def _sed(walk: Running, call: Call) -> Value | None:
+def _sed(walk: Walk, call: Call) -> Value | None:
     _, options = skip_options(call.args, "eflE", "expression file line-length")
     texts = [value for option, value in options if option in ("-e", "--expression") and value is not None]
     if not texts and not any(option in ("-f", "--file") for option, _ in options):
         operands = [arg for arg in call.args if arg[:1] != "-"]
         texts = operands[:1]
     for text in (*texts, *_scripts(walk, call, options)):
-        if len(text) <= _LONGEST:
+        if len(text) <= _MAX_SCRIPT:
             _sed_script(walk, call, text)
     return None
 
 
-def _sed_script(walk: Running, call: Call, text: Arg) -> None:
+def _sed_script(walk: Walk, call: Call, text: Arg) -> None:
     place = 0
     while place < len(text):
         match = _SED_ADDRESS.match(text, place)
@@ -127,7 +134,7 @@ def _sed_script(walk: Running, call: Call, text: Arg) -> None:
                 walk.on_write(text.like(rest), ">", Value(UNKNOWN))
 
 
-def _sed_substitution(walk: Running, call: Call, text: Arg, place: int) -> int:
+def _sed_substitution(walk: Walk, call: Call, text: Arg, place: int) -> int:
     """`s/a/b/flags` from its delimiter on; where it ends."""
     delimiter = text[place : place + 1]
     place += 1
@@ -146,7 +153,7 @@ def _sed_substitution(walk: Running, call: Call, text: Arg, place: int) -> int:
     return end
 
 
-def _sed_execute(walk: Running, call: Call, text: Arg, command: str) -> None:
+def _sed_execute(walk: Walk, call: Call, text: Arg, command: str) -> None:
     if not command:
         walk.report("dynamic.script", call.argv)
         return
@@ -154,7 +161,92 @@ def _sed_execute(walk: Running, call: Call, text: Arg, command: str) -> None:
         walk.run_text(Value(command, text.taints), None, "-c")
 
 
+def _vim(walk: Walk, call: Call) -> Value | None:
+    for arg, text in _editor_commands(call):
+        if match := re.match(_VIM_LANGUAGE, text):
+            language = "python" if match[1].startswith("py") else match[1].removesuffix("do")
+            judge_code(walk, call, language, Value(match[2]))
+            continue
+        for rest in _parts(text):
+            if match := re.match(_VIM_RUNS, rest):
+                walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
+                break
+            if match := re.match(_VIM_PIPES, rest):
+                walk.run_text(Value(match[1]), unknown(), "-c")
+                break
+            line = rest.partition("|")[0]
+            if match := re.match(_VIM_EXECUTES, line):
+                walk.run_text(Value(match[1], arg.taints, arg.word), None, "-c")
+            if match := re.search(_VIM_DELETES, line):
+                walk.run([Arg("rm"), Arg("-r"), Arg(match[2])], None, functions=False)
+            if match := re.search(_VIM_SYSTEM, line):
+                walk.run_text(Value(match[2], arg.taints), None, "-c")
+    return None
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What follows the start and each bar: some commands take all the rest, with its bars."""
+    for _ in range(_MAX_PARTS):
+        yield text
+        text = text.partition("|")[2]
+        if not text:
+            return
+
+
+def _editor_commands(call: Call) -> Iterator[tuple[Arg, str]]:
+    """The commands after `-c` and `+`."""
+    for place, arg in enumerate(call.args):
+        if (arg == "--cmd" or re.fullmatch("-[A-Za-z]*c", arg)) and place + 1 < len(call.args):
+            yield arg, str(call.args[place + 1])
+        elif arg[:1] == "+":
+            yield arg, arg[1:]
+
+
+def _ed(walk: Walk, call: Call) -> Value | None:
+    return _by_pattern(walk, call, _ED_RUNS)
+
+
+def _m4(walk: Walk, call: Call) -> Value | None:
+    return _by_pattern(walk, call, _M4_RUNS)
+
+
+def _by_pattern(walk: Walk, call: Call, pattern: str) -> Value | None:
+    """Follow the commands that a program's input holds where the pattern says so."""
+    texts = [call.stdin, *(walk.known_file(arg) for arg in call.args if arg[:1] != "-")]
+    for text in texts:
+        if text is not None and len(text.text) <= _MAX_SCRIPT:
+            for match in re.finditer(pattern, text.text):
+                walk.run_text(Value(match[1], text.taints), None, "-c")
+    return None
+
+
+def _mongo(walk: Walk, call: Call) -> Value | None:
+    """Its shell reads JavaScript."""
+    for place, arg in enumerate(call.args):
+        name, equals, value = arg.partition("=")
+        if name == "--eval":
+            code = arg.like(value) if equals else call.args[place + 1] if place + 1 < len(call.args) else Arg("")
+            judge_code(walk, call, "javascript", code.value())
+    return None
+
+
+def _nmap(walk: Walk, call: Call) -> Value | None:
+    """Its scripts are programs in Lua."""
+    for place, arg in enumerate(call.args):
+        name, equals, value = arg.partition("=")
+        script = value if equals else str(call.args[place + 1]) if place + 1 < len(call.args) else ""
+        content = walk.known_file(script) if name == "--script" and script else None
+        if content is not None:
+            judge_code(walk, call, "lua", content)
+    return None
+
+
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk", "original-awk"), _awk),
     **dict.fromkeys(("sed", "gsed"), _sed),
+    **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "gvim", "vimdiff"), _vim),
+    **dict.fromkeys(("ed", "red"), _ed),
+    "m4": _m4,
+    "nmap": _nmap,
+    **dict.fromkeys(("mongo", "mongosh"), _mongo),
 }

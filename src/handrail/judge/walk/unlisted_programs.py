@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from ..programs.interpreter_table import SHELLS
 from ..values.word_values import Arg, Value
-
-if TYPE_CHECKING:
-    from .command_walk import Running
-    from .program_handlers import Call
+from .walk import Call, Walk
 
 _COMMANDS = SHELLS | frozenset(
     "rm dd shred find truncate chmod chown kill pkill killall reboot shutdown poweroff halt systemctl service mkfs wipefs "
     "iptables nft ufw userdel useradd usermod passwd sudo doas su env nohup timeout xargs tee curl wget crontab umount "
     "docker kubectl git psql mysql redis-cli dropdb python python3 perl ruby node".split()
 )
-"""Names that nobody gives to a task or a sub-command of something else."""
+"""Names that are not plausible for a task or a sub-command of another program."""
 _BEFORE_COMMAND = frozenset(
     "-- exec run ssh shell cmd command run-command runCommand run-script guest-exec runProgramInGuest type send-text "
     "dispatch script job foreach --exec --command --cmd --run --shell".split()
 )
 _JUST_BEFORE_COMMAND = frozenset(("-c", "-e", "-x", "-r"))
-_LONGEST = 4096
+_MAX_ARGUMENT = 4096
 _SETTING = re.compile(r"[\w.:/-]+=[!'\"|;]*(.*)", re.S)
 
 
-def follow(walk: Running, call: Call) -> None:
+def follow(walk: Walk, call: Call) -> None:
     """Judge what it would run, if its arguments hold a command line."""
     args = call.args
     after_word = False
@@ -37,7 +33,7 @@ def follow(walk: Running, call: Call) -> None:
             with walk.wrapped(call.name), walk.subshell():
                 walk.run(args[place:], call.stdin, functions=False, builtins=False)
             return
-        if " " in arg and len(arg) < _LONGEST:
+        if " " in arg and len(arg) < _MAX_ARGUMENT:
             setting = _SETTING.fullmatch(arg)
             text = setting[1] if setting else str(arg) if led else ""
             if " " in text and _is_command(text.split(None, 1)[0]):

@@ -1,18 +1,37 @@
 """Walk a parsed script as the shell would, without running anything, and have every command line judged.
 
 What the walk knows is in `state`; where several things may have happened, all of them are followed.
+
+This file is longer than the others on purpose. A word can run a script, a script runs commands, and a command runs words and
+scripts again, all on the same variables and files: that is one object. What it knows about single programs is handed in
+(`Programs`). It reads from the whole to the parts: scripts, compound commands, simple commands, command lines, nested scripts,
+redirections, and at the end the variables, files and findings.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from ..grammar.parser import parse
+from ..grammar.source_map import SourceMap
 from ..grammar.syntax import (
     AndOr,
+    ArithmeticCommand,
+    ArithmeticFor,
+    Assignment,
+    Block,
+    Case,
     Command,
     Compound,
+    Condition,
+    Coprocess,
+    For,
+    Function,
+    If,
     Pipeline,
     ProcessSubstitution,
     Redirect,
@@ -21,61 +40,138 @@ from ..grammar.syntax import (
     Simple,
     Substitution,
     TooLarge,
+    While,
     Word,
 )
+from ..programs.data_programs import DATA_PROGRAMS
+from ..programs.fork_bombs import is_endless, starts_and_goes_on
+from ..programs.interpreter_table import COMMAND_VARIABLES, INJECTING_VARIABLES
+from ..rules import Command as Line
+from ..rules import Rulebook, on_assign, on_read, on_write
+from ..values import paths
 from ..values.assessment import Span
-from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, Taint, Value, either, joined, unknown
+from ..values.word_values import (
+    EMPTY,
+    NO_TAINTS,
+    UNKNOWN,
+    Arg,
+    Array,
+    Either,
+    OtherName,
+    Stored,
+    Taint,
+    Taints,
+    Value,
+    either,
+    joined,
+    taints_of,
+    unknown,
+)
 from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
-from .shell_state import ShellState
-from .source_map import Frame
-from .state import State
+from .operators import shell_quoted
+from .path_exploration import PathExploration
+from .state import Changes, Defined, State
 
 MAX_NEST = 14
+MAX_ROUNDS = 24
+MAX_WRAPPERS = 24
+_PROGRAM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "~/bin", "~/.local/bin")
+_PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
+_SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
+_ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
+_MAX_ELEMENTS = 256
+_SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
+_CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
+_PRIVATE: Taints = frozenset((Taint.PRIVATE,))
+_WIDE: Taints = frozenset((Taint.WIDE,))
+_EMPTIES_STORE = r"(?im)^\s*(?:flushall|flushdb|flush_all|shutdown|config set|slaveof|replicaof)\b"
+_USER_LISTS = frozenset(("/etc/passwd", "/etc/group"))
+_BUILT = re.compile(
+    r"(?:^|/)(?:\.?v?env|node_modules|\.tox|\.nox|target|build|dist|out)(?:/|$)|"
+    r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
+)
+"""Paths of a project's build tools and their output: a build runs these anyway."""
+_HERE = frozenset(("", ".", ".."))
+_normalised = functools.lru_cache(4096)(paths.normalise)
 
 
-class Walk(ShellState):
+class Call:
+    """One command line, as handlers of programs see it."""
+
+    __slots__ = ("args", "declared", "name", "program", "stdin")
+
+    def __init__(
+        self, name: str, args: Sequence[Arg], stdin: Value | None, program: Arg, declared: Sequence[Assignment] = ()
+    ) -> None:
+        self.name = name
+        self.args = args
+        self.stdin = stdin
+        self.program = program
+        self.declared = declared
+
+    @property
+    def argv(self) -> list[Arg]:
+        return [self.program, *self.args]
+
+
+Handler = Callable[["Walk", Call], Value | None]
+"""Follows what a program runs; returns what it prints, or None to leave that to the rest of the walk."""
+
+
+class Programs(Protocol):
+    """What is known about single programs: the module `program_handlers`."""
+
+    def builtin_of(self, name: str) -> Handler | None:
+        """What one of the shell's own commands does."""
+
+    def handler_of(self, name: str) -> Handler | None:
+        """How to follow a program that runs others."""
+
+    def follow_unlisted(self, walk: Walk, call: Call) -> None:
+        """Follow a program that no table lists."""
+
+    def possible_names(self, name: Arg, rulebook: Rulebook) -> list[str] | None:
+        """The programs that a partly unknown name may stand for; None when it may be anything."""
+
+    def note_effects(self, walk: Walk, call: Call, *, followed: bool) -> None:
+        """What a program does besides printing."""
+
+    def output(self, walk: Walk, call: Call) -> Value:
+        """What a program prints, as far as that is known."""
+
+
+class Walk:
     """A walk through one command and everything that it runs."""
 
-    def __init__(self, judgement: Judgement, state: State) -> None:
-        super().__init__(judgement, state)
+    def __init__(self, judgement: Judgement, state: State, programs: Programs) -> None:
+        self.judgement = judgement
+        self.state = state
+        self.programs = programs
+        self.exploration = PathExploration(state)
+        self.pick = self.exploration.pick
         self.expander = Expander(self)
-        self.frame = Frame()
+        self.source_map = SourceMap()
         self.place: Span = (0, 0)
-        """The simple command at hand, in the text of the frame."""
+        """The simple command at hand, in the text of the source map."""
         self.nest = 0
         self.concurrent = 0
-        """How many pipelines and background jobs stand around: a function that calls itself there is a bomb."""
-
-    # What is run inside what
-
-    @contextlib.contextmanager
-    def nested(self) -> Iterator[None]:
-        self.nest += 1
-        if self.nest > MAX_NEST:
-            self.nest -= 1
-            raise Limit("commands nested too deeply")
-        try:
-            yield
-        finally:
-            self.nest -= 1
-
-    @contextlib.contextmanager
-    def subshell(self) -> Iterator[None]:
-        """What is changed inside does not last."""
-        mark = self.state.mark()
-        with self.nested():
-            yield
-        self.state.undo(mark)
-
-    @contextlib.contextmanager
-    def inside(self, frame: Frame) -> Iterator[None]:
-        """Walk in another text."""
-        outer, place, self.frame = self.frame, self.place, frame
-        try:
-            yield
-        finally:
-            self.frame, self.place = outer, place
+        """How many pipelines and background jobs surround it: a function that calls itself there is a fork bomb."""
+        self.under: tuple[str, ...] = ()
+        """The programs that this one was started through, outermost first."""
+        self.locals: dict[str, Stored | None] | None = None
+        """The local variables of the function at hand, with their values outside of it; None outside of functions."""
+        self.exported: set[str] = set(_ENVIRONMENT)
+        self.references: dict[str, str] = {}
+        """`declare -n`: names that stand for another."""
+        self._calls: tuple[int, ...] = ()
+        """The functions being called, by the identity of their bodies: another shell may have one of the same name."""
+        self._called: set[Defined] = set()
+        self._level = 0
+        """How many shells have been started inside one another."""
+        self._levels: dict[str, int] = {}
+        self._perhaps: dict[int, tuple[Value, Either]] = {}
+        """By the identity of a value, which is kept so that no other gets it: the same, or nothing."""
 
     # Scripts
 
@@ -122,7 +218,7 @@ class Walk(ShellState):
 
     def command(self, node: Command, stdin: Value | None) -> Value:
         if type(node) is Simple:
-            outs = self.worlds.each(lambda: self.simple(node, stdin))
+            outs = self.exploration.each(lambda: self.simple(node, stdin))
             return outs[0] if len(outs) == 1 else either(outs) or EMPTY
         assert isinstance(node, Compound)
         self.judgement.step()
@@ -130,13 +226,446 @@ class Walk(ShellState):
         stdin, outputs = self.redirects(node.redirects, stdin)
         return self.emit(self.compound(node, stdin), outputs)
 
+    # Compound commands: every branch may be taken, every loop may run again
+
     def compound(self, node: Compound, stdin: Value | None) -> Value:
-        raise NotImplementedError
+        return _WALKS[type(node)](self, node, stdin)
+
+    def _block(self, node: Block, stdin: Value | None) -> Value:
+        if not node.subshell:
+            return self.script(node.body, stdin)
+        with self.subshell():
+            return self.script(node.body, stdin)
+
+    def _if(self, node: If, stdin: Value | None) -> Value:
+        outs: list[Value] = []
+        branches: list[Changes] = []
+        outs.append(self.script(node.branches[0][0], stdin))
+        for number, (condition, body) in enumerate(node.branches):
+            mark = self.state.mark()
+            if number:
+                outs.append(self.script(condition, stdin))
+            outs.append(self.script(body, stdin))
+            branches.append(self.state.take_back(mark))
+        mark = self.state.mark()
+        if node.otherwise is not None:
+            outs.append(self.script(node.otherwise, stdin))
+        branches.append(self.state.take_back(mark))
+        self.state.one_of(branches)
+        return joined(outs)
+
+    def _while(self, node: While, stdin: Value | None) -> Value:
+        def once() -> Value:
+            return joined([self.script(node.condition, stdin), self.script(node.body, stdin)])
+
+        if starts_and_goes_on(node.body) and is_endless(node):
+            self.report("proc.fork_bomb", ["while"])
+        return self._repeated(once)
+
+    def _repeated(self, once: Callable[[], Value]) -> Value:
+        """A body that runs any number of times: it is walked again when the first round changed something."""
+        mark = self.state.mark()
+        outs = [once()]
+        if self.state.mark() > mark:
+            outs.append(once())
+        self.state.perhaps(mark)
+        return joined(outs)
+
+    def _for(self, node: For, stdin: Value | None) -> Value:
+        outs = []
+        for value in self._loop_values(node)[:MAX_ROUNDS]:
+            self.assign(node.name, value)
+            outs.append(self.script(node.body, stdin))
+        return joined(outs)
+
+    def _loop_values(self, node: For) -> list[Value]:
+        if node.words is None:
+            arguments = self.state.arguments
+            values = [unknown()] if arguments is None else list(arguments)
+        else:
+            words = node.words
+            found: list[list[Arg]] = self.exploration.each(lambda: self.expander.args(words))
+            values = [arg.value() for args in found for arg in args]
+        if len(values) > MAX_ROUNDS:
+            return [*values[: MAX_ROUNDS - 1], unknown()]
+        return values or [unknown()]
+
+    def _arithmetic_for(self, node: ArithmeticFor, stdin: Value | None) -> Value:
+        number = self.expander.number
+        start, test, step = (*self.expander.text(node.parts).text.split(";"), "", "")[:3]
+        if starts_and_goes_on(node.body) and test.strip() in ("", "1"):
+            self.report("proc.fork_bomb", ["for"])
+        number(Value(start))
+        outs: list[Value] = []
+        for _ in range(MAX_ROUNDS):
+            if number(Value(test or "1")) == 0:
+                break
+            outs.append(self.script(node.body, stdin))
+            number(Value(step))
+        else:
+            number(Value(f"{step},{step}".replace("=", f"={UNKNOWN}+") if "=" in step else step))
+        return joined(outs)
+
+    def _case(self, node: Case, stdin: Value | None) -> Value:
+        self.expander.one(node.subject)
+        outs: list[Value] = []
+        branches: list[Changes] = [{}]
+        for clause in node.clauses:
+            for pattern in clause.patterns:
+                self.expander.one(pattern)
+            mark = self.state.mark()
+            outs.append(self.script(clause.body, stdin))
+            if clause.terminator in ("", ";;"):
+                branches.append(self.state.take_back(mark))
+            else:  # falls through to the next
+                self.state.perhaps(mark)
+        self.state.one_of(branches)
+        return joined(outs)
+
+    def _arithmetic(self, node: ArithmeticCommand, _: Value | None) -> Value:
+        self.exploration.each(lambda: self.expander.arithmetic(node.parts))
+        return EMPTY
+
+    def _condition(self, node: Condition, _: Value | None) -> Value:
+        for word in node.words:
+            value = self.expander.one(word)
+            if "[" in value.text and ("$(" in value.text or "`" in value.text):
+                self.prompt(value)  # an index in `-v` and `-eq` is evaluated
+        return EMPTY
+
+    def _function(self, node: Function, _: Value | None) -> Value:
+        self.state.define(self.expander.one(node.name).text, Defined(node.body, self.source_map, self.level))
+        return EMPTY  # functions that are never called are followed at the end
+
+    def _coprocess(self, node: Coprocess, _: Value | None) -> Value:
+        with self.subshell():
+            return self.command(node.body, unknown())
+
+    # Simple commands and assignments
 
     def simple(self, node: Simple, stdin: Value | None) -> Value:
-        raise NotImplementedError
+        self.place = (node.start, node.end)
+        if not node.words:
+            return self._only_assignments(node)
+        declared: list[Assignment] = []
+        words: list[Word] = node.words  # type: ignore[assignment]
+        if node.declares:
+            declared = [word for word in node.words if isinstance(word, Assignment)]
+            words = [word for word in node.words if isinstance(word, Word)]
+        argv = self.expander.args(words)
+        stdin, outputs = self.redirects(node.redirects, stdin) if node.redirects else (stdin, [])
+        if not argv:
+            for assignment in node.assignments:
+                self.make_assignment(assignment)
+            return self.emit(EMPTY, outputs)
+        if node.assignments:
+            out = self._with_assignments(node.assignments, argv, stdin)
+        else:
+            out = self.run(argv, stdin, declared=declared)
+        return self.emit(out, outputs) if outputs else out
 
-    # Streams
+    def _only_assignments(self, node: Simple) -> Value:
+        for assignment in node.assignments:
+            self.make_assignment(assignment)
+            value = self.state.variables.get(assignment.name)
+            if assignment.name in self.exported:
+                self.on_assign(assignment.name, value)
+            else:
+                self._show_assignment(assignment.name, value)
+        reads, outputs = self.redirects(node.redirects, None)
+        if outputs:
+            return self.emit(reads or EMPTY, outputs)
+        return reads if reads is not None else EMPTY  # $(<file)
+
+    def _with_assignments(self, assignments: Sequence[Assignment], argv: list[Arg], stdin: Value | None) -> Value:
+        """`A=1 command`: the variables hold while it runs."""
+        before = {node.name: self.state.variables.get(node.name) for node in assignments}
+        added = [node.name for node in assignments if node.name not in self.exported]
+        for node in assignments:
+            self.make_assignment(node)
+            self.on_assign(node.name, self.state.variables.get(node.name))
+        self.exported.update(added)
+        try:
+            return self.run(argv, stdin)
+        finally:
+            self.exported.difference_update(added)
+            for name, value in before.items():
+                self.state.assign(name, value)
+
+    def on_assign(self, name: str, value: Stored | None) -> None:
+        """A variable that programs will see: some of them make programs run or load something."""
+        self._show_assignment(name, value)
+        if isinstance(value, Array) or value is None or not value.text:
+            return
+        if name in COMMAND_VARIABLES:
+            if value.known:
+                self.run_text(value, None, name)
+        elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], value.text)):
+            self.report("env.inject", [name, value.text])
+
+    def _show_assignment(self, name: str, value: Stored | None) -> None:
+        """A variable that the shell itself looks at."""
+        if not isinstance(value, Value):
+            return
+        if name == "PATH":
+            self._check_search_path(value)
+        elif name in _PROMPTS and value.known:
+            self.prompt(value)
+        elif name == "PROMPT_COMMAND":
+            self.run_text(value, None, name)
+        if matches := on_assign(name, value.text):
+            self.judgement.add(matches, [name, value.text], self.span([]))
+
+    def _check_search_path(self, value: Value) -> None:
+        """Report a PATH with a directory to which anyone can write."""
+        in_front, rest, _ = value.text.partition(UNKNOWN)
+        for directory in in_front.split(":")[: -1 if rest else None]:
+            if directory in ("", ".") or "temp" in self.classes(directory):
+                self.report("env.path", ["PATH", value.text])
+                return
+
+    # Command lines
+
+    def run(
+        self,
+        argv: Sequence[Arg],
+        stdin: Value | None,
+        *,
+        declared: Sequence[Assignment] = (),
+        functions: bool = True,
+        builtins: bool = True,
+    ) -> Value:
+        """Judge a command line; what it would print. `functions`: its name may be a function or an alias."""
+        self.judgement.step()
+        if not argv:
+            return EMPTY
+        name = argv[0]
+        if UNKNOWN in name or name.glob or not name:
+            return self._unknown_name(argv, stdin, declared)
+        if functions and (self.state.functions or self.state.aliases):
+            found = self._alias_or_function(argv, stdin)
+            if found is not None:
+                return found
+        base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
+        if base[-4:] == ".exe":
+            base = base[:-4]
+        if self.judgement.recording:
+            self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
+        call = Call(base, argv[1:], stdin, name, declared)
+        out: Value | None = None
+        if builtins and (handler := self.programs.builtin_of(base)):
+            out = handler(self, call)
+            if out is not None and base in _SELF_CONTAINED:
+                return out
+        if self.state.files and (made := self._made_program(name, call)) is not None:
+            return made
+        outer = self.programs.handler_of(base)
+        if outer is None and len(argv) > 1 and base not in DATA_PROGRAMS:
+            self.programs.follow_unlisted(self, call)
+        elif outer is not None and out is None:
+            out = outer(self, call)
+        self._show_to_rules(call)
+        self.programs.note_effects(self, call, followed=outer is not None)
+        return out if out is not None else self.programs.output(self, call)
+
+    def _show_to_rules(self, call: Call) -> None:
+        line = Line(
+            call.name,
+            call.args,
+            cwd=self.cwd,
+            project=self.judgement.project,
+            stdin=call.stdin,
+            files=self.written_file,
+            argv0=str(call.program),
+        )
+        matches = self.judgement.rulebook.findings(line)
+        if matches:
+            argv = [call.program, *call.args]
+            self.judgement.add(matches, argv, self.span(argv))
+
+    def _unknown_name(self, argv: Sequence[Arg], stdin: Value | None, declared: Sequence[Assignment]) -> Value:
+        """A name that is not known: every program that it may be is judged; when that is not known either, it is reported."""
+        name = argv[0]
+        names = self.programs.possible_names(name, self.judgement.rulebook)
+        if names is None:
+            self.report("dynamic.command", argv)
+            self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
+            if name == UNKNOWN and not name.quoted and len(argv) > 1:
+                self.run(argv[1:], stdin, declared=declared)  # it may be empty
+            return unknown(name.taints)
+        outs = [self.run([_named(name, candidate), *argv[1:]], stdin, declared=declared) for candidate in names]
+        return either(outs) or EMPTY
+
+    def _alias_or_function(self, argv: Sequence[Arg], stdin: Value | None) -> Value | None:
+        name = str(argv[0])
+        alias = self.state.aliases.get(name)
+        if alias is not None:  # only an interactive shell expands it: the name itself is judged too
+            self.state.alias(name, None)
+            text = alias.text + "".join(" " + shell_quoted(arg) for arg in argv[1:])
+            self.run_text(Value(text, alias.taints | taints_of(argv)), stdin, "alias", same_shell=True)
+            self.state.alias(name, alias)
+        found = self.state.functions.get(name)
+        if not found:
+            return None
+        outs = [self._call(name, function, argv[1:], stdin) for function in found]
+        # A shell that was started since has the function only if it was exported.
+        return joined(outs) if all(function.level == self.level for function in found) else None
+
+    def _call(self, name: str, function: Defined, args: Sequence[Arg] | None, stdin: Value | None) -> Value:
+        self._called.add(function)
+        if id(function.body) in self._calls:
+            if self.concurrent:
+                self.report("proc.fork_bomb", [name])
+            return unknown()
+        saved = self.state.arguments
+        self.state.arguments = None if args is None else tuple(arg.value() for arg in args)
+        calls, self._calls = self._calls, (*self._calls, id(function.body))
+        outer, self.locals = self.locals, {}
+        try:
+            with self.inside(function.source_map), self.nested():
+                return self.command(function.body, stdin)
+        finally:
+            for variable, value in self.locals.items():
+                self.state.assign(variable, value)
+            self.locals = outer
+            self._calls = calls
+            self.state.arguments = saved
+
+    def definitions(self) -> None:
+        """Follow the functions and aliases that nothing has called: a shell that lives on keeps them for later."""
+        for name, functions in list(self.state.functions.items()):
+            for function in functions:
+                if function not in self._called:
+                    self._call(name, function, None, unknown())
+        for name, text in list(self.state.aliases.items()):
+            self.state.alias(name, None)
+            self.run_text(Value(f"{text.text} {UNKNOWN}", text.taints, text.word), None, "alias")
+
+    def _made_program(self, name: Arg, call: Call) -> Value | None:
+        """A program that the command itself has made: what was written into it is run."""
+        path = str(name)
+        if "/" not in path:
+            path = self._in_search_path(path) if path in self.state.file_names else ""
+        content = self.known_file(path) if path else None
+        if content is None:
+            return None
+        program = self.state.settings["program"]
+        if path in self.under or (program is not None and program.text == path):
+            if self.concurrent:
+                self.report("proc.fork_bomb", [path])
+            return unknown()
+        if path.startswith("/dev/") and not path.startswith("/dev/shm/"):
+            return None
+        if isinstance(content, OtherName):
+            return self.run([name.like(content.program), *call.args], call.stdin, functions=False)
+        return self.run_content(content, call.args, call.stdin, path)
+
+    def _in_search_path(self, name: str) -> str:
+        """Where a program is found, if this command put it into a directory of PATH."""
+        search = self.state.variables.get("PATH")
+        own = search.text.split(":")[:32] if isinstance(search, Value) and search is not self.state.first_path else []
+        for directory in (*own, *_PROGRAM_FOLDERS):
+            if self.known_file(f"{directory or '.'}/{name}") is not None:
+                return f"{directory or '.'}/{name}"
+        return ""
+
+    def run_content(self, content: Value, args: Sequence[Arg], stdin: Value | None, path: str) -> Value:
+        """A file that is run as a program: by its first line, else by the shell."""
+        if isinstance(content, Either):
+            outs = [self.run_content(option, args, stdin, path) for option in content.options if option is not None]
+            return either(outs) or EMPTY
+        if not content.known and content.text.strip() == UNKNOWN:
+            if Taint.NETWORK in content.taints:
+                self.report("rce.download_to_shell", [path])
+            return unknown(content.taints)
+        first, _, _ = content.text.partition("\n")
+        interpreter = [Arg(part) for part in first[2:].split()] if first.startswith("#!") else [Arg("sh")]
+        self.judgement.scripts += 1
+        self.state.write(script := f"/dev/fd/script{self.judgement.scripts}", content)
+        with self.wrapped(path):
+            return self.run([*interpreter, Arg(script), *args], stdin, functions=False)
+
+    # Text that is a script
+
+    def run_text(self, value: Value, stdin: Value | None, how: str, *, same_shell: bool = False) -> Value:
+        """A text that a shell will read as a script."""
+        if isinstance(value, Either):
+            outs = []
+            for option in value.options:
+                mark = self.state.mark()
+                outs.append(self.run_text(option or EMPTY, stdin, how, same_shell=same_shell))
+                self.state.perhaps(mark)
+            return either(outs) or EMPTY
+        if not value.known and self._unknown_script(value, how):
+            return unknown(value.taints)
+        try:
+            script, text_map = parse(value.text, self.nest)
+        except TooLarge as error:
+            raise Limit(str(error)) from error
+        except ShellSyntaxError as error:
+            self.report("parse.error", [how, str(error)])
+            return unknown(value.taints)
+        with self.inside(self.source_map.nested(value.word, self.place, text_map)):
+            if same_shell:
+                with self.nested():
+                    return self.script(script, stdin)
+            with self.subshell(), self.child_shell():
+                return self.script(script, stdin)
+
+    def _unknown_script(self, value: Value, how: str) -> bool:
+        """Report a script that is partly unknown. True when nothing of it is left to follow."""
+        alone = value.text.strip() == UNKNOWN
+        if Taint.NETWORK in value.taints:
+            self.report("rce.download_to_shell", [how, value.text])
+        elif (alone or how in ("stdin", "eval", "source")) and not (
+            Taint.ENV_SCRIPT in value.taints and how in ("eval", "source")
+        ):
+            self.report("dynamic.script", [how, value.text])
+        return alone
+
+    # Expansions that run something
+
+    def substitute(self, part: Substitution) -> Value:
+        source_map = (
+            self.source_map if part.origin is None else SourceMap(self.source_map, shift=0, text_map=part.origin)
+        )
+        with self.inside(source_map), self.subshell():
+            return self.script(part.script, None)
+
+    def process(self, part: ProcessSubstitution) -> str:
+        path = f"/dev/fd/{63 + len(self.judgement.sinks)}"
+        self.judgement.sinks[path] = Sink(part.script, self.source_map)
+        if part.direction == "<":
+            with self.inside(self.source_map), self.subshell():
+                content = self.script(part.script, None)
+            self.state.write(path, content)
+        else:
+            with self.inside(self.source_map), self.subshell():
+                self.script(part.script, EMPTY)  # it runs even if nothing writes to it; what is written comes later
+            self.state.write(path, EMPTY)
+        return path
+
+    def prompt(self, text: Value) -> Value:
+        """A text in which the shell still makes substitutions: `${x@P}`, PS4, a variable in arithmetic."""
+        if isinstance(text, Either):
+            return unknown(text.taints)
+        if not text.known:
+            self.report("dynamic.script", ["@P", text.text])
+            return unknown(text.taints)
+        if "$" not in text.text and "`" not in text.text:
+            return text
+        try:
+            # A here-document's text is expanded just like a prompt.
+            script, _ = parse("<<_\n" + text.text.replace("\n_", "\n ") + "\n_\n", self.nest)
+        except ShellSyntaxError:
+            self.report("parse.error", [text.text])
+            return unknown(text.taints)
+        node = script.items[0].items[0][1].commands[0]
+        body = node.redirects[0].body if isinstance(node, Simple) else None
+        with self.inside(SourceMap(self.source_map, whole=self.place)), self.nested():
+            return self.expander.one(body)
+
+    # Redirections
 
     def redirects(
         self, redirects: Sequence[Redirect], stdin: Value | None
@@ -174,18 +703,17 @@ class Walk(ShellState):
             return EMPTY
         if redirect.quoted:
             return self.expander.one(redirect.body)
-        frame = Frame(self.frame, shift=0, text_map=redirect.origin)
-        with self.inside(frame):
+        with self.inside(SourceMap(self.source_map, shift=0, text_map=redirect.origin)):
             value = self.expander.one(redirect.body)
         return Value(value.text, value.taints, Word([], redirect.body.start, redirect.body.end))
 
     def emit(self, out: Value, outputs: list[tuple[str, Arg, bool]]) -> Value:
-        """Write what a command prints to where it is sent; what is left for the next one."""
+        """Write what a command prints to its redirections; returns what is left for the next command."""
         for operator, target, whole in outputs:
             self.on_write(target, operator, out)
             sink = self.judgement.sinks.get(target)
             if sink is not None:
-                with self.inside(sink.frame), self.subshell():
+                with self.inside(sink.source_map), self.subshell():
                     self.script(sink.script, out)
             elif whole:
                 path = self.path(target)
@@ -195,84 +723,278 @@ class Walk(ShellState):
                 out = EMPTY
         return out
 
-    # Expansions that run something
+    # What runs inside what
 
-    def substitute(self, part: Substitution) -> Value:
-        frame = self.frame if part.origin is None else Frame(self.frame, shift=0, text_map=part.origin)
-        with self.inside(frame), self.subshell():
-            return self.script(part.script, None)
+    @contextlib.contextmanager
+    def nested(self) -> Iterator[None]:
+        self.nest += 1
+        if self.nest > MAX_NEST:
+            self.nest -= 1
+            raise Limit("commands nested too deeply")
+        try:
+            yield
+        finally:
+            self.nest -= 1
 
-    def process(self, part: ProcessSubstitution) -> str:
-        path = f"/dev/fd/{63 + len(self.judgement.sinks)}"
-        self.judgement.sinks[path] = Sink(part.script, self.frame)
-        if part.direction == "<":
-            with self.inside(self.frame), self.subshell():
-                content = self.script(part.script, None)
-            self.state.write(path, content)
+    @contextlib.contextmanager
+    def subshell(self) -> Iterator[None]:
+        """Changes inside are undone at the end."""
+        mark = self.state.mark()
+        with self.nested():
+            yield
+        self.state.undo(mark)
+
+    @contextlib.contextmanager
+    def inside(self, source_map: SourceMap) -> Iterator[None]:
+        """Walk in another text."""
+        outer, place, self.source_map = self.source_map, self.place, source_map
+        try:
+            yield
+        finally:
+            self.source_map, self.place = outer, place
+
+    @contextlib.contextmanager
+    def child_shell(self) -> Iterator[None]:
+        """A shell that was started as a program: it has only what was exported."""
+        self._level += 1
+        try:
+            yield
+        finally:
+            self._level -= 1
+
+    @property
+    def level(self) -> int:
+        return self._level
+
+    @contextlib.contextmanager
+    def wrapped(self, name: str) -> Iterator[None]:
+        """Inside a program that runs another."""
+        outer = self.under
+        if len(outer) >= MAX_WRAPPERS:
+            raise Limit("too many programs that run one another")
+        self.under = (*outer, name)
+        try:
+            yield
+        finally:
+            self.under = outer
+
+    @contextlib.contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """On another machine or in a container: its own directory, its own users."""
+        under, self.under = self.under, ()
+        cwd = self.state.cwd
+        try:
+            yield
+        finally:
+            self.under = under
+            self.state.cwd = cwd
+
+    # Variables
+
+    def lookup(self, name: str) -> Stored | None:
+        name = self.references.get(name, name)
+        if name in ("@", "*"):
+            arguments = self.state.arguments
+            if arguments is None:
+                return None
+            return Array({str(number): value for number, value in enumerate(arguments)})
+        if name.isdigit():
+            return self._argument(int(name))
+        if name == "#":
+            arguments = self.state.arguments
+            return None if arguments is None else Value(str(len(arguments)))
+        if name == "PWD":
+            return self.state.cwd
+        value = self.state.variables.get(name)
+        if self._level and value is not None:
+            return self._as_child_sees(name, value)
+        return value
+
+    def _argument(self, number: int) -> Value | None:
+        if number == 0:
+            return self.state.settings.get("program")
+        arguments = self.state.arguments
+        if arguments is None:
+            return None
+        return arguments[number - 1] if number <= len(arguments) else EMPTY
+
+    def _as_child_sees(self, name: str, value: Stored) -> Stored:
+        """A shell that was started sees what was exported; for the rest both are possible (`set -a`, `export -p`)."""
+        if name in self.exported or self._levels.get(name, 0) >= self._level or isinstance(value, Array):
+            return value
+        options = value.options if isinstance(value, Either) else (value,)
+        _, both = self._perhaps.setdefault(id(value), (value, Either((*options, None))))
+        return both
+
+    def assign(self, name: str, value: Stored | None) -> None:
+        name = self.references.get(name, name)
+        if self._level:
+            self._levels[name] = self._level
+        self.state.assign(name, value)
+
+    def make_assignment(self, node: Assignment) -> None:
+        """Carry out `name=value`."""
+        old = self.state.variables.get(self.references.get(node.name, node.name))
+        if node.elements is not None:
+            self.assign(node.name, self._array(node, old))
+            return
+        value = self.expander.one(node.value)
+        if node.index is not None:
+            self.assign(node.name, self._with_element(old, self.expander.one(node.index), value, appends=node.appends))
+        elif node.appends:
+            first = old.items.get("0", EMPTY) if isinstance(old, Array) else old
+            if isinstance(first, Either):
+                first = self.exploration.pick(id(first), first)
+            self.assign(node.name, joined([first if first is not None else unknown(), value]))
         else:
-            with self.inside(self.frame), self.subshell():
-                self.script(part.script, EMPTY)  # it runs even if nobody writes to it; what is written comes later
-            self.state.write(path, EMPTY)
-        return path
+            self.assign(node.name, value)
 
-    def prompt(self, text: Value) -> Value:
-        """A text in which the shell still makes substitutions: `${x@P}`, PS4, a variable in arithmetic."""
-        if isinstance(text, Either):
-            return unknown(text.taints)
-        if not text.known:
-            self.report("dynamic.script", ["@P", text.text])
-            return unknown(text.taints)
-        if "$" not in text.text and "`" not in text.text:
-            return text
-        try:
-            # A here-document's text is expanded just like a prompt.
-            script, _ = parse("<<_\n" + text.text.replace("\n_", "\n ") + "\n_\n", self.nest)
-        except ShellSyntaxError:
-            self.report("parse.error", [text.text])
-            return unknown(text.taints)
-        node = script.items[0].items[0][1].commands[0]
-        body = node.redirects[0].body if isinstance(node, Simple) else None
-        with self.inside(Frame(self.frame, whole=self.place)), self.nested():
-            return self.expander.one(body)
+    def _array(self, node: Assignment, old: Stored | None) -> Array:
+        items: dict[str, Value] = {}
+        associative = isinstance(old, Array) and old.associative
+        if node.appends and isinstance(old, Array):
+            items.update(old.items)
+        elif node.appends and old is not None:
+            items["0"] = old  # type: ignore[assignment]
+        following = len(items)
+        for index, word in node.elements or ():
+            if index is not None:
+                key = self.expander.one(index).text
+                number = None if associative else self.expander.number(Value(key))
+                items[key if number is None else str(number)] = self.expander.one(word)
+                following = (number if number is not None else following) + 1
+                continue
+            for field in self.expander.fields(word):
+                items[str(following)] = field.value()
+                following += 1
+        return Array(items, associative=associative)
 
-    # Text that is a script
-
-    def run_text(self, value: Value, stdin: Value | None, how: str, *, same_shell: bool = False) -> Value:
-        """A text that a shell will read as a script."""
-        if isinstance(value, Either):
-            outs = []
-            for option in value.options:
-                mark = self.state.mark()
-                outs.append(self.run_text(option or EMPTY, stdin, how, same_shell=same_shell))
-                self.state.perhaps(mark)
-            return either(outs) or EMPTY
-        if not value.known and self._unknown_script(value, how):
+    def _with_element(self, old: Stored | None, index: Value, value: Value, *, appends: bool) -> Stored:
+        items = dict(old.items) if isinstance(old, Array) else {} if old is None else {"0": old}
+        associative = isinstance(old, Array) and old.associative
+        number = None if associative else self.expander.number(index)
+        key = index.text if associative else UNKNOWN if number is None else str(number)
+        if len(items) > _MAX_ELEMENTS:
             return unknown(value.taints)
-        try:
-            script, text_map = parse(value.text, self.nest)
-        except TooLarge as error:
-            raise Limit(str(error)) from error
-        except ShellSyntaxError as error:
-            self.report("parse.error", [how, str(error)])
-            return unknown(value.taints)
-        with self.inside(self.frame.inside(value.word, self.place, text_map)):
-            if same_shell:
-                with self.nested():
-                    return self.script(script, stdin)
-            with self.subshell(), self.child_shell():
-                return self.script(script, stdin)
+        if UNKNOWN in key:  # any of them may have been set
+            return Array(
+                {name: unknown(item.taints | value.taints) for name, item in items.items()}
+                or {"0": unknown(value.taints)},
+                associative=associative,
+            )
+        items[key] = joined([items.get(key, EMPTY), value]) if appends else value
+        if not associative:
+            items = dict(sorted(items.items(), key=lambda item: int(item[0]) if re.fullmatch(r"-?\d+", item[0]) else 0))
+        return Array(items, associative=associative)
 
-    def _unknown_script(self, value: Value, how: str) -> bool:
-        """Ask about a script that is not all known. True when nothing is left of it to follow."""
-        alone = value.text.strip() == UNKNOWN
-        if Taint.NETWORK in value.taints:
-            self.report("rce.download_to_shell", [how, value.text])
-        elif (alone or how in ("stdin", "eval", "source")) and not (
-            Taint.INITIALISER in value.taints and how in ("eval", "source")
-        ):
-            self.report("dynamic.script", [how, value.text])
-        return alone
+    # Files
+
+    @property
+    def cwd(self) -> str:
+        if self.state.directory is not None:
+            return self.state.directory
+        value = self.state.cwd
+        assert isinstance(value, Either)
+        return (self.exploration.pick(id(value), value) or EMPTY).text
+
+    def path(self, path: str) -> str:
+        """The normalised path under which a file is remembered."""
+        return _normalised(str(path), self.cwd, self.judgement.project)
+
+    def classes(self, path: str) -> frozenset[str]:
+        return paths.classes(path, self.cwd, self.judgement.project)
+
+    def known_file(self, path: str) -> Value | None:
+        """What a file holds, if the command itself has made it."""
+        if not self.state.files:
+            return None
+        found = self.written_file(path)
+        return found if found is not None or not self.state.has_trees else self._in_tree(self.path(path))
+
+    def written_file(self, path: str) -> Value | None:
+        """What a file holds that the command wrote by name, not by writing a directory above it."""
+        files = self.state.files
+        if not files or ((name := path.rpartition("/")[2]) not in self.state.file_names and name not in _HERE):
+            return None
+        found = files.get(path)
+        return found if found is not None else files.get(self.path(path))
+
+    def _in_tree(self, path: str) -> Value | None:
+        """What a file holds below a directory that is known only as a whole."""
+        if _BUILT.search(path) or path.startswith("/dev/"):
+            return None
+        while "/" in path.rstrip("/"):
+            path = path.rstrip("/").rpartition("/")[0] + "/"
+            if (found := self.state.files.get(path)) is not None:
+                return found
+        return self.state.files.get("./") if path[:1] not in ("/", "~") else None
+
+    def read_file(self, path: Arg) -> Value:
+        known = self.known_file(path)
+        if known is not None:
+            return known
+        self.judgement.add(on_read(path, self.cwd, self.judgement.project), ["<", path], self.span([path]))
+        if path.startswith(("/dev/tcp/", "/dev/udp/")):
+            return unknown([Taint.NETWORK])
+        return unknown(self.file_taints(path))
+
+    def file_taints(self, path: str) -> Taints:
+        """What is private in a file that existed before the command."""
+        if not self.classes(path).isdisjoint(_SECRET_CLASSES):
+            return _CREDENTIAL
+        if path.startswith(("/run/", "/var/run/")):  # ids of processes that others started
+            return _WIDE
+        return _PRIVATE if path in _USER_LISTS else NO_TAINTS
+
+    def on_write(self, target: Arg, operator: str, content: Value) -> None:
+        empties = operator in (">", ">|", "&>") and not content.text
+        matches = on_write(target, self.cwd, self.judgement.project, empties=empties)
+        if empties and not matches and Taint.WIDE in target.taints:
+            self.report("redirect.data", [operator, target])
+        if matches:
+            self.judgement.add(matches, [operator, target], self.span([target]))
+        if target.startswith(("/dev/tcp/", "/dev/udp/")):
+            if Taint.CREDENTIAL in content.taints:
+                self.report("exfil.pipe", [operator, target])
+            elif content.text == UNKNOWN:
+                self.report("rce.reverse_shell", [operator, target])
+            elif re.search(_EMPTIES_STORE, content.text):
+                self.report("sql.destructive", [operator, target])
+
+    # Findings
+
+    def report(self, rule_id: str, argv: Sequence[str]) -> None:
+        self.judgement.report(rule_id, argv, self.span(argv))
+
+    def span(self, argv: Sequence[str]) -> Span:
+        """The position of a command line in the judged text; the whole simple command when its words come from elsewhere."""
+        words = [word for arg in argv if (word := getattr(arg, "word", None)) is not None]
+        inside = [word for word in words if self.place[0] <= word.start and word.end <= self.place[1]]
+        if inside and len(inside) == len(words):
+            return self.source_map.span(min(word.start for word in inside), max(word.end for word in inside))
+        return self.source_map.span(*self.place)
 
 
 def _is_descriptor(target: str) -> bool:
     return target == "-" or target.rstrip("-").isdigit()
+
+
+def _named(name: Arg, candidate: str) -> Arg:
+    """A name without what made it uncertain."""
+    made = name.like("[" if candidate == "[" else re.sub(f"[*?[{UNKNOWN}]", "_", candidate))
+    made.glob = False
+    return made
+
+
+_WALKS: dict[type[Compound], Callable[..., Value]] = {
+    Block: Walk._block,
+    If: Walk._if,
+    While: Walk._while,
+    For: Walk._for,
+    ArithmeticFor: Walk._arithmetic_for,
+    Case: Walk._case,
+    ArithmeticCommand: Walk._arithmetic,
+    Condition: Walk._condition,
+    Function: Walk._function,
+    Coprocess: Walk._coprocess,
+}

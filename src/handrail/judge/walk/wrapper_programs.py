@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..programs.wrapper_options import Wrapper, skip_options
 from ..programs.wrapper_table import TERMINALS, WRAPPERS
 from ..values.word_values import EMPTY, UNKNOWN, Arg, Value, taints_of
 from . import output_provenance
-from .program_handlers import Call, Handler
-
-if TYPE_CHECKING:
-    from .command_walk import Running
+from .walk import Call, Handler, Walk
 
 _DAEMON_PROGRAM = frozenset(("-x", "--exec", "-a", "--startas"))
 _SPLITS = re.compile(r"-([iv0]*)S(.*)|--split-string(?:=(.*))?", re.S)
@@ -22,7 +19,7 @@ _ARCHITECTURES = frozenset(
 )
 
 
-def _env(walk: Running, call: Call) -> Value | None:
+def _env(walk: Walk, call: Call) -> Value | None:
     """`env -S "words"`, and functions that the next shell gets as variables."""
     for arg in call.args:
         if function := re.fullmatch(r"(?s)BASH_FUNC_(\w+)%%=(\(\).*)", arg):
@@ -32,7 +29,7 @@ def _env(walk: Running, call: Call) -> Value | None:
     return wrap(walk, call)
 
 
-def wrap(walk: Running, call: Call) -> Value | None:
+def wrap(walk: Walk, call: Call) -> Value | None:
     """Run what a wrapper runs."""
     name, wrapper = call.name, WRAPPERS[call.name]
     letters = wrapper.letters + "".join(option[1] for option in wrapper.text.split() if len(option) == 2)
@@ -62,7 +59,7 @@ def wrap(walk: Running, call: Call) -> Value | None:
     if not rest:
         return output_provenance.unknown_output(walk, call)
     if rest and rest[0][:1] == "-" and rest[0] != "-":
-        # No program is called so: an option that takes no value was taken for one that does.
+        # Not a program name: an option without a value was taken for one with a value.
         other, _ = skip_options(call.args)
         _run_inside(walk, call, wrapper, options, call.args[other:])
     return _run_inside(walk, call, wrapper, options, rest)
@@ -78,7 +75,7 @@ def _take_password(call: Call, given: set[str]) -> None:
 
 
 def _run_inside(
-    walk: Running, call: Call, wrapper: Wrapper, options: list[tuple[str, Arg | None]], rest: Sequence[Arg]
+    walk: Walk, call: Call, wrapper: Wrapper, options: list[tuple[str, Arg | None]], rest: Sequence[Arg]
 ) -> Value:
     name, given = call.name, dict(options)
     directory = next(
@@ -118,7 +115,7 @@ def _split_up(args: Sequence[Arg]) -> list[Arg] | None:
     return None
 
 
-def _assign(walk: Running, options: list[tuple[str, Arg | None]]) -> None:
+def _assign(walk: Walk, options: list[tuple[str, Arg | None]]) -> None:
     for option, value in options:
         if option == "=" and value is not None:
             variable, _, text = value.partition("=")
@@ -171,8 +168,6 @@ def _in_terminal(args: Sequence[Arg]) -> Sequence[Arg] | None:
 
 def _split_string(text: Arg) -> list[Arg]:
     """`env -S` cuts a text into words as a shell would, but expands nothing else."""
-    import shlex
-
     try:
         return [text.like(word) for word in shlex.split(text, posix=True)]
     except ValueError:

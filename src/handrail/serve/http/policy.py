@@ -19,6 +19,7 @@ async def rules(_: Asked) -> JsonDict:
 
 
 def _rules() -> list[JsonDict]:
+    from ...judge import assess
     from ...judge.rules.custom import configured
 
     return [
@@ -27,9 +28,9 @@ def _rules() -> list[JsonDict]:
             "severity": rule.severity.value,
             "why": rule.why,
             "match": list(rule.match),
-            "spare": list(rule.spare),
+            "spare": list(rule.not_match),
         }
-        for rule in configured(load_config()).rules.values()
+        for rule in configured(load_config().approval_rules, assess=assess).rules.values()
     ]
 
 
@@ -41,10 +42,11 @@ async def check(asked: Asked) -> JsonDict:
 def _check(command: str, cwd: str) -> JsonDict:
     from ...approval.display import pieces
     from ...approval.project_policy import policy_file, tightened
-    from ...judge.assess import assess
+    from ...judge import assess
     from ...judge.rules.custom import configured
 
-    assessment = assess(command, cwd=cwd, rulebook=configured(tightened(load_config(), policy_file())))
+    custom_rules = tightened(load_config(), policy_file()).approval_rules
+    assessment = assess(command, cwd=cwd, rulebook=configured(custom_rules, assess=assess))
     spans = [each.span for each in assessment.findings if each.severity.value != "note"]
     return {**assessment.as_dict(), "pieces": [each._asdict() for each in pieces(command, spans)]}
 

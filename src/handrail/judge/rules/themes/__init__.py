@@ -1,1 +1,1 @@
-"""The rules by theme; a module has `RULES`, and its docstring names the theme."""
+"""The rules, one module per theme with `RULES`. A new rule is one `Rule(...)`; a new theme is listed in `rulebook.THEMES`."""

@@ -144,7 +144,7 @@ RULES = (
             "fly apps destroy web",
             "vercel rm my-site --yes",
         ),
-        spare=(
+        not_match=(
             "aws s3 ls",
             "az vm list",
             "gcloud config list",
@@ -196,7 +196,12 @@ RULES = (
             "aws s3api put-bucket-acl --bucket b --acl public-read",
             "az role assignment create --role Owner --assignee x",
         ),
-        spare=("aws iam list-users", "aws iam get-user", "gcloud projects get-iam-policy p", "az role assignment list"),
+        not_match=(
+            "aws iam list-users",
+            "aws iam get-user",
+            "gcloud projects get-iam-policy p",
+            "az role assignment list",
+        ),
     ),
     Rule(
         "iac.destroy",
@@ -242,7 +247,7 @@ RULES = (
             "cdk destroy --all",
             "terragrunt run-all destroy",
         ),
-        spare=(
+        not_match=(
             "terraform plan",
             "terraform plan -destroy",
             "terraform graph",
@@ -268,7 +273,7 @@ RULES = (
             "aws ecr put-image",
         ),
         match=("vercel --prod", "netlify deploy --prod --dir=dist", "gh-pages -d dist"),
-        spare=("vercel dev", "netlify deploy --dir=dist", "firebase deploy --only hosting", "fly deploy"),
+        not_match=("vercel dev", "netlify deploy --dir=dist", "firebase deploy --only hosting", "fly deploy"),
     ),
     Rule(
         "cloud.api_delete",
@@ -294,7 +299,7 @@ RULES = (
             "gh api -X DELETE repos/a/b",
             "curl --request=DELETE https://x.com/1",
         ),
-        spare=(
+        not_match=(
             "curl https://x.com",
             "curl -X POST -d a=1 localhost:8080",
             "http GET https://x.com",

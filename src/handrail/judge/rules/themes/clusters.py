@@ -35,7 +35,7 @@ RULES = (
             "kubectl scale deploy/web --replicas=0",
             "kubectl rollout restart deploy/web",
         ),
-        spare=(
+        not_match=(
             "kubectl get pods",
             "kubectl auth can-i delete pods",
             "kubectl describe pod x",
@@ -132,7 +132,7 @@ RULES = (
             "etcdctl del --prefix /",
             "juju destroy-model m",
         ),
-        spare=(
+        not_match=(
             "helm list",
             "minikube status",
             "argocd app list",

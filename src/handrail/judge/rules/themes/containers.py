@@ -58,7 +58,7 @@ RULES = (
             "podman system reset -f",
             "docker stack rm app",
         ),
-        spare=(
+        not_match=(
             "docker ps",
             "docker run --rm x",
             "docker compose up",
@@ -72,7 +72,7 @@ RULES = (
     Rule(
         "container.escape",
         ASK,
-        "gives a container the machine it runs on",
+        "gives a container access to its host",
         uses=(
             "docker run|create --privileged",
             "docker container run|create --privileged",
@@ -92,7 +92,7 @@ RULES = (
             "docker run --pid=host x",
             "docker run -v /var/run/docker.sock:/var/run/docker.sock x",
         ),
-        spare=(
+        not_match=(
             "docker run -v $PWD:/w x",
             "docker run --rm -it x",
             "docker run -v data:/var/lib/postgresql/data postgres",

@@ -19,7 +19,7 @@ RULES = (
             "echo 'TRUNCATE t' | psql",
             "duckdb x.db -c 'DROP TABLE t'",
         ),
-        spare=(
+        not_match=(
             "psql -c 'DELETE FROM t WHERE id=3'",
             "psql -c \"SELECT 'DROP TABLE x'\"",
             "sqlite3 a.db .tables",
@@ -195,7 +195,7 @@ RULES = (
             "pg_restore --clean -d prod dump",
             "printf 'FLUSHALL\\n' | redis-cli",
         ),
-        spare=(
+        not_match=(
             "pg_restore -l x",
             "mysqladmin status",
             "redis-cli get a",

@@ -30,7 +30,7 @@ RULES = (
             "find / -delete",
             "rm -rf ~/* /usr/*",
         ),
-        spare=("rm -r build", "rm -rf /srv/app/cache", "find / -name core", "rm /", "rm -rf ~/project/build"),
+        not_match=("rm -r build", "rm -rf /srv/app/cache", "find / -name core", "rm /", "rm -rf ~/project/build"),
     ),
     Rule(
         "fs.rm.repository",
@@ -38,7 +38,7 @@ RULES = (
         "deletes a repository's history",
         uses=("rm @vcs", "srm|rimraf|trash|trash-put @vcs", "mv @vcs"),
         match=("rm -rf .git", "rm -r sub/.git/", "mv .git /tmp/x"),
-        spare=("rm -r .github", "mv a b"),
+        not_match=("rm -r .github", "mv a b"),
     ),
     Rule(
         "fs.rm.project",
@@ -50,7 +50,7 @@ RULES = (
             "rimraf|trash|trash-put @project-root",
         ),
         match=("rm -rf .", "rm -rf *", "rm -- *", "rm -rf ./*"),
-        spare=("rm -rf build", "rm *.pyc"),
+        not_match=("rm -rf build", "rm *.pyc"),
     ),
     Rule(
         "fs.rm.recursive",
@@ -67,7 +67,7 @@ RULES = (
             "powershell {text:*rd?/s*|*format-volume*|*clear-disk*}",
         ),
         match=("rm -r build", "rm build -R", "rm -rf /srv/app", "rm --rec --fo x", "rm -rf $DIR"),
-        spare=("rm file.txt", "rm -f out.log", "rm --help"),
+        not_match=("rm file.txt", "rm -f out.log", "rm --help"),
     ),
     Rule(
         "fs.rm.many",
@@ -75,7 +75,7 @@ RULES = (
         "deletes files that the command does not name one by one",
         uses=("rm|unlink|trash|trash-put|rip {wide-operands}", "rm|rmdir|unlink|trash|trash-put {globs-outside}"),
         match=("ls | xargs rm", "rm ~/*.doc", "rm /srv/www/*"),
-        spare=("rm *.pyc", "rm a.txt", "rm ~/a.txt"),
+        not_match=("rm *.pyc", "rm a.txt", "rm ~/a.txt"),
     ),
     Rule(
         "fs.rm.protected",
@@ -87,7 +87,7 @@ RULES = (
             "rm @data",
         ),
         match=("rm /etc/hosts", "unlink /usr/bin/sudo", "mv /etc/passwd /tmp", "rm ~/.bashrc", "rm prod.db"),
-        spare=("rm a.txt", "mv a.conf /tmp", "rm ~/notes.txt"),
+        not_match=("rm a.txt", "mv a.conf /tmp", "rm ~/notes.txt"),
     ),
     Rule(
         "fs.shred",
@@ -99,7 +99,7 @@ RULES = (
             "gshred @*",
         ),
         match=("shred -u db.sqlite", "srm -r photos", "sfill -v /home"),
-        spare=("shred --help", "shred --version", "bleachbit --list"),
+        not_match=("shred --help", "shred --version", "bleachbit --list"),
     ),
     Rule(
         "fs.truncate",
@@ -111,7 +111,7 @@ RULES = (
             "fallocate -p|-d|-z|-c|--punch-hole|--zero-range|--collapse-range @*",
         ),
         match=("truncate -s 0 prod.db", "truncate --size=0 x", "truncate -s 10M /etc/hosts"),
-        spare=("truncate -s 10M disk.img", "truncate -s +1K a", "fallocate -l 1G swapfile"),
+        not_match=("truncate -s 10M disk.img", "truncate -s +1K a", "fallocate -l 1G swapfile"),
     ),
     Rule(
         "fs.empty_data",
@@ -124,14 +124,14 @@ RULES = (
             "exiftool -overwrite_original* @home|outside|system",
         ),
         match=("cp /dev/null app.sqlite", "dd if=/dev/zero of=prod.db bs=1M count=100", "sed -i d ~/notes/*.md"),
-        spare=("cp app.db backup.db", "dd if=/dev/zero of=disk.img bs=1M count=1", "cp a.txt b.txt"),
+        not_match=("cp app.db backup.db", "dd if=/dev/zero of=disk.img bs=1M count=1", "cp a.txt b.txt"),
     ),
     Rule(
         "redirect.data",
         ASK,
         "leaves nothing in a database file, or in a file in a home directory",
         match=(": > data.sqlite3", "> production.db", "cat /dev/null > ~/notes.md", 'for f in ~/*; do : > "$f"; done'),
-        spare=("> out.txt", "sqlite3 a.db .dump > b.sql", "curl -s https://x.example/a.db > a.db"),
+        not_match=("> out.txt", "sqlite3 a.db .dump > b.sql", "curl -s https://x.example/a.db > a.db"),
     ),
     Rule(
         "fs.find.delete",
@@ -158,7 +158,7 @@ RULES = (
             "tmpreaper|tmpwatch +2 !-t|--test",
         ),
         match=("find . -name x -delete", "fdupes -dN ."),
-        spare=("find . -name delete", "find . -name '*.o' -print", "fdupes -r ."),
+        not_match=("find . -name delete", "find . -name '*.o' -print", "fdupes -r ."),
     ),
     Rule(
         "fs.sync.delete",
@@ -171,7 +171,7 @@ RULES = (
             "robocopy /MIR|/mir|/PURGE|/purge|/MOVE",
         ),
         match=("rsync -a --delete a/ b/", "rsync --remove-source-files -a x h:"),
-        spare=("rsync -a a/ b/", "rsync -avn --delete a/ b/", "rsync --dry-run --delete a b"),
+        not_match=("rsync -a a/ b/", "rsync -avn --delete a/ b/", "rsync --dry-run --delete a b"),
     ),
     Rule(
         "fs.mv.nothing",
@@ -183,7 +183,7 @@ RULES = (
             "ln -f|--force /dev/null >@home|system|outside|data",
         ),
         match=("mv a /dev/null", "mv ~/docs /dev/null"),
-        spare=("mv a b", "cp /dev/null build.log"),
+        not_match=("mv a b", "cp /dev/null build.log"),
     ),
     Rule(
         "fs.archive.remove",
@@ -196,7 +196,7 @@ RULES = (
             "7z|7za|7zr|rar m|d +2",
         ),
         match=("tar cf x.tar --remove-files d", "zip -rm x.zip docs", "7z a -sdel x.7z d"),
-        spare=("tar cf x.tar d", "zip -r x.zip docs", "7z a x.7z d"),
+        not_match=("tar cf x.tar d", "zip -r x.zip docs", "7z a x.7z d"),
     ),
     Rule(
         "fs.trash.empty",
@@ -214,7 +214,7 @@ RULES = (
             "mogrify {globs-outside}",
         ),
         match=("trash-empty -f", "tmutil deletelocalsnapshots /"),
-        spare=("trash-list", "tmutil listbackups", "gio list"),
+        not_match=("trash-list", "tmutil listbackups", "gio list"),
     ),
     Rule(
         "backup.delete",
@@ -271,7 +271,7 @@ RULES = (
             "duplicity remove-all-but-n-full 1 file:///b --force",
             "snapper -c root delete 1-20",
         ),
-        spare=(
+        not_match=(
             "borg list repo",
             "restic snapshots",
             "snapper list",
@@ -316,7 +316,7 @@ RULES = (
             "zpool destroy tank",
             "ceph osd pool delete p p --yes-i-really-really-mean-it",
         ),
-        spare=(
+        not_match=(
             "zfs list -t snapshot",
             "zpool status",
             "btrfs subvolume list /",
@@ -332,7 +332,7 @@ RULES = (
             "python3 -c \"import os;[os.remove(f) for f in os.listdir('.')]\"",
             "node -e \"fs.readdirSync('.').forEach(f=>fs.unlinkSync(f))\"",
         ),
-        spare=("node -e 'console.log(1)'", "python3 -c \"import os; print(os.listdir('.'))\""),
+        not_match=("node -e 'console.log(1)'", "python3 -c \"import os; print(os.listdir('.'))\""),
     ),
     Rule(
         "sync.remote_files",
@@ -358,6 +358,6 @@ RULES = (
             "rclone purge|delete|deletefile|rmdirs|rmdir|cleanup|dedupe|sync|move|moveto",
         ),
         match=("rclone purge remote:backup", "rclone sync empty/ remote:backup", "gdrive delete abc"),
-        spare=("rclone ls remote:", "rclone copy a remote:b", "rclone sync a remote:b --dry-run"),
+        not_match=("rclone ls remote:", "rclone copy a remote:b", "rclone sync a remote:b --dry-run"),
     ),
 )

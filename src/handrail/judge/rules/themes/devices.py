@@ -47,7 +47,7 @@ RULES = (
             "ideviceenterrecovery 00008020",
             "mpremote rm :main.py",
         ),
-        spare=(
+        not_match=(
             "STM32_Programmer_CLI --list",
             "minipro -l",
             "edl printgpt",

@@ -22,7 +22,7 @@ RULES = (
             "mkfs.btrfs|mkfs.xfs|mkfs.f2fs -f @device|unknown",
         ),
         match=("mkfs.ext4 /dev/sdb", "mkfs -t xfs /dev/sdb1", "mkswap /dev/sda2", "diskutil eraseDisk JHFS+ X disk2"),
-        spare=("mkfs --help", "mkfs.ext4 -n /dev/sdb1", "mkfs.ext4 disk.img", "diskutil list"),
+        not_match=("mkfs --help", "mkfs.ext4 -n /dev/sdb1", "mkfs.ext4 disk.img", "diskutil list"),
     ),
     Rule(
         "disk.format_image",
@@ -30,7 +30,7 @@ RULES = (
         "makes a new file system in a file",
         uses=("mkfs|mkfs.*|mke2fs|mkdosfs|mkntfs|mkswap +",),
         match=("mkfs.ext4 -F disk.img",),
-        spare=("mkfs.ext4 --help", "mkfs.ext4 -V", "mkfs.ext4 -n disk.img --dry-run"),
+        not_match=("mkfs.ext4 --help", "mkfs.ext4 -V", "mkfs.ext4 -n disk.img --dry-run"),
     ),
     Rule(
         "disk.partition",
@@ -108,7 +108,7 @@ RULES = (
             "cryptsetup luksFormat /dev/sdb1",
             "nvme format /dev/nvme0n1",
         ),
-        spare=(
+        not_match=(
             "fdisk -l",
             "fdisk -l /dev/sda",
             "wipefs /dev/sda",
@@ -123,17 +123,17 @@ RULES = (
     Rule(
         "disk.write",
         BLOCK,
-        "writes to a disk past its file system",
+        "writes to a disk directly, bypassing its file system",
         uses=("$writers >@device", "pv|cat|tee|ddrescue >@device"),
         match=("cp x.iso /dev/sdb", "tee /dev/sdb", "sponge /dev/nvme0n1"),
-        spare=("cp a /dev/null", "cp /dev/sda x.img", "tee /dev/stderr"),
+        not_match=("cp a /dev/null", "cp /dev/sda x.img", "tee /dev/stderr"),
     ),
     Rule(
         "redirect.device",
         BLOCK,
-        "redirects output to a disk past its file system",
+        "redirects output to a disk, bypassing its file system",
         match=("echo x > /dev/sda", "cat image.iso > /dev/sdb", "pv x.img >/dev/nvme0n1"),
-        spare=("echo x > /dev/null", "cat /dev/sda > x.img", "echo x > /dev/stderr"),
+        not_match=("echo x > /dev/null", "cat /dev/sda > x.img", "echo x > /dev/stderr"),
     ),
     Rule(
         "disk.volume",
@@ -219,7 +219,7 @@ RULES = (
             "e2fsck -y -f /dev/sda1",
             "dmsetup remove_all",
         ),
-        spare=(
+        not_match=(
             "cryptsetup status x",
             "lvs",
             "vgs",
@@ -253,6 +253,6 @@ RULES = (
             "pivot_root|switch_root +",
         ),
         match=("umount -a", "umount -lf /mnt/x", "swapoff -a", "mount -o remount,rw /", "mount --bind /tmp/x /etc"),
-        spare=("umount /mnt/usb", "mount", "swapon --show", "mount /dev/sdb1 /mnt", "mount --bind src /srv/build"),
+        not_match=("umount /mnt/usb", "mount", "swapon --show", "mount /dev/sdb1 /mnt", "mount --bind src /srv/build"),
     ),
 )

@@ -58,7 +58,7 @@ RULES = (
             "gh repo edit --visibility public",
             "gh run cancel 12",
         ),
-        spare=(
+        not_match=(
             "gh repo view",
             "gh pr view 1",
             "gh pr list",

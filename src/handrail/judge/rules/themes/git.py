@@ -42,7 +42,7 @@ RULES = (
             "git rm -rf src",
             "git reset --har origin/main",
         ),
-        spare=(
+        not_match=(
             "git reset HEAD a",
             "git reset --soft HEAD~1",
             "git checkout main",
@@ -61,7 +61,7 @@ RULES = (
         "deletes files that git does not track",
         uses=("git clean -f|--force !-n|--dry-run", "git clean -x|-X|-d|-e !-n|--dry-run|-i|--interactive"),
         match=("git clean -fdx", "git clean -d --force -x", "git clean -xfd"),
-        spare=("git clean -n", "git clean -nfd", "git clean --dry-run -fdx"),
+        not_match=("git clean -n", "git clean -nfd", "git clean --dry-run -fdx"),
     ),
     Rule(
         "git.push_force",
@@ -85,7 +85,7 @@ RULES = (
             "git push --mirror backup",
             "git push --force-with-lease",
         ),
-        spare=(
+        not_match=(
             "git push origin main",
             "git push -u origin x",
             "git push --tags",
@@ -123,7 +123,7 @@ RULES = (
             "git remote set-url origin https://e.example/x",
             "git worktree remove --force ../w",
         ),
-        spare=(
+        not_match=(
             "git branch -a",
             "git branch -d x",
             "git branch -m old new",
@@ -164,7 +164,7 @@ RULES = (
             "git rebase --root -i",
             "bfg --delete-files id_rsa",
         ),
-        spare=(
+        not_match=(
             "git gc",
             "git reflog",
             "git rebase main",
@@ -187,7 +187,7 @@ RULES = (
             "git config core.fsmonitor /tmp/evil",
             "git config --global alias.x '!rm -rf ~'",
         ),
-        spare=(
+        not_match=(
             "git config user.name x",
             "git config --get core.pager",
             "git config --list",
@@ -257,6 +257,6 @@ RULES = (
             "lakectl ... delete|reset|revert",
         ),
         match=("svn revert -R .", "hg strip tip", "hg update -C", "jj abandon @", "jj op restore abc"),
-        spare=("svn status", "hg log", "hg update", "jj log", "jj git fetch", "svn revert --help"),
+        not_match=("svn status", "hg log", "hg update", "jj log", "jj git fetch", "svn revert --help"),
     ),
 )

@@ -33,14 +33,14 @@ RULES = (
             "abrt-cli|abrt|coredumpctl rm|remove|clean",
         ),
         match=("history -c", "journalctl --vacuum-size=1K", "unset HISTFILE", "dmesg -C", "set +o history"),
-        spare=("history", "history 20", "journalctl -u x", "dmesg", "set -o pipefail", "unset FOO"),
+        not_match=("history", "history 20", "journalctl -u x", "dmesg", "set -o pipefail", "unset FOO"),
     ),
     Rule(
         "history.variable",
         ASK,
         "keeps commands out of the history",
         match=("export HISTFILE=/dev/null", "HISTSIZE=0"),
-        spare=("HISTSIZE=10000", "export HISTTIMEFORMAT=%F"),
+        not_match=("HISTSIZE=10000", "export HISTTIMEFORMAT=%F"),
     ),
     Rule(
         "history.write",
@@ -48,13 +48,13 @@ RULES = (
         "overwrites a history or log file",
         uses=("$writers >@history|log",),
         match=("cp /dev/null /var/log/messages", "ln -sf /dev/null ~/.bash_history", "sed -i /x/d /var/log/auth.log"),
-        spare=("cp /var/log/messages x", "sed -n /x/p /var/log/auth.log"),
+        not_match=("cp /var/log/messages x", "sed -n /x/p /var/log/auth.log"),
     ),
     Rule(
         "redirect.history",
         ASK,
         "redirects output to a history or log file",
         match=("> ~/.bash_history", ": > /var/log/auth.log"),
-        spare=("> x", "cat /var/log/auth.log > copy"),
+        not_match=("> x", "cat /var/log/auth.log > copy"),
     ),
 )

@@ -28,7 +28,7 @@ RULES = (
             "i2cset|i2ctransfer|gpioset|spi-config +2",
         ),
         match=("rmmod ext4", "insmod x.ko", "modprobe -r kvm", "sysctl -w a=1", "sysctl kernel.modules_disabled=1"),
-        spare=("modprobe -n x", "sysctl -a", "sysctl net.ipv4.ip_forward", "lsmod", "modinfo ext4", "dkms status"),
+        not_match=("modprobe -n x", "sysctl -a", "sysctl net.ipv4.ip_forward", "lsmod", "modinfo ext4", "dkms status"),
     ),
     Rule(
         "kernel.security",
@@ -82,7 +82,7 @@ RULES = (
             "csrutil disable",
             "spctl --master-disable",
         ),
-        spare=(
+        not_match=(
             "auditctl -l",
             "auditctl -s",
             "getenforce",
@@ -154,7 +154,7 @@ RULES = (
             "flashrom -w bios.rom",
             "esptool.py erase_flash",
         ),
-        spare=(
+        not_match=(
             "efibootmgr",
             "efibootmgr -v",
             "fwupdmgr get-updates",

@@ -95,7 +95,7 @@ RULES = (
             "lxc delete -f c1",
             "wsl --unregister Ubuntu",
         ),
-        spare=(
+        not_match=(
             "virsh list",
             "vagrant status",
             "vagrant up",

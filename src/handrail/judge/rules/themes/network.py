@@ -59,7 +59,7 @@ RULES = (
             "iptables -t nat -F",
             "ipset flush",
         ),
-        spare=(
+        not_match=(
             "iptables -L -n",
             "iptables -S",
             "ufw status",
@@ -148,7 +148,7 @@ RULES = (
             "tc qdisc del dev eth0 root",
             "wg-quick down wg0",
         ),
-        spare=(
+        not_match=(
             "ip addr",
             "ip addr show",
             "ip route",

@@ -123,7 +123,7 @@ RULES = (
             "snap remove x",
             "xbps-remove -R x",
         ),
-        spare=(
+        not_match=(
             "apt list",
             "dpkg -l",
             "apt-get install -y jq",
@@ -149,6 +149,6 @@ RULES = (
             "uv remove",
         ),
         match=("pip uninstall -y requests", "npm uninstall lodash"),
-        spare=("pip install requests", "npm install"),
+        not_match=("pip install requests", "npm install"),
     ),
 )

@@ -18,7 +18,7 @@ RULES = (
             "umask 0|00|000|0000|u=rwx,g=rwx,o=rwx|a=rwx",
         ),
         match=("chmod -R 777 .", "chmod 666 a", "chmod o+w a", "chmod -R go+rwx x", "setfacl -m o::rw /etc/shadow"),
-        spare=(
+        not_match=(
             "chmod 644 a",
             "chmod +x a",
             "chmod u+w a",
@@ -45,7 +45,12 @@ RULES = (
             "install -m 4755 sh /usr/local/bin/sh2",
             "setcap cap_setuid+ep x",
         ),
-        spare=("chmod 0644 a", "chmod 1777 /srv/tmp --dry-run", "getcap /usr/bin/ping", "setcap -v cap_net_raw+ep x"),
+        not_match=(
+            "chmod 0644 a",
+            "chmod 1777 /srv/tmp --dry-run",
+            "getcap /usr/bin/ping",
+            "setcap -v cap_net_raw+ep x",
+        ),
     ),
     Rule(
         "perm.tree",
@@ -61,7 +66,7 @@ RULES = (
             "chcon|chsmack|setfattr @config|credential|startup|system-root",
         ),
         match=("chown -R x /home/alice", "chmod -R 700 /etc", "chgrp -R users /etc", "chown root:root -R /home/alice"),
-        spare=("chmod -R u+w build", "chown -R me build", "chmod 755 public"),
+        not_match=("chmod -R u+w build", "chown -R me build", "chmod 755 public"),
     ),
     Rule(
         "perm.protected",
@@ -74,6 +79,6 @@ RULES = (
             "chattr|chflags @config|credential|startup|log +",
         ),
         match=("chmod o+r /etc/shadow", "chown alice /etc/passwd", "chmod 0 /bin/ls", "chown root:root ~/.bashrc"),
-        spare=("chmod 600 ~/.ssh/id_rsa", "chmod 700 ~/.ssh", "chmod go-rwx ~/.aws/credentials", "chown me a.txt"),
+        not_match=("chmod 600 ~/.ssh/id_rsa", "chmod 700 ~/.ssh", "chmod go-rwx ~/.aws/credentials", "chown me a.txt"),
     ),
 )

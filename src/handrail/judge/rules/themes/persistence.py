@@ -27,7 +27,7 @@ RULES = (
             "pip config set global.index-url http://e.example/simple",
             "npm config set script-shell /tmp/x",
         ),
-        spare=(
+        not_match=(
             "pip config list",
             "npm config set save-exact true",
             "cp ~/.bashrc x",
@@ -41,12 +41,12 @@ RULES = (
         ASK,
         "redirects output to a file that runs at login or by itself, or that says who may log in",
         match=("echo x >> ~/.bashrc", "cat k >> ~/.ssh/authorized_keys", "echo x > .git/hooks/pre-commit"),
-        spare=("echo x >> notes", "cat ~/.bashrc > copy"),
+        not_match=("echo x >> notes", "cat ~/.bashrc > copy"),
     ),
     Rule(
         "sched.cron",
         ASK,
-        "changes jobs that run by a clock",
+        "changes scheduled jobs",
         uses=(
             "crontab -r|-e|-i",
             "crontab {stdin} !-l|-V|-T",
@@ -63,6 +63,6 @@ RULES = (
             "jobber|supercronic|whenever delete|pause",
         ),
         match=("crontab -r", "crontab x.txt", "atrm 3", "at -d 4", "crontab -r -u root"),
-        spare=("crontab -l", "crontab -u x -l", "atq", "at -l"),
+        not_match=("crontab -l", "crontab -u x -l", "atq", "at -l"),
     ),
 )

@@ -51,7 +51,7 @@ RULES = (
             "calcurse-caldav --init=keep-remote",
             "cliphist wipe",
         ),
-        spare=(
+        not_match=(
             "buku -p",
             "transmission-remote -l",
             "joplin ls",

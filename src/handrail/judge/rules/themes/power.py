@@ -48,7 +48,7 @@ RULES = (
             "systemctl start reboot.target",
             "busctl call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b true",
         ),
-        spare=(
+        not_match=(
             "shutdown -c",
             "systemctl status",
             "init --version",
@@ -63,7 +63,7 @@ RULES = (
         BLOCK,
         "makes the kernel restart, halt or crash",
         match=("echo b > /proc/sysrq-trigger", "echo o | tee /proc/sysrq-trigger"),
-        spare=("cat /proc/sys/kernel/sysrq", "echo b > out.txt"),
+        not_match=("cat /proc/sys/kernel/sysrq", "echo b > out.txt"),
     ),
     Rule(
         "power.suspend",
@@ -88,7 +88,7 @@ RULES = (
             "upsdrvctl|upsmon|apcaccess|upscmd {any:shutdown|-c|shutdown.return|load.off|stop}",
         ),
         match=("systemctl suspend", "pm-suspend", "rtcwake -m mem -s 60"),
-        spare=("systemctl status sleep.target", "rtcwake --version", "gsettings get org.x y"),
+        not_match=("systemctl status sleep.target", "rtcwake --version", "gsettings get org.x y"),
     ),
     Rule(
         "power.remote",
@@ -130,6 +130,12 @@ RULES = (
             "adb reboot bootloader",
             "fastboot erase userdata",
         ),
-        spare=("ipmitool sensor", "ansible all -m ping", "adb devices", "fastboot devices", "ipmitool chassis status"),
+        not_match=(
+            "ipmitool sensor",
+            "ansible all -m ping",
+            "adb devices",
+            "fastboot devices",
+            "ipmitool chassis status",
+        ),
     ),
 )

@@ -18,7 +18,7 @@ RULES = (
             "killall|pkill init|systemd|launchd",
         ),
         match=("kill -9 -1", "kill -s KILL -- -1", "kill -9 1", "killall5 -9", "pkill -9 -f .", "killall -r '.*'"),
-        spare=("kill -l", "kill -1 123", "kill -0 1", "kill 123", "pkill -f server.py"),
+        not_match=("kill -l", "kill -1 123", "kill -0 1", "kill 123", "pkill -f server.py"),
     ),
     Rule(
         "proc.kill_force",
@@ -37,7 +37,7 @@ RULES = (
             "npx kill-port|fkill|fkill-cli +",
         ),
         match=("kill -9 123", "kill $(pgrep x)", "taskkill /F /IM x.exe"),
-        spare=("kill -0 123", "kill -l", "kill %1"),
+        not_match=("kill -0 123", "kill -l", "kill %1"),
     ),
     Rule(
         "proc.kill_name",
@@ -52,7 +52,7 @@ RULES = (
             "wkill|ttykill|skill +",
         ),
         match=("pkill -9 sshd", "killall node", "killall -u alice", "pkill -u root"),
-        spare=("pkill -0 x", "killall -l", "pgrep -fl node", "pidof nginx"),
+        not_match=("pkill -0 x", "killall -l", "pgrep -fl node", "pidof nginx"),
     ),
     Rule(
         "proc.session",
@@ -88,7 +88,7 @@ RULES = (
             "ipcrm -a|-M|-m|-Q|-q|-S|-s|--all|--shmem-id|--queue-id|--semaphore-id",
         ),
         match=("fuser -k 80/tcp", "loginctl kill-session 1", "tmux kill-server", "scancel -u alice"),
-        spare=("fuser 80/tcp", "tmux ls", "loginctl list-sessions", "squeue"),
+        not_match=("fuser 80/tcp", "tmux ls", "loginctl list-sessions", "squeue"),
     ),
     Rule(
         "proc.fork_bomb",
@@ -100,6 +100,6 @@ RULES = (
             "stress-ng --fork|--vfork|--clone|--forkheavy|--all|--class",
         ),
         match=(":(){ :|:& };:", "f(){ f|f& };f", "perl -e 'fork while fork'", "while true; do bash & done"),
-        spare=("f(){ ls; }; f", "f(){ g|g& }; echo f", "while true; do ./poll & sleep 5; done"),
+        not_match=("f(){ ls; }; f", "f(){ g|g& }; echo f", "while true; do ./poll & sleep 5; done"),
     ),
 )

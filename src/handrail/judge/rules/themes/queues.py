@@ -49,7 +49,7 @@ RULES = (
             "hdfs dfsadmin -finalizeUpgrade",
             "rabbitmq-queues shrink rabbit@n2",
         ),
-        spare=(
+        not_match=(
             "sinfo",
             "qconf -sq all.q",
             "qmgr -c 'list queue batch'",
@@ -89,7 +89,7 @@ RULES = (
             "mbsync --expunge -a",
             "rmlist -a announce",
         ),
-        spare=(
+        not_match=(
             "qmHandle -l",
             "imapsync --host1 a --host2 b",
             "mbsync -a",

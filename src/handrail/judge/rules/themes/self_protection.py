@@ -1,4 +1,4 @@
-"""Handrail's own gate: its configuration, its state, and the commands that answer for a person."""
+"""Self protection: Handrail's configuration, its state, and the commands that answer approval requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ RULES = (
     Rule(
         "own.gate",
         BLOCK,
-        "answers or changes the approval that this command stands before",
+        "answers or changes the approval that this command waits for",
         uses=(
             "handrail approvals !{second:list|log|simulate|show}",
             "handrail approvals revoke|approve|answer|grant|allow|deny|respond|clear|import|export",
@@ -31,7 +31,7 @@ RULES = (
             "python -m handrail serve",
             "python -m handrail approvals grant x",
         ),
-        spare=(
+        not_match=(
             "handrail approvals list",
             "handrail approvals log",
             "handrail doctor",
@@ -58,6 +58,6 @@ RULES = (
             "echo x > ~/.config/handrail/config.yaml",
             "sqlite3 ~/.local/state/handrail/handrail.db 'select 1'",
         ),
-        spare=("cat ~/.config/handrail/config.yaml", "ls ~/.config/handrail", "tee config.yaml"),
+        not_match=("cat ~/.config/handrail/config.yaml", "ls ~/.config/handrail", "tee config.yaml"),
     ),
 )

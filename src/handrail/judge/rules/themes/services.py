@@ -35,7 +35,7 @@ RULES = (
             "systemctl --user stop pipewire",
             "systemctl isolate rescue.target",
         ),
-        spare=(
+        not_match=(
             "systemctl status nginx",
             "systemctl list-units",
             "systemctl is-active x",
@@ -158,7 +158,7 @@ RULES = (
             "apachectl -k graceful-stop",
             "svc -d /service/x",
         ),
-        spare=(
+        not_match=(
             "service --status-all",
             "/etc/init.d/nginx status",
             "service nginx status",

@@ -20,7 +20,7 @@ RULES = (
             "curl -o /etc/apt/sources.list https://x.example",
             "ln -sf /dev/null /etc/motd",
         ),
-        spare=("cp /etc/hosts x", "sed s/a/b/ /etc/fstab", "tee out.txt", "cp -a /etc/nginx ./nginx-copy"),
+        not_match=("cp /etc/hosts x", "sed s/a/b/ /etc/fstab", "tee out.txt", "cp -a /etc/nginx ./nginx-copy"),
     ),
     Rule(
         "config.tool",
@@ -120,7 +120,7 @@ RULES = (
             "defaults write com.x y 1",
             "chattr -i /etc/passwd",
         ),
-        spare=(
+        not_match=(
             "hostnamectl",
             "timedatectl status",
             "update-alternatives --list python",
@@ -135,6 +135,6 @@ RULES = (
         ASK,
         "redirects output to a file of the system",
         match=("echo x > /etc/hosts", "cat evil >> /etc/hosts", "echo 0 > /proc/sys/kernel/randomize_va_space"),
-        spare=("echo x > a.txt", "cat /etc/hosts > x", "echo x > /tmp/etc"),
+        not_match=("echo x > a.txt", "cat /etc/hosts > x", "echo x > /tmp/etc"),
     ),
 )

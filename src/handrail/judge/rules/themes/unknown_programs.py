@@ -1,4 +1,4 @@
-"""The long tail: a destructive word where a program without rules of its own has its sub-command or option."""
+"""Unknown programs: a destructive word in the sub-command or option of a program without rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RULES = (
             "qmgr-x -c 'delete queue batch'",
             "back-console <<< 'purge volume=v1'",
         ),
-        spare=(
+        not_match=(
             "grep delete a.txt",
             "mkdir delete",
             "foo list",

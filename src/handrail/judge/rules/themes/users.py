@@ -73,7 +73,7 @@ RULES = (
             "chage -E 0 alice",
             "net user eve P@ss /add",
         ),
-        spare=(
+        not_match=(
             "passwd -S alice",
             "chage -l alice",
             "id alice",
@@ -88,7 +88,7 @@ RULES = (
         ASK,
         "opens a shell as root",
         match=("sudo -s", "sudo su -", "pkexec /bin/sh", "sudo bash", "su -"),
-        spare=("sudo -l", "sudo ls", "sudo apt-get update"),
+        not_match=("sudo -l", "sudo ls", "sudo apt-get update"),
     ),
     Rule(
         "privilege.tools",
@@ -109,6 +109,6 @@ RULES = (
             "sg root|wheel|sudo|docker",
         ),
         match=("visudo", "machinectl shell root@", "run0", "nsenter -t 1 -m bash"),
-        spare=("visudo -c", "machinectl list", "machinectl status x"),
+        not_match=("visudo -c", "machinectl list", "machinectl status x"),
     ),
 )

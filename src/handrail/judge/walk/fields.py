@@ -1,20 +1,26 @@
-"""Expand braces: `{a,b}`, `{1..5}`, nested and beside other parts."""
+"""How one word becomes several fields: brace expansion (`{a,b}`, `{1..5}`) before, and splitting by IFS after expansion."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
+from collections.abc import Iterable, Iterator
 
-from ..grammar.syntax import Literal, Parameter, Part
-from ..values.word_values import UNKNOWN
+from ..grammar.syntax import Literal, Parameter, Part, Word
+from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Taints, make_arg
 
 MAX_FIELDS = 256
 _MAX_ATOMS = 2_000
 _MAX_BRACES = 10
 _MAX_DEPTH = 12
+_GLOB = re.compile(r"[*?]|\[.")
 
 Atom = str | Part
 """A character outside quotes, or a part that braces do not look into."""
+LITERAL, QUOTED, SPLIT, BREAK = "literal", "quoted", "split", "break"
+Piece = tuple[str, Taints, str]
+"""A stretch of text, where it came from, and what may still happen to it: `split` by IFS, or `break` between fields."""
 
 
 def expand_braces(parts: list[Part]) -> list[list[Part]]:
@@ -114,3 +120,82 @@ def _range(atoms: list[Atom]) -> list[list[Atom]] | None:
 def _between(low: int, high: int, step: int) -> range:
     numbers = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
     return numbers[: MAX_FIELDS + 1]
+
+
+class Splitter:
+    """Builds the fields of one word."""
+
+    def __init__(self, separators: str, word: Word) -> None:
+        self._separators = separators
+        self._word = word
+        self._fields: list[Arg] = []
+        self._reset()
+
+    def _reset(self) -> None:
+        self._texts: list[str] = []
+        self._taints: Taints = NO_TAINTS
+        self._glob = self._quoted = self._started = False
+
+    def fields(self, pieces: Iterable[Piece]) -> list[Arg]:
+        for text, taints, mode in pieces:
+            if mode == BREAK:
+                self._flush()
+                self._started = True
+            elif mode == SPLIT and text != UNKNOWN:
+                self._split(text, taints)
+            else:
+                self._add(text, taints)
+                if mode == QUOTED:
+                    self._started = self._quoted = True
+                elif mode == LITERAL and _GLOB.search(text):
+                    self._glob = True
+        self._flush()
+        return self._fields
+
+    def _add(self, text: str, taints: Taints) -> None:
+        self._texts.append(text)
+        self._taints |= taints
+        self._started = self._started or bool(text)
+
+    def _split(self, text: str, taints: Taints) -> None:
+        for chunk, cut in cut_by(text, self._separators):
+            if chunk:
+                self._add(chunk, taints)
+                self._glob = self._glob or bool(_GLOB.search(chunk))
+            if cut:
+                self._started = self._started or not cut.isspace()
+                self._flush()
+
+    def _flush(self) -> None:
+        if self._started:
+            text = "".join(self._texts)
+            self._fields.append(
+                make_arg(text, taints=self._taints, glob=self._glob, quoted=self._quoted, word=self._word)
+            )
+        self._reset()
+
+
+def cut_by(text: str, separators: str) -> Iterator[tuple[str, str]]:
+    """The stretches between separators, each with what ends it; the last one ends with nothing."""
+    last = 0
+    pattern = _separator(separators)
+    for match in re.finditer(pattern, text) if pattern else ():
+        yield text[last : match.start()], match.group()
+        last = match.end()
+    yield text[last:], ""
+
+
+def split_by(text: str, separators: str, most: int = 0) -> list[str]:
+    """Cut a text as IFS says: runs of blanks are one cut, every other separator is one of its own."""
+    pattern = _separator(separators)
+    return re.split(pattern, text, maxsplit=most) if pattern else [text]
+
+
+@functools.lru_cache(32)
+def _separator(separators: str) -> str:
+    if not separators:
+        return ""
+    blanks = "".join(char for char in separators if char in " \t\n")
+    others = "".join(char for char in separators if char not in " \t\n")
+    space = f"[{blanks}]" if blanks else "(?!)"
+    return f"{space}*[{re.escape(others)}]{space}*|{space}+" if others else f"{space}+"

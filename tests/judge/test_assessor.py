@@ -10,8 +10,7 @@ import sys
 
 import pytest
 
-from handrail.judge import assess as detect
-from handrail.judge.assess import assess, detect_dangerous_command
+from handrail.judge import assess, assessor, detect_dangerous_command
 from handrail.judge.rules import builtin
 from handrail.judge.values.assessment import Reach, Severity, Verdict
 
@@ -89,7 +88,7 @@ def test_an_assessment_is_plain_data_too() -> None:
 def test_every_rule_that_the_walk_raises_exists() -> None:
     from pathlib import Path
 
-    source = Path(detect.__file__).parent
+    source = Path(assessor.__file__).parent
     raised = {
         rule for path in source.rglob("*.py") for rule in re.findall(r"report\(\s*\"([a-z_.]+)\"", path.read_text())
     }

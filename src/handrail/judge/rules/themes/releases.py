@@ -216,7 +216,7 @@ RULES = (
             "uv publish",
             "docker buildx build --push -t a/b .",
         ),
-        spare=(
+        not_match=(
             "npm help publish",
             "npm install",
             "cargo build",

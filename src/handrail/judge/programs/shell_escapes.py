@@ -1,14 +1,9 @@
-"""Which programs give a shell to whoever sits before them: started with the rights of root, that is a shell of root's."""
+"""Which programs let their user open a shell: started with the rights of root, that is a root shell."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from .program_handlers import Call
+from collections.abc import Iterable, Sequence
 
 _RAISERS = frozenset("sudo doas pkexec run0 please su setpriv systemd-run dzdo".split())
 _EDITORS = frozenset(
@@ -31,27 +26,26 @@ _ABOUT_FILES = frozenset(
 
 
 def raised(under: Iterable[str]) -> bool:
-    """Whether one of the programs that it was started through gives other rights."""
+    """Whether one of the programs that it was started through changes the rights."""
     return not _RAISERS.isdisjoint(under)
 
 
-def opens_root_shell(under: Sequence[str], call: Call, *, followed: bool) -> bool:
-    """Whether this program, with these rights, lets a person or an agent get a shell.
+def opens_root_shell(under: Sequence[str], name: str, args: Sequence[str], *, followed: bool) -> bool:
+    """Whether this program, started through the others and reading the terminal, lets its user open a root shell.
 
     `followed`: what it runs in turn has been judged already.
     """
-    if not raised(under) or call.stdin is not None:
+    if not raised(under):
         return False
-    name, args = call.name, call.args
     if name in _MULTIPLEXERS:
         return _NO_SHELL.isdisjoint(args) and not (name == "tmux" and len(args) > 1 and " " in args[-1])
     if name in _EDITORS or name in _PAGERS:
-        return not only_tells(call)
+        return not only_describes_itself(args)
     if name in _PROMPTS:
         return _BATCH.isdisjoint(args)
     return not followed and name not in _ABOUT_FILES and any(_SHELL_PATH.fullmatch(arg) for arg in args)
 
 
-def only_tells(call: Call) -> bool:
+def only_describes_itself(args: Sequence[str]) -> bool:
     """Whether it is asked for its version or help."""
-    return bool(call.args) and call.args[0] in ("--version", "-version", "-V", "-v", "--help", "-h")
+    return bool(args) and args[0] in ("--version", "-version", "-V", "-v", "--help", "-h")

@@ -1,30 +1,27 @@
-"""Judge a command: `assess` says everything, `detect_dangerous_command` the shortest of it. Nothing is ever run."""
+"""Judge a command: `assess` returns everything, `detect_dangerous_command` only the worst finding. Nothing is ever run."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from .grammar.parser import parse
+from .grammar.source_map import SourceMap
 from .grammar.syntax import ShellSyntaxError, TooLarge
+from .rules import Rulebook, builtin
 from .values import paths
 from .values.assessment import Assessment, Severity
 from .values.word_values import UNKNOWN
-from .walk.command_walk import Running
+from .walk import program_handlers
 from .walk.judgement import Judgement, Limit
-from .walk.source_map import Frame
 from .walk.state import State
-
-if TYPE_CHECKING:
-    from .rules import Rulebook
+from .walk.walk import Walk
 
 MAX_CHARS = 2_000_000
 _LONG = 4_000
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_BIDI_CONTROL = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def assess(
@@ -39,9 +36,9 @@ def assess(
 
     `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
     the same, unless that is a home or belongs to the system); without them, relative paths count as the project's.
-    `variables` are those that the shell has already, None for a value that is not known.
+    `variables` are those that the shell already has, None for a value that is not known.
     """
-    with _uncollected() if len(command) >= _LONG else contextlib.nullcontext():
+    with _without_collector() if len(command) >= _LONG else contextlib.nullcontext():
         state = State(cwd or ".", variables)
         judgement = _judged(command, state, project or _project(cwd), rulebook, recording=True)
         return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
@@ -60,7 +57,7 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
     if len(command) < _LONG:
         judgement = _judged(command, State("."), "", None, recording=False)
     else:
-        with _uncollected():
+        with _without_collector():
             judgement = _judged(command, State("."), "", None, recording=False)
     for finding in judgement.sorted_findings()[:1]:
         if finding.severity is not Severity.NOTE:
@@ -69,14 +66,14 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
 
 
 def _judged(command: str, state: State, project: str, rulebook: Rulebook | None, *, recording: bool) -> Judgement:
-    judgement = Judgement(rulebook or _builtin(), project, recording=recording)
+    judgement = Judgement(rulebook or builtin(), project, recording=recording)
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
         judgement.report("limit.exceeded", ["the command is too long"], whole)
         return judgement
     if not command.isascii():
-        if turning := _TURNING.search(command):
-            judgement.report("text.hidden", [f"U+{ord(turning.group()):04X}"], turning.span())
+        if control := _BIDI_CONTROL.search(command):
+            judgement.report("text.hidden", [f"U+{ord(control.group()):04X}"], control.span())
         command = command.replace(UNKNOWN, "?")
     try:
         _follow(command, judgement, state)
@@ -87,29 +84,22 @@ def _judged(command: str, state: State, project: str, rulebook: Rulebook | None,
     return judgement
 
 
-@functools.cache
-def _builtin() -> Rulebook:
-    from .rules import builtin
-
-    return builtin()
-
-
 def _follow(command: str, judgement: Judgement, state: State) -> None:
     script, text_map = parse(command)
-    walk = Running(judgement, state)
-    walk.frame = Frame(text_map=text_map)
+    walk = Walk(judgement, state, program_handlers)
+    walk.source_map = SourceMap(text_map=text_map)
     try:
         walk.script(script, None)
         if state.functions or state.aliases:
             walk.definitions()
     finally:
-        # They know each other: without this, all of it would wait for the collector.
-        del walk.expander.parameters, walk.expander
+        # They refer to each other: without this, all of it would wait for the garbage collector.
+        del walk.expander
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """A long command makes many objects and no garbage: the collector would look at all of them again and again."""
+def _without_collector() -> Iterator[None]:
+    """A long command makes many objects and no garbage: the collector would scan all of them again and again."""
     if not gc.isenabled():
         yield
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.judge.assess import assess
+from handrail.judge import assess
 from handrail.judge.values.assessment import Severity, stretches
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.judge.assess import assess
+from handrail.judge import assess
 
 
 def rules(command: str) -> set[str]:

@@ -1,19 +1,20 @@
-"""Find the place in the judged text that a part of a nested text comes from."""
+"""Find the position in the judged text that a part of a nested text comes from."""
 
 from __future__ import annotations
 
-from ..grammar.syntax import DoubleQuoted, Literal, Quoted, TextMap, Word
 from ..values.assessment import Span
+from ..values.word_values import SourceWord
+from .syntax import DoubleQuoted, Literal, Quoted, TextMap
 
 
-class Frame:
-    """A text that is being walked, and how its places are found in the text around it."""
+class SourceMap:
+    """A text that is being walked, and how its positions map to the text around it."""
 
     __slots__ = ("_map", "_parent", "_shift", "_whole")
 
     def __init__(
         self,
-        parent: Frame | None = None,
+        parent: SourceMap | None = None,
         *,
         whole: Span = (0, 0),
         shift: int | None = None,
@@ -23,7 +24,7 @@ class Frame:
         self._whole = whole
         """The part of the parent's text that this one was made of."""
         self._shift = shift
-        """How far its places are moved in the parent's text; None when they cannot be told apart there."""
+        """How far its positions are shifted in the parent's text; None when they have no exact counterpart there."""
         self._map = text_map
 
     def span(self, start: int, end: int) -> Span:
@@ -36,16 +37,16 @@ class Frame:
             return self._parent.span(*self._whole)
         return self._parent.span(start + self._shift, end + self._shift)
 
-    def inside(self, word: Word | None, whole: Span, text_map: TextMap | None) -> Frame:
-        """The frame of a text that a word of this one holds."""
+    def nested(self, word: SourceWord | None, whole: Span, text_map: TextMap | None) -> SourceMap:
+        """The source map of a text that a word of this one holds."""
         if word is None:
-            return Frame(self, whole=whole, text_map=text_map)
+            return SourceMap(self, whole=whole, text_map=text_map)
         shift = _verbatim(word)
-        return Frame(self, whole=(word.start, word.end), shift=shift, text_map=text_map)
+        return SourceMap(self, whole=(word.start, word.end), shift=shift, text_map=text_map)
 
 
-def _verbatim(word: Word) -> int | None:
-    """Where the characters of a word stand as they are; None when quoting or an expansion changed them."""
+def _verbatim(word: SourceWord) -> int | None:
+    """Where the characters of a word are verbatim; None when quoting or an expansion changed them."""
     if len(word.parts) != 1:
         return None
     part = word.parts[0]

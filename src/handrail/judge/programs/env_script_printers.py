@@ -41,10 +41,10 @@ _ARGUMENTS = {
     **dict.fromkeys(_INITIALISING.split(), r"|init\b.*|--alias.*"),
 }
 _COMPLETION = r"(.* )?completions?\b.*"
-INITIALISERS = frozenset((*_ARGUMENTS, *_COMPLETING))
+ENV_SCRIPT_PRINTERS = frozenset((*_ARGUMENTS, *_COMPLETING))
 
 
-def prints_initialisation(name: str, args: Sequence[str]) -> bool:
+def prints_env_script(name: str, args: Sequence[str]) -> bool:
     pattern = _ARGUMENTS.get(name)
     if pattern is not None and re.fullmatch(pattern, " ".join(args)):
         return True

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from handrail.judge.assess import assess, detect_dangerous_command
+from handrail.judge import assess, detect_dangerous_command
 from handrail.judge.values.assessment import Verdict
 
-from ...support import costs_less_than
+from ..support import costs_less_than
 
 # Each makes a command of about so many characters.
 GROWING: dict[str, Callable[[int], str]] = {

@@ -12,7 +12,8 @@ from typing import Any
 from ..values.word_values import UNKNOWN
 
 Constants = dict[str, Any]
-_LONGEST = 100_000
+_TEXT_METHODS = frozenset("join replace strip lower upper split lstrip rstrip format removeprefix removesuffix".split())
+_MAX_TEXT = 100_000
 _BYTE_CODECS = ("base64", "hex", "zlib", "bz2", "base_64", "hex_codec", "base64_codec")
 _HOMES = ("os.environ['HOME']", "environ['HOME']")
 
@@ -23,7 +24,7 @@ def fold(node: ast.AST | None, constants: Constants) -> Any:
         value = _fold(node, constants)
     except (ValueError, TypeError, IndexError, KeyError, LookupError, OverflowError, RecursionError, binascii.Error):
         return None
-    return None if isinstance(value, str | bytes) and len(value) > _LONGEST else value
+    return None if isinstance(value, str | bytes) and len(value) > _MAX_TEXT else value
 
 
 def _fold(node: ast.AST | None, constants: Constants) -> Any:
@@ -132,19 +133,7 @@ def _method(name: str, base: Any, args: list[Any]) -> Any:
         return _text(_decoded(base.encode(), args[0])) if args[0] in _BYTE_CODECS else _decoded(base, args[0])
     if name == "joinpath" and all(isinstance(arg, str) for arg in args):
         return "/".join([base.rstrip("/"), *args])
-    if name in (
-        "join",
-        "replace",
-        "strip",
-        "lower",
-        "upper",
-        "split",
-        "lstrip",
-        "rstrip",
-        "format",
-        "removeprefix",
-        "removesuffix",
-    ):
+    if name in _TEXT_METHODS:
         if name == "join":
             return base.join(UNKNOWN if item is None else item for item in args[0])
         if name == "format":

@@ -6,19 +6,20 @@ import subprocess
 
 import pytest
 
-from handrail.judge.assess import assess
+from handrail.judge import assess
 from handrail.judge.grammar.parser import parse
 from handrail.judge.rules import builtin
 from handrail.judge.values.word_values import UNKNOWN
-from handrail.judge.walk.command_walk import Running
+from handrail.judge.walk import program_handlers
 from handrail.judge.walk.judgement import Judgement
 from handrail.judge.walk.state import State
+from handrail.judge.walk.walk import Walk
 
 
 def printed(script: str) -> str:
     """What we make of it; the unknown is in there as it is."""
     tree, _ = parse(script)
-    return Running(Judgement(builtin(), ""), State(".")).script(tree, None).text
+    return Walk(Judgement(builtin(), ""), State("."), program_handlers).script(tree, None).text
 
 
 KNOWN = (
