@@ -58,7 +58,7 @@ class TerminalPerson:
             os.close(wake)
 
     def _asked(self, question: str, choices: Sequence[str], gone: int) -> str | None:
-        from ..platforms.remote_person import chosen
+        from ..platforms.remote_user import chosen
 
         painted = colours(sys.stderr)
         sys.stderr.write(paint(f"? {visible(question)}", "bold", on=painted) + "\n")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import StoreError
 from .access_control import SECURITY_HEADERS, Guard, read_body
-from .endpoint import Asked, Endpoint, HttpError, as_response, refusal
+from .endpoint import Endpoint, HttpError, RequestContext, as_response, refusal
 from .tokens import Audited
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def build(served: Served, guard: Guard) -> Starlette:
             await stack.enter_async_context(served.running())
             if mcp is not None:
                 await stack.enter_async_context(mcp.running())
-            if served.here.config.gateway.accounts:
+            if served.app.config.gateway.accounts:
                 from .gateway.gateway import Gateway
 
                 await stack.enter_async_context(Gateway(served).running())
@@ -72,7 +72,7 @@ def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
         return None
     from .mcp.mount import McpEndpoint
 
-    return McpEndpoint(served.here, guard, partial(_note, served))
+    return McpEndpoint(served.app, guard, partial(_note, served))
 
 
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
@@ -82,8 +82,8 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             who = guard.admit(request, endpoint.role)
             query = endpoint.read_query(request.query_params)
             body = endpoint.read_body(await read_body(request)) if endpoint.body is not None else None
-            asked = Asked(served, who, request.path_params, query, body, request)
-            response = as_response(await endpoint.handler(asked), endpoint.status)
+            context = RequestContext(served, who, request.path_params, query, body, request)
+            response = as_response(await endpoint.handler(context), endpoint.status)
         except Exception as error:
             response = refusal(error)
             if response.status_code >= 500 and not isinstance(error, HttpError):

@@ -1,4 +1,4 @@
-"""One thing that can be asked for over HTTP: who may, with what, and what comes back. The OpenAPI page is made from these."""
+"""One HTTP endpoint: the role it needs, what it takes and returns. The OpenAPI document is made from these."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HttpError(Exception):
         self.status, self.kind = status, kind
 
 
-class Asked(NamedTuple):
+class RequestContext(NamedTuple):
     """A request that was let in and understood."""
 
     served: Served
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
 
 Answer = Any  # a value for JSON, or a Response
-Handler = Callable[[Asked], Awaitable[Answer]]
+Handler = Callable[[RequestContext], Awaitable[Answer]]
 
 
 class Endpoint:

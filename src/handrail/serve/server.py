@@ -129,7 +129,7 @@ def keep_serving(running: uvicorn.Server, served: Served, door: socket.socket, *
     with scheduler() if with_jobs else contextlib.nullcontext():
         running.run([door])
     if again:
-        served.here.close()
+        served.app.close()
         os.environ.update({TOKEN_VARIABLE: token} if token else {})
         os.execv(sys.executable, [sys.executable, "-m", "handrail", *sys.argv[1:]])
 

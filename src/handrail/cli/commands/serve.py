@@ -45,7 +45,7 @@ def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None
     if context.invoked_subcommand is not None:
         return
     from ...model_tools import default
-    from ...platforms.adapter_table import accounts
+    from ...platforms.table import accounts
     from ...serve import server as running
     from ...serve.address import parse_address
     from ...serve.shared_state import Served
@@ -60,7 +60,7 @@ def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None
     hide_from_others()
     token = running.token_from_environment()
     served = Served(default(), token=token)
-    accounts(served.here.config.gateway.accounts)  # what is wrong with them is told before anything starts
+    accounts(served.app.config.gateway.accounts)  # errors in them are reported before anything starts
     running.check_bind(address, has_token=served.keys.has_token)
     with running.as_the_server(address) as (door, address):
         server = running.server(served, address, hosts=tuple(host or ()))

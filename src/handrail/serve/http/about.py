@@ -7,31 +7,31 @@ import time
 
 from ... import __version__
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint
+from ..endpoint import Endpoint, RequestContext
 from ..roles import Role
 from .shapes import ANYTHING, NUMBER, TEXT, count, loose, many, record
 
 
-async def health(_: Asked) -> JsonDict:
+async def health(_: RequestContext) -> JsonDict:
     """Whether the server lives."""
     return {"status": "ok", "version": __version__}
 
 
-async def me(asked: Asked) -> JsonDict:
+async def me(context: RequestContext) -> JsonDict:
     """Who you are here, and what you may do."""
-    return {"name": asked.who.name, "role": asked.who.role.word}
+    return {"name": context.who.name, "role": context.who.role.word}
 
 
-async def openapi(_: Asked) -> JsonDict:
+async def openapi(_: RequestContext) -> JsonDict:
     """This API, described."""
     from ..openapi import document
 
     return document()
 
 
-async def stats(asked: Asked) -> JsonDict:
+async def stats(context: RequestContext) -> JsonDict:
     """How many calls a minute, how long each tool takes, what models cost: of this server since it started."""
-    served = asked.served
+    served = context.served
     spent = await asyncio.to_thread(
         served.sessions.rows,
         "SELECT CAST(updated / 86400 AS INTEGER) * 86400 AS day, sum(input_tokens) AS input_tokens, "
@@ -46,11 +46,11 @@ async def stats(asked: Asked) -> JsonDict:
     }
 
 
-async def metrics(asked: Asked) -> object:
+async def metrics(context: RequestContext) -> object:
     """The same for a monitoring system, in the text form that Prometheus reads."""
     from starlette.responses import PlainTextResponse
 
-    served = asked.served
+    served = context.served
     lines = [
         "# TYPE handrail_uptime_seconds gauge",
         f"handrail_uptime_seconds {time.time() - served.started:.0f}",
@@ -73,9 +73,9 @@ def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-async def audit(asked: Asked) -> JsonDict:
+async def audit(context: RequestContext) -> JsonDict:
     """Who did what over HTTP, the newest last."""
-    found = await asyncio.to_thread(asked.served.keys.audited, asked.query["limit"])
+    found = await asyncio.to_thread(context.served.keys.audited, context.query["limit"])
     return {"audit": [each._asdict() for each in found]}
 
 

@@ -7,19 +7,19 @@ import asyncio
 from ...config import config_path, load_config
 from ...protocols import Answer, Decision
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..roles import Role
 from ..views import grant_view, request_view
 from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
 
-async def waiting(asked: Asked) -> JsonDict:
+async def waiting(context: RequestContext) -> JsonDict:
     """What waits for an answer, and what is allowed for longer than once."""
-    return await asyncio.to_thread(_waiting, asked)
+    return await asyncio.to_thread(_waiting, context)
 
 
-def _waiting(asked: Asked) -> JsonDict:
-    store = asked.served.approvals
+def _waiting(context: RequestContext) -> JsonDict:
+    store = context.served.approvals
     return {
         "waiting": [request_view(stored) for stored in store.pending()],
         "grants": [grant_view(grant) for grant in store.grants.all()],
@@ -27,37 +27,37 @@ def _waiting(asked: Asked) -> JsonDict:
     }
 
 
-async def one(asked: Asked) -> JsonDict:
+async def one(context: RequestContext) -> JsonDict:
     """One question, and what became of it."""
-    return request_view(await asyncio.to_thread(asked.served.approvals.get, asked.path["id"]))
+    return request_view(await asyncio.to_thread(context.served.approvals.get, context.path["id"]))
 
 
-async def answer(asked: Asked) -> JsonDict:
+async def answer(context: RequestContext) -> JsonDict:
     """Answer a question. The first answer holds: `holds` is false for one that came too late, and the question says why."""
-    store, body = asked.served.approvals, asked.body
-    stored = await asyncio.to_thread(store.get, asked.path["id"])
+    store, body = context.served.approvals, context.body
+    stored = await asyncio.to_thread(store.get, context.path["id"])
     decision = Decision(body["decision"])
     if decision not in stored.request.offers:
         offered = ", ".join(each.value for each in stored.request.offers)
         raise HttpError(422, "not_offered", f"this question offers {offered}, and not {decision.value}")
-    given = Answer(decision, f"web:{asked.who.name}", body.get("why", ""))
+    given = Answer(decision, f"web:{context.who.name}", body.get("why", ""))
     before = await asyncio.to_thread(store.answer, stored.request.id, given)
     now = before if before is not None else await asyncio.to_thread(store.get, stored.request.id)
     return {"holds": before is None, "request": request_view(now)}
 
 
-async def decisions(asked: Asked) -> JsonDict:
+async def decisions(context: RequestContext) -> JsonDict:
     """Who decided what, by which rule; the newest last."""
-    found = await asyncio.to_thread(asked.served.approvals.decisions.latest, asked.query["limit"])
+    found = await asyncio.to_thread(context.served.approvals.decisions.latest, context.query["limit"])
     return {"decisions": [{**each._asdict(), "keys": list(each.keys)} for each in found]}
 
 
-async def revoke(asked: Asked) -> JsonDict:
+async def revoke(context: RequestContext) -> JsonDict:
     """Take back what was allowed for longer than once: by a grant's number, or by the kind that is always allowed."""
     from ...approval.settings import remove_from_allowlist
 
-    name = asked.path["id"]
-    grants = asked.served.approvals.grants
+    name = context.path["id"]
+    grants = context.served.approvals.grants
     taken = (
         await asyncio.to_thread(grants.revoke, int(name))
         if name.isascii() and name.isdigit() and len(name) < 16
@@ -65,7 +65,7 @@ async def revoke(asked: Asked) -> JsonDict:
     )
     if taken is None and not await asyncio.to_thread(remove_from_allowlist, config_path(), name):
         raise HttpError(404, "not_found", f"nothing is allowed as {name[:100]!r}")
-    asked.served.bus.publish("grants.changed")
+    context.served.bus.publish("grants.changed")
     return {"revoked": taken.key if taken else name}
 
 

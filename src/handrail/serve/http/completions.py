@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.events import End, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..roles import Role
 from .shapes import ANYTHING, FLAG, TEXT, bounded, loose, many, maybe
 
@@ -22,32 +22,32 @@ SESSION_HEADER = "x-handrail-session"
 _REASONS = {End.ANSWERED: "stop", End.TOKENS: "length", End.TURNS: "length", End.TIME: "length", End.COST: "length"}
 
 
-async def models(asked: Asked) -> JsonDict:
+async def models(context: RequestContext) -> JsonDict:
     """The one model of this server: its agent."""
     return {
         "object": "list",
-        "data": [{"id": MODEL, "object": "model", "created": int(asked.served.started), "owned_by": MODEL}],
+        "data": [{"id": MODEL, "object": "model", "created": int(context.served.started), "owned_by": MODEL}],
     }
 
 
-async def complete(asked: Asked) -> Any:
+async def complete(context: RequestContext) -> Any:
     """A chat completion by the agent. The last message is what it is told; `x-handrail-session` goes on with a session.
 
     Without that header every request is a conversation of its own, and the messages before the last are told as its history.
     """
     from starlette.responses import StreamingResponse
 
-    body = asked.body
-    text = _told(body["messages"], has_session=SESSION_HEADER in asked.request.headers)
-    agent = await asked.served.turns.agent(asked.request.headers.get(SESSION_HEADER), platform="api")
-    if asked.served.turns.is_running(agent.session_id):
+    body = context.body
+    text = _told(body["messages"], has_session=SESSION_HEADER in context.request.headers)
+    agent = await context.served.turns.agent(context.request.headers.get(SESSION_HEADER), platform="api")
+    if context.served.turns.is_running(agent.session_id):
         raise HttpError(409, "busy", "the session is in the middle of a turn")
     name = f"chatcmpl-{uuid.uuid4().hex}"
     if body.get("stream"):
         headers = {SESSION_HEADER: agent.session_id}
-        return StreamingResponse(_chunks(asked, agent, text, name), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(_chunks(context, agent, text, name), media_type="text/event-stream", headers=headers)
     ended = None
-    async for event in asked.served.turns.run(agent, text):
+    async for event in context.served.turns.run(agent, text):
         ended = event if isinstance(event, TurnEnded) else ended
     assert ended is not None
     if ended.end is End.FAILED:
@@ -64,14 +64,14 @@ def _answered(agent: Agent, answer: JsonDict) -> Any:
     return response
 
 
-async def _chunks(asked: Asked, agent: Agent, text: str, name: str) -> AsyncIterator[bytes]:
+async def _chunks(context: RequestContext, agent: Agent, text: str, name: str) -> AsyncIterator[bytes]:
     def chunk(delta: JsonDict, reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
         told = {**_head(name, "chat.completion.chunk"), "choices": [choice], **more}
         return f"data: {json.dumps(told, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
 
     yield chunk({"role": "assistant", "content": ""})
-    async for event in asked.served.turns.run(agent, text):
+    async for event in context.served.turns.run(agent, text):
         if isinstance(event, TextDelta):
             yield chunk({"content": event.text})
         elif isinstance(event, ToolStarted | ToolEnded):

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from ..endpoint import Asked, Endpoint
+from ..endpoint import Endpoint, RequestContext
 from ..sse import frame, streamed
 
 if TYPE_CHECKING:
     from ..event_bus import Bus
 
 
-async def events(asked: Asked) -> Any:
+async def events(context: RequestContext) -> Any:
     """Calls, questions, agents and processes as they go, from now or after the event `after` (or the header Last-Event-ID).
 
     An event `missed` says that some are forgotten: look at the whole again.
     """
-    given = asked.request.headers.get("last-event-id", "")
-    after = asked.query.get("after", int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None)
-    return streamed(_frames(asked.served.bus, after))
+    given = context.request.headers.get("last-event-id", "")
+    after = context.query.get("after", int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None)
+    return streamed(_frames(context.served.bus, after))
 
 
 async def _frames(bus: Bus, after: int | None) -> AsyncIterator[bytes]:

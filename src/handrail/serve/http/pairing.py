@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ...config.paths import state_dir
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..gateway.store import CODE_SECONDS, STORE_NAME, GatewayStore
 from ..roles import Role
 from .shapes import NUMBER, TEXT, many, record
@@ -20,7 +20,7 @@ def _store() -> Iterator[GatewayStore]:
         yield store
 
 
-async def new_code(asked: Asked) -> JsonDict:  # noqa: ARG001  it depends on nothing
+async def new_code(context: RequestContext) -> JsonDict:  # noqa: ARG001  it depends on nothing
     """A code that a person sends to the agent's account in a chat: it lets them in, once, within some minutes."""
 
     def make() -> str:
@@ -30,7 +30,7 @@ async def new_code(asked: Asked) -> JsonDict:  # noqa: ARG001  it depends on not
     return {"code": await asyncio.to_thread(make), "seconds": CODE_SECONDS}
 
 
-async def people(asked: Asked) -> JsonDict:  # noqa: ARG001
+async def people(context: RequestContext) -> JsonDict:  # noqa: ARG001
     """Who is served in chats."""
 
     def found() -> list[JsonDict]:
@@ -42,16 +42,16 @@ async def people(asked: Asked) -> JsonDict:  # noqa: ARG001
     return {"people": await asyncio.to_thread(found)}
 
 
-async def remove(asked: Asked) -> JsonDict:
+async def remove(context: RequestContext) -> JsonDict:
     """Do not serve a person any more."""
 
     def put_out() -> bool:
         with _store() as store:
-            return store.unpair(asked.path["account"], asked.path["person"])
+            return store.unpair(context.path["account"], context.path["person"])
 
     if not await asyncio.to_thread(put_out):
         raise HttpError(404, "not_found", "nobody like that is paired")
-    return {"removed": asked.path["person"]}
+    return {"removed": context.path["person"]}
 
 
 _PERSON = record(account=TEXT, person=TEXT, paired_at=NUMBER)

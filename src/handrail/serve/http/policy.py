@@ -9,11 +9,11 @@ import tempfile
 from ...config import load_config
 from ...errors import ConfigError
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from .shapes import ANYTHING, TEXT, bounded, loose, many, record
 
 
-async def rules(_: Asked) -> JsonDict:
+async def rules(_: RequestContext) -> JsonDict:
     """Every rule about commands, with commands that it finds and commands that it spares."""
     return {"rules": await asyncio.to_thread(_rules)}
 
@@ -33,9 +33,9 @@ def _rules() -> list[JsonDict]:
     ]
 
 
-async def check(asked: Asked) -> JsonDict:
+async def check(context: RequestContext) -> JsonDict:
     """What a command would do, and whether it may. Nothing is run."""
-    return await asyncio.to_thread(_check, asked.body["command"], asked.body.get("cwd") or os.getcwd())
+    return await asyncio.to_thread(_check, context.body["command"], context.body.get("cwd") or os.getcwd())
 
 
 def _check(command: str, cwd: str) -> JsonDict:
@@ -49,9 +49,9 @@ def _check(command: str, cwd: str) -> JsonDict:
     return {**assessment.as_dict(), "pieces": [each._asdict() for each in pieces(command, spans)]}
 
 
-async def simulate(asked: Asked) -> JsonDict:
+async def simulate(context: RequestContext) -> JsonDict:
     """Try a policy, as the text of a config.yaml, on what really happened."""
-    return await asyncio.to_thread(_simulate, asked.body["policy"])
+    return await asyncio.to_thread(_simulate, context.body["policy"])
 
 
 def _simulate(policy: str) -> JsonDict:

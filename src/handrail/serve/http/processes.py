@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...processes.interact import send, typed
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..roles import Role
 from ..sse import frame, streamed
 from ..views import process_view
@@ -22,23 +22,23 @@ _POLL_SECONDS = 0.05
 _PIECE_BYTES = 64 * 1024
 
 
-async def processes(asked: Asked) -> JsonDict:
+async def processes(context: RequestContext) -> JsonDict:
     """All background processes."""
-    table = asked.served.here.processes
+    table = context.served.app.processes
     return {"processes": await asyncio.to_thread(lambda: [process_view(each) for each in table.list()])}
 
 
-async def process(asked: Asked) -> JsonDict:
+async def process(context: RequestContext) -> JsonDict:
     """One of them."""
-    return await asyncio.to_thread(lambda: process_view(_of(asked)))
+    return await asyncio.to_thread(lambda: process_view(_of(context)))
 
 
-async def process_log(asked: Asked) -> JsonDict:
+async def process_log(context: RequestContext) -> JsonDict:
     """What it printed, from an offset on; secrets are masked."""
-    offset, limit = asked.query["offset"], asked.query["limit"]
+    offset, limit = context.query["offset"], context.query["limit"]
 
     def read() -> JsonDict:
-        tracked = _of(asked)
+        tracked = _of(context)
         piece = tracked.read(offset, limit)
         return {
             "text": tracked.mask(piece.data.decode("utf-8", "replace")),
@@ -50,10 +50,10 @@ async def process_log(asked: Asked) -> JsonDict:
     return await asyncio.to_thread(read)
 
 
-async def attach(asked: Asked) -> Any:
+async def attach(context: RequestContext) -> Any:
     """Its output as it comes: events `output` with base64 of the raw bytes, for a terminal to draw, and at last `ended`."""
-    tracked = await asyncio.to_thread(_of, asked)
-    return streamed(_output(tracked, asked.query["offset"]))
+    tracked = await asyncio.to_thread(_of, context)
+    return streamed(_output(tracked, context.query["offset"]))
 
 
 async def _output(tracked: TrackedProcess, offset: int) -> AsyncIterator[bytes]:
@@ -72,12 +72,12 @@ async def _output(tracked: TrackedProcess, offset: int) -> AsyncIterator[bytes]:
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def write(asked: Asked) -> JsonDict:
+async def write(context: RequestContext) -> JsonDict:
     """Type into it: a text, then keys by their names (`ENTER`, `C-c`, `UP`); `raw` is sent as it is."""
-    body = asked.body
+    body = context.body
 
     def type_it() -> None:
-        tracked = _of(asked)
+        tracked = _of(context)
         if "raw" in body:
             tracked.use(lambda running: running.write(body["raw"].encode()))
         else:
@@ -87,35 +87,35 @@ async def write(asked: Asked) -> JsonDict:
     return {"ok": True}
 
 
-async def resize(asked: Asked) -> JsonDict:
+async def resize(context: RequestContext) -> JsonDict:
     """Tell its terminal how large it is."""
 
     def change() -> None:
-        tracked = _of(asked)
+        tracked = _of(context)
         if not tracked.record.has_pty:
             raise HttpError(422, "no_terminal", "this process has no terminal")
-        tracked.resize(asked.body["rows"], asked.body["columns"])
+        tracked.resize(context.body["rows"], context.body["columns"])
 
     await asyncio.to_thread(change)
     return {"ok": True}
 
 
-async def kill(asked: Asked) -> JsonDict:
+async def kill(context: RequestContext) -> JsonDict:
     """End it, with all that it started."""
 
     def end() -> JsonDict:
-        tracked = _of(asked)
+        tracked = _of(context)
         tracked.kill()
         return process_view(tracked)
 
     return await asyncio.to_thread(end)
 
 
-def _of(asked: Asked) -> TrackedProcess:
+def _of(context: RequestContext) -> TrackedProcess:
     from ...environments.errors import NoSuchProcess
 
     try:
-        return asked.served.here.processes.get(asked.path["id"])
+        return context.served.app.processes.get(context.path["id"])
     except NoSuchProcess as error:
         raise HttpError(404, "not_found", str(error)) from None
 

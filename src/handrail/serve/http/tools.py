@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint
+from ..endpoint import Endpoint, RequestContext
 from .shapes import ANYTHING, FLAG, TEXT, loose, many, record
 
 if TYPE_CHECKING:
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 FORMATS = ("openai", "responses", "anthropic", "gemini", "mcp")
 
 
-async def tools(asked: Asked) -> JsonDict:
+async def tools(context: RequestContext) -> JsonDict:
     """Every tool, with what it lacks to be used."""
-    return {"tools": await asyncio.to_thread(_listed, asked.served.here)}
+    return {"tools": await asyncio.to_thread(_listed, context.served.app)}
 
 
-def _listed(here: Handrail) -> list[JsonDict]:
-    registry = here.runtime.registry
-    here.toolsets.names()  # tools of MCP servers come now
+def _listed(app: Handrail) -> list[JsonDict]:
+    registry = app.runtime.registry
+    app.toolsets.names()  # tools of MCP servers come now
     missing = registry.unavailable_tools()
-    offered = here.definitions.names(*here.chosen_toolsets())
+    offered = app.definitions.names(*app.chosen_toolsets())
     return [
         {
             "name": entry.name,
@@ -41,22 +41,22 @@ def _listed(here: Handrail) -> list[JsonDict]:
     ]
 
 
-async def definitions(asked: Asked) -> JsonDict:
+async def definitions(context: RequestContext) -> JsonDict:
     """What a model may be shown now, in the form that its provider wants."""
-    here, wanted = asked.served.here, asked.query.get("toolset")
-    enabled, disabled = here.chosen_toolsets()
+    app, wanted = context.served.app, context.query.get("toolset")
+    enabled, disabled = app.chosen_toolsets()
     chosen = [wanted] if wanted else enabled
     found = await asyncio.to_thread(
-        lambda: here.definitions.list(chosen, disabled, quiet=True, format=asked.query["format"])
+        lambda: app.definitions.list(chosen, disabled, quiet=True, format=context.query["format"])
     )
     return {"definitions": found}
 
 
-async def toolsets(asked: Asked) -> JsonDict:
+async def toolsets(context: RequestContext) -> JsonDict:
     """The named bundles of tools."""
-    here = asked.served.here
-    names = await asyncio.to_thread(here.toolsets.names)
-    return {"toolsets": [{"name": name, "tools": sorted(here.toolsets.resolve(name))} for name in names]}
+    app = context.served.app
+    names = await asyncio.to_thread(app.toolsets.names)
+    return {"toolsets": [{"name": name, "tools": sorted(app.toolsets.resolve(name))} for name in names]}
 
 
 _TOOL = loose(name=TEXT, toolset=TEXT, description=TEXT, parameters=ANYTHING, available=FLAG, reason=TEXT, fix=TEXT)

@@ -23,8 +23,8 @@ class McpEndpoint:
     The SDK takes longer to import than all the rest of the server, so that only the first who asks waits for it.
     """
 
-    def __init__(self, here: Handrail, guard: Guard, note: Callable[[Request, Who, int], None]) -> None:
-        self._here, self._guard, self._note = here, guard, note
+    def __init__(self, app: Handrail, guard: Guard, note: Callable[[Request, Who, int], None]) -> None:
+        self._app, self._guard, self._note = app, guard, note
         self._wanted = asyncio.Event()
         self._ready: asyncio.Future[Any]
 
@@ -55,7 +55,7 @@ class McpEndpoint:
 
         # The whole server has looked at Host and Origin already.
         unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        return HandrailServer(self._here).build().streamable_http_app(transport_security=unchecked)
+        return HandrailServer(self._app).build().streamable_http_app(transport_security=unchecked)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         from starlette.requests import ClientDisconnect, Request

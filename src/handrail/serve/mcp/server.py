@@ -28,8 +28,8 @@ ONLY_CLIENT = "mcp"
 class HandrailServer:
     """Serves one Handrail. `backend` is where the clients' commands run; each client's session has its own environment."""
 
-    def __init__(self, here: Handrail, *, toolsets: Sequence[str] = DEFAULT_TOOLSETS, backend: str = "") -> None:
-        self._here = here
+    def __init__(self, app: Handrail, *, toolsets: Sequence[str] = DEFAULT_TOOLSETS, backend: str = "") -> None:
+        self._app = app
         self._toolsets = list(toolsets)
         self._backend = backend
         self._waiting = Waiting()
@@ -37,12 +37,12 @@ class HandrailServer:
         self._chosen: tuple[int, frozenset[str]] = (-1, frozenset())
         self._ask_at_client()
         if backend:  # one that does not exist is told now, not at the first command
-            here.environments.override(ONLY_CLIENT, {"backend": backend})
+            app.environments.override(ONLY_CLIENT, {"backend": backend})
 
     def _ask_at_client(self) -> None:
         from ...approval.approvers import ChainApprover, PolicyApprover
 
-        runtime = self._here.runtime
+        runtime = self._app.runtime
         runtime.approver = ChainApprover(ClientApprover(), runtime.approver or PolicyApprover())
 
     def build(self) -> Server[Any]:
@@ -58,8 +58,8 @@ class HandrailServer:
     async def _definitions(self) -> list[dict[str, Any]]:
         # Checks of availability may take a moment, and calls go on meanwhile.
         return await asyncio.to_thread(
-            lambda: self._here.definitions.list(
-                self._toolsets, list(self._here.config.tools.disabled_toolsets), quiet=True, format="mcp"
+            lambda: self._app.definitions.list(
+                self._toolsets, list(self._app.config.tools.disabled_toolsets), quiet=True, format="mcp"
             )
         )
 
@@ -91,7 +91,7 @@ class HandrailServer:
         call.session = context.session if _has_back_channel(context) else None
         current.set(call)  # the work below is started with a copy of this context
         call.work = asyncio.ensure_future(
-            self._here.runtime.ahandle(
+            self._app.runtime.ahandle(
                 params.name,
                 params.arguments or {},
                 owner,
@@ -111,17 +111,17 @@ class HandrailServer:
 
     def _names(self) -> frozenset[str]:
         """What may be called now. It changes only with the registry."""
-        generation = self._here.runtime.registry.generation
+        generation = self._app.runtime.registry.generation
         if self._chosen[0] != generation:
-            select = self._here.toolsets.select
-            chosen = frozenset(select(self._toolsets, list(self._here.config.tools.disabled_toolsets)))
+            select = self._app.toolsets.select
+            chosen = frozenset(select(self._toolsets, list(self._app.config.tools.disabled_toolsets)))
             self._chosen = (generation, chosen)
         return self._chosen[1]
 
     async def _place(self, task_id: str) -> None:
         if self._backend and task_id not in self._placed:
             self._placed.add(task_id)
-            await asyncio.to_thread(self._here.environments.override, task_id, {"backend": self._backend})
+            await asyncio.to_thread(self._app.environments.override, task_id, {"backend": self._backend})
 
 
 def _owner(context: Any) -> str:
@@ -168,7 +168,7 @@ async def serve_stdio(server: Server[Any]) -> None:
         await server.run(read_stream, write_stream, server.create_initialization_options())
 
 
-def check_toolsets(here: Handrail, names: Sequence[str]) -> None:
+def check_toolsets(app: Handrail, names: Sequence[str]) -> None:
     """Raises UnknownToolset now, not at the client's first question."""
     for name in names:
-        here.toolsets.resolve(name)
+        app.toolsets.resolve(name)

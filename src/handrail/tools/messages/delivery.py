@@ -1,4 +1,4 @@
-"""Answer a call of `send_message`."""
+"""Run a call of `send_message`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...core.outcome import tool_result
 from ...errors import ConfigError, InvalidArguments, ToolFailed
 from ...files.binary import read_whole
 from ...files.task_arguments import files_of, text_argument
-from ...platforms.message import Attachment, Message
-from ...platforms.target_table import target_of
+from ...platforms.base import Attachment, OutgoingMessage
+from ...platforms.table import target_of
 
 if TYPE_CHECKING:
     from ...protocols import Files
@@ -23,13 +23,13 @@ MAX_TEXT_CHARS = 100_000
 
 
 async def send(args: JsonDict, context: ToolContext | None) -> str:
-    """The answer of the tool: where the message went, and what the service says of it."""
+    """Send the message. The result says where it went, and what the service answered."""
     settings = config_of(context).messages
     name, text = text_argument(args, "target"), text_argument(args, "message")
     try:
         target = target_of(name, settings.targets)
     except ConfigError as error:
-        raise ToolFailed(f"the target {name!r} is not configured well: {error}; tell the user") from None
+        raise ToolFailed(f"the target {name!r} has a wrong configuration: {error}; tell the user") from None
     if not text.strip():
         raise InvalidArguments("the message is empty", argument="message")
     if len(text) > MAX_TEXT_CHARS:
@@ -45,7 +45,7 @@ async def send(args: JsonDict, context: ToolContext | None) -> str:
     if why is not None:
         raise ToolFailed(f"nothing can be sent to {name!r} now: {why}; tell the user")
     work = pool.submit(_attachments, files_of(context), paths, settings.max_attachment_bytes)
-    message = Message(text, text_argument(args, "subject", ""), await asyncio.wrap_future(work))
+    message = OutgoingMessage(text, text_argument(args, "subject", ""), await asyncio.wrap_future(work))
     if context is not None:
         context.progress(f"sending to {name}")
     return tool_result({"sent": True, "target": name, **await target.send(message)})
