@@ -17,13 +17,11 @@ from .list_changes import changes
 from .oauth import LOGIN_SECONDS, Browse, Logins
 from .server_config import Server, expanded
 from .tool_listing import Offer, list_offer
-from .wire import Lost, Refused, Request
 
 if TYPE_CHECKING:
     from mcp import Client
 
     from ..settings.services import McpServerConfig
-    from ..types import JsonDict
     from .server_requests import Asking
     from .stdio import Process
     from .watchdog import Watchdog
@@ -92,7 +90,7 @@ class Connection:
         self._connecting: asyncio.Timeout | None = None
         self._faults = 0
         self._retry_at = 0.0
-        self._in_session = 0  # calls through the session
+        self._in_flight = 0
         self._last_used = time.monotonic()
 
     @property
@@ -103,10 +101,6 @@ class Connection:
     def status(self) -> Status:
         pid = self._process.child.pid if self._process is not None else None
         return Status(self.state, self.error, self.protocol, len(self.offer.tools), pid, self._in_flight, self._faults)
-
-    @property
-    def _in_flight(self) -> int:
-        return self._in_session + (self._process.wire.in_flight if self._process is not None else 0)
 
     async def run(self) -> None:
         """Keep the server connected until `close`."""
@@ -205,7 +199,7 @@ class Connection:
                 if self._relist.is_set() and not self._lost.is_set():
                     self._relist.clear()
                     await self._list_again(client)
-                if self._is_idle() and self._process is not None and self._process.wire.refuse(if_idle=True):
+                if self._is_idle():
                     self._client = None
                     return True
             return False
@@ -258,7 +252,7 @@ class Connection:
     ) -> T:
         """Do something with the server, once: what was sent to a server that died is not sent again."""
         limit = timeout or self.server.settings.timeout
-        self._in_session += 1
+        self._in_flight += 1
         try:
             async with asyncio.timeout(limit) as scope:
                 client = await self._ready()
@@ -266,33 +260,14 @@ class Connection:
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise self._too_late(limit) from None
+            raise CallTimeout(f"MCP server {self.server.name} did not answer within {limit:g} s") from None
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001  the SDK fails in many ways; the caller gets one of ours
             raise self._failure(error) from None
         finally:
-            self._in_session -= 1
-            self.used()
-
-    def begin(self, method: str, params: JsonDict) -> Request | None:
-        """A request that goes past the session. None, and nothing was sent: not this way now."""
-        process = self._process
-        if self._client is None or process is None or self._lost.is_set() or process.has_died():
-            return None
-        return process.wire.begin(method, params)
-
-    def ended(self, error: TimeoutError | Refused | Lost) -> ToolError:
-        """What a call that went past the session ends with."""
-        if isinstance(error, TimeoutError):
-            return self._too_late(self.server.settings.timeout)
-        if isinstance(error, Refused):
-            return ToolFailed(f"MCP server {self.server.name}: {error}", code=error.code)
-        return self._lost_in_call(error)
-
-    def used(self) -> None:
-        """It was used until now."""
-        self._last_used = time.monotonic()
+            self._in_flight -= 1
+            self._last_used = time.monotonic()
 
     async def _ready(self) -> Client:
         while True:
@@ -331,9 +306,6 @@ class Connection:
             "whether it took effect is not known",
             lost=True,
         )
-
-    def _too_late(self, limit: float) -> CallTimeout:
-        return CallTimeout(f"MCP server {self.server.name} did not answer within {limit:g} s")
 
     async def settled(self) -> None:
         """Until it is ready, or the first attempt has failed."""

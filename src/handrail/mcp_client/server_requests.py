@@ -38,7 +38,7 @@ class Caller(NamedTuple):
     variables: contextvars.Context
 
     @classmethod
-    def here(cls, context: ToolContext) -> Caller:
+    def of(cls, context: ToolContext) -> Caller:
         return cls(context, asyncio._get_running_loop(), contextvars.copy_context())
 
     async def run(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 from ..base.agent_ancestry import MARKER
 from ..errors import ToolUnavailable
 from .message_depth import without_depths
-from .pipe import Pipe
-from .wire import Wire
 
 if TYPE_CHECKING:
     from ..settings.services import McpServerConfig
@@ -40,10 +38,8 @@ _LAST_WORDS_SECONDS = 2.0
 class Process:
     """A server's process. `stderr` is the last that it wrote there; `why` says what ended the talk."""
 
-    def __init__(self, child: asyncio.subprocess.Process, pipe: Pipe) -> None:
+    def __init__(self, child: asyncio.subprocess.Process) -> None:
         self.child = child
-        self.pipe = pipe
-        self.wire = Wire(pipe)
         self.stderr = b""
         self.why = ""
         self.stopping = False  # by us
@@ -120,12 +116,11 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _start(settings: McpServerConfig) -> Process:
-    theirs, ours = os.pipe()
     try:
         child = await asyncio.create_subprocess_exec(
             settings.command,
             *settings.args,
-            stdin=theirs,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=environment(settings),
@@ -133,15 +128,10 @@ async def _start(settings: McpServerConfig) -> Process:
             start_new_session=True,
             limit=_PIECE_BYTES,
         )
-    except BaseException as error:
-        os.close(ours)
-        if not isinstance(error, OSError | ValueError):
-            raise
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ToolUnavailable(f"{settings.command} cannot be started: {why}") from None
-    finally:
-        os.close(theirs)
-    return Process(child, Pipe(ours))
+    return Process(child)
 
 
 async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable[[], None]) -> None:
@@ -159,9 +149,7 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
                 whole, pieces, size = b"".join([*pieces, line]), [], 0
                 if not whole.strip():
                     continue
-                message = _parsed(whole, process.wire)
-                if message is None:
-                    continue
+                message = _parsed(whole)
                 try:
                     incoming.send_nowait(message)
                 except WouldBlock:
@@ -172,13 +160,11 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
             if size > max_bytes:
                 process.why = f"it sent a message of more than {max_bytes:,} bytes"
                 return
-        process.wire.refuse()
         await _told_why(process)
     except Exception as error:  # noqa: BLE001  the stream may close in several ways, and all of them are an end
         process.why = process.why or f"{type(error).__name__}: {error}"
     finally:
         process.is_lost = not process.stopping
-        process.wire.close()
         incoming.close()
         ended()
 
@@ -202,41 +188,39 @@ def _reader() -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
     return from_json, lambda message: SessionMessage(jsonrpc_message_adapter.validate_python(message, by_name=False))
 
 
-def _parsed(line: bytes, wire: Wire) -> Any:
-    """A message for the session; None for one that a call of our own has waited for."""
+def _parsed(line: bytes) -> Any:
+    """A message for the session, or the error of a line that is not one."""
     parsed, for_session = _reader()
     try:
-        message = parsed(line)
-        return None if wire.take(message) else for_session(message)
+        return for_session(parsed(line))
     except ValueError as error:
         if (cut := without_depths(line)) is not None:
-            return _parsed(cut, wire)
+            return _parsed(cut)
         # Servers print to standard output by mistake, and the talk goes on; but what was meant for a call ends that call.
         answered = _ANSWERED.search(line[:_HEAD_BYTES])
         if answered is None:
             return error
         why = {"code": _UNREADABLE, "message": "the server's answer cannot be read as JSON-RPC"}
-        message = {"jsonrpc": "2.0", "id": int(answered[1]), "error": why}
-        return None if wire.take(message) else for_session(message)
+        return for_session({"jsonrpc": "2.0", "id": int(answered[1]), "error": why})
 
 
 async def _write(process: Process, outgoing: Any) -> None:
     """What is there to be sent goes out together: a write costs more than a message."""
     from anyio import WouldBlock
 
+    stdin = process.child.stdin
+    assert stdin is not None
     with contextlib.suppress(OSError):
         async for message in outgoing:
-            lines = [_line(message, process.wire)]
+            lines = [_line(message)]
             with contextlib.suppress(WouldBlock):
                 while len(lines) < _MAX_AT_ONCE:
-                    lines.append(_line(outgoing.receive_nowait(), process.wire))
-            process.pipe.send(b"".join(lines))
-            await process.pipe.drained()
+                    lines.append(_line(outgoing.receive_nowait()))
+            stdin.write(b"".join(lines))
+            await stdin.drain()
 
 
-def _line(message: Any, wire: Wire) -> bytes:
-    if getattr(message.message, "method", "") == "tools/list":
-        wire.learn(message.message)
+def _line(message: Any) -> bytes:
     text: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
     return text.encode() + b"\n"
 
@@ -252,7 +236,8 @@ async def _keep_stderr(process: Process) -> None:
 async def stop(process: Process) -> None:
     """As the protocol says: close its input, wait, then ask, then force; with all that it has started."""
     child = process.child
-    process.pipe.close()
+    if child.stdin is not None:
+        child.stdin.close()
     for wait_seconds, sign in ((_EXIT_SECONDS, signal.SIGTERM), (_TERM_SECONDS, signal.SIGKILL)):
         if await _has_ended(child, wait_seconds):
             break
