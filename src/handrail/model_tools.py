@@ -58,6 +58,7 @@ class Handrail:
         from .store.results import FileResultStore
 
         config = self.config = load_config()
+        registry.availability.config = config
         registry.on_collision = config.tools.on_collision
         registry.may_override = lambda owner: owner in config.plugins and config.plugins[owner].allow_override
         self.discovered: Discovered = builtin_tools()

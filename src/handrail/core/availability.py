@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import inspect
 import logging
 import os
 import threading
@@ -15,11 +16,13 @@ from importlib.machinery import PathFinder
 from typing import Protocol
 
 from ..base.async_bridge import run_async
+from ..settings.schema import Config
 from ..types import Unavailable
 
 log = logging.getLogger(__name__)
 
-CheckFn = Callable[[], object]
+# Takes nothing, or a parameter `config`: the configuration of the runtime that asks.
+CheckFn = Callable[..., object]
 
 KEPT_SECONDS = 30.0
 FLAKE_SECONDS = 60.0
@@ -50,8 +53,13 @@ class Availability:
     """Runs checks, each bounded in time, and remembers what they said."""
 
     def __init__(
-        self, *, clock: Callable[[], float] = time.monotonic, deadline: float = CHECK_DEADLINE_SECONDS
+        self,
+        config: Config | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        deadline: float = CHECK_DEADLINE_SECONDS,
     ) -> None:
+        self.config = config or Config()
         self._clock = clock
         self._deadline = deadline
         # By `_key`: what a check is compared by, as some callables cannot be hashed.
@@ -152,7 +160,7 @@ class Availability:
                 key, check = queue.popleft()
             except IndexError:
                 return
-            verdict = _answer(check)
+            verdict = _answer(check, self.config)
             with self._lock:
                 answer = self._running.pop(key)
             answer.set_result(verdict)
@@ -178,14 +186,22 @@ def missing(extra: str, *modules: str) -> Unavailable | None:
     )
 
 
-def _answer(check: CheckFn) -> object:
+def _answer(check: CheckFn, config: Config) -> object:
     try:
-        verdict = check()
+        verdict = check(config=config) if takes(check, "config") else check()
         if hasattr(verdict, "__await__"):
             verdict = run_async(verdict)
         return verdict if isinstance(verdict, Unavailable) else bool(verdict)
     except (Exception, SystemExit) as error:  # noqa: BLE001  a check may raise anything; "could not tell" means "not available"
         return Unavailable(f"its check failed: {type(error).__name__}: {error}")
+
+
+def takes(function: Callable[..., object], parameter: str) -> bool:
+    """Whether the function declares a parameter of that name."""
+    try:
+        return parameter in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return False
 
 
 def _key(check: CheckFn) -> object:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 def config_of(context: ToolContext | None) -> Config:
     """The runtime's own; a handler that is called without one reads the file."""
-    if context is not None and context.environments is not None:
-        return context.environments.config
+    if context is not None:
+        return context.config
     from ..config import load_config
 
     return load_config()

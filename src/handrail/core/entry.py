@@ -14,6 +14,7 @@ from .contract import NO_PARAMETERS, Contract
 
 if TYPE_CHECKING:
     from ..protocols import Action
+    from ..settings.schema import Config
     from ..types import JsonDict, Resources, ToolContext
 
 log = logging.getLogger(__name__)
@@ -49,8 +50,8 @@ class ToolEntry(NamedTuple):
         """The OpenAI function schema; a copy that belongs to the caller."""
         return {"name": self.name, "description": self.description, "parameters": self.contract.schema()}
 
-    def fields_now(self, listed: frozenset[str]) -> JsonDict:
-        """The schema fields that the tool gives at listing time; its function may take the names that are listed.
+    def fields_now(self, listed: frozenset[str], config: Config) -> JsonDict:
+        """The schema fields that the tool gives at listing time; its function may take `listed` names and the `config`.
 
         One that fails, or gives what is no description or no parameters, leaves the static schema, which is still true.
         """
@@ -58,7 +59,9 @@ class ToolEntry(NamedTuple):
         if function is None:
             return {}
         try:
-            fields = dict(function(listed) if inspect.signature(function).parameters else function())
+            parameters = list(inspect.signature(function).parameters)
+            known: JsonDict = {"config": config} if "config" in parameters else {}
+            fields = dict(function(**known) if set(parameters) <= {"config"} else function(listed, **known))
             if "parameters" in fields:
                 fields["parameters"] = Contract(self.name, fields["parameters"]).schema()
             if not isinstance(fields.get("description", ""), str):

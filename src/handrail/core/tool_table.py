@@ -104,7 +104,10 @@ class ToolTable:
                 log.info("tool %s is not listed: %s", name, why)
         listed = frozenset(entry.name for entry in entries if entry.name not in missing)
         return [
-            {"type": "function", "function": {**entry.schema, **entry.fields_now(listed), "name": entry.name}}
+            {
+                "type": "function",
+                "function": {**entry.schema, **entry.fields_now(listed, self.availability.config), "name": entry.name},
+            }
             for entry in entries
             if entry.name in listed
         ]

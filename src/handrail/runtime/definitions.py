@@ -67,7 +67,11 @@ class Definitions:
         if missing and not quiet:
             _say(missing)
         listed = frozenset(entry.name for entry in selection.entries) - missing.keys() if selection.dynamic else None
-        overrides = {e.name: e.fields_now(listed or frozenset()) for e in selection.dynamic if e.name not in missing}
+        overrides = {
+            e.name: e.fields_now(listed or frozenset(), self._registry.availability.config)
+            for e in selection.dynamic
+            if e.name not in missing
+        }
         key = (chosen, format, frozenset(missing), marshal.dumps(overrides) if overrides else b"", max_chars)
         with _no_collecting():
             frozen = self._listings.get(key)

@@ -10,7 +10,7 @@ import dataclasses
 import types
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from .media import MediaConfig, MessagesConfig
 from .options import Section, named, option
@@ -33,9 +33,6 @@ from .sections import (
 )
 from .services import GatewayConfig, HomeConfig, McpServerConfig, ModelConfig, TelemetryConfig
 from .web import BrowserConfig, WebConfig
-
-if TYPE_CHECKING:
-    from ..types import JsonDict
 
 ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
 
@@ -76,7 +73,7 @@ class Config(Section):
     )
 
 
-def json_schema() -> JsonDict:
+def json_schema() -> dict[str, Any]:
     """The configuration as JSON Schema (draft 2020-12), with each setting's documentation and default."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -85,7 +82,7 @@ def json_schema() -> JsonDict:
     }
 
 
-def _object_schema(kind: type) -> JsonDict:
+def _object_schema(kind: type) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {
         "type": "object",
@@ -95,7 +92,7 @@ def _object_schema(kind: type) -> JsonDict:
     }
 
 
-def _property_schema(hint: Any, item: dataclasses.Field[Any]) -> JsonDict:
+def _property_schema(hint: Any, item: dataclasses.Field[Any]) -> dict[str, Any]:
     schema = {**_schema_of(hint), **item.metadata.get("limits", {})}
     if "doc" in item.metadata:  # a section is documented by its class
         _describe(schema, item.metadata["doc"])
@@ -106,7 +103,7 @@ def _property_schema(hint: Any, item: dataclasses.Field[Any]) -> JsonDict:
     return schema
 
 
-def _describe(schema: JsonDict, doc: str) -> None:
+def _describe(schema: dict[str, Any], doc: str) -> None:
     """What is under names of the user's choice is documented by its class, or else by the same text."""
     schema["description"] = doc
     group = schema.get("additionalProperties")
@@ -114,7 +111,7 @@ def _describe(schema: JsonDict, doc: str) -> None:
         _describe(group, doc)
 
 
-def _schema_of(hint: Any) -> JsonDict:
+def _schema_of(hint: Any) -> dict[str, Any]:
     if hint is Any:  # whoever uses the setting checks it
         return {"type": list(ANYTHING)}
     simple = {str: "string", bool: "boolean", int: "integer", float: "number"}

@@ -32,7 +32,7 @@ async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T
     from .browsers import Browsers
 
     environments = context.environments
-    browsers = environments.companion(Browsers, lambda: Browsers(environments.config))
+    browsers: Browsers = environments.companion(Browsers, lambda: Browsers(context.config))
     return await browsers.use(context.task_id or DEFAULT_TASK, work, start=start)
 
 

@@ -25,8 +25,7 @@ from .environments import named
 
 if TYPE_CHECKING:
     from ...config import Config
-    from ...protocols import Toolbox
-    from ...types import JsonDict
+    from ...types import JsonDict, Toolbox
 
 BEGUN = "begun"
 SESSIONS_NAME = "sessions.db"

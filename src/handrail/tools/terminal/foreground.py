@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
 from ...environments.output_capture import capture_of
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...environments.base import CommandResult, Environment, LeftRunning
     from ...environments.command_request import Request
     from ...environments.tasks import TaskEnvironments
+    from ...processes.table import ProcessTable
     from ...types import JsonDict, ToolContext
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ def _adopted(
         told: JsonDict = {"pid": one.pid, "command": one.command_line}
         if context.processes is not None:
             try:
-                told["session_id"] = context.processes.add(
+                told["session_id"] = cast("ProcessTable", context.processes).add(
                     environment.adopt(one),
                     task_id=context.task_id,
                     session_id=context.session_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...core.registry import registry, tool_result
 from ...errors import InvalidArguments, ToolFailed
@@ -177,7 +177,7 @@ def _screen(tracked: TrackedProcess) -> JsonDict:
 def _table(context: ToolContext | None) -> ProcessTable:
     if context is None or context.processes is None:
         raise ToolFailed("this runtime keeps no background processes")
-    return context.processes
+    return cast("ProcessTable", context.processes)
 
 
 def _session_id(args: JsonDict) -> str:
