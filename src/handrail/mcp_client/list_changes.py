@@ -1,4 +1,4 @@
-"""Hear that a server's lists have changed, as the newer revisions tell of it: only to those who listen."""
+"""Notice that a server's lists have changed, in newer protocol revisions, where a client must subscribe."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 60.0
-_REFUSALS = (-32600, -32601, -32602)  # as JSON-RPC counts: such a request it does not take
+_REFUSALS = (-32600, -32601, -32602)  # JSON-RPC codes of a server that does not support the request
 
 
 async def changes(client: Client) -> AsyncIterator[None]:
-    """At every change, until the server tells of no more. Raises MCPError for a server that does not offer it."""
+    """Yields at every change until the server ends the stream. Raises MCPError for a server that does not support it."""
     from mcp.shared.exceptions import MCPError
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -28,12 +28,12 @@ async def changes(client: Client) -> AsyncIterator[None]:
                 tools_list_changed=True, resources_list_changed=True, prompts_list_changed=True
             ) as events:
                 if has_missed:
-                    yield  # what changed meanwhile is not told again
+                    yield  # changes in between are not reported again
                 pause, has_missed = _FIRST_PAUSE_SECONDS, False
                 async for _ in events:
                     yield
             return
-        except Exception as error:  # a line is cut in many ways
+        except Exception as error:  # a connection breaks in many ways
             if isinstance(error, MCPError) and error.code in _REFUSALS:
                 raise
         has_missed = True

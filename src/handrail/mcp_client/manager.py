@@ -14,7 +14,7 @@ from ..errors import ToolUnavailable
 from .connection import Connection, Status
 from .oauth import Browse
 from .server_config import Server
-from .server_requests import Asking, Caller, calling
+from .server_requests import Caller, ServerRequests, calling
 from .tool_listing import Offer
 from .watchdog import Watchdog
 
@@ -37,7 +37,7 @@ class McpConnections:
         self._on_offer = on_offer
         self._browse = browse
         self._watchdog = Watchdog()
-        self.asking = Asking()
+        self.requests = ServerRequests()
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.loop = asyncio.new_event_loop()
@@ -56,7 +56,7 @@ class McpConnections:
             if name in self._tasks or server.problem or not server.settings.enabled:
                 continue
             connection = Connection(
-                server, watchdog=self._watchdog, asking=self.asking, publish=self._publish, browse=self._browse
+                server, watchdog=self._watchdog, requests=self.requests, publish=self._publish, browse=self._browse
             )
             self._connections[name] = connection
             self._tasks[name] = asyncio.ensure_future(connection.run())
@@ -111,11 +111,11 @@ class McpConnections:
         if connection is None:
             raise ToolUnavailable(f"MCP server {name} is not connected")
         calling.set(caller)
-        self.asking.begin(name, caller)
+        self.requests.begin(name, caller)
         try:
             return await connection.use(work)
         finally:
-            self.asking.end(name, caller)
+            self.requests.end(name, caller)
 
     def close(self) -> None:
         """End every connection, and every server that was started. May be called twice."""

@@ -1,7 +1,7 @@
 """Start a server and talk to it over its standard input and output.
 
-The SDK's own transport joins a long line piece by piece, takes lines of any length, and lets the server write to our
-standard error. This one has a limit, and keeps the last that the server wrote to its standard error.
+The SDK's own transport joins long lines piece by piece, accepts lines of any length, and lets the server write to our
+standard error. This one has a limit, and keeps the end of what the server wrote to its standard error.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ if TYPE_CHECKING:
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _PIECE_BYTES = 256 * 1024
 _HEAD_BYTES = 200
-_MAX_AT_ONCE = 64
-_ANSWERED = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
-_UNREADABLE = -32603  # an internal error, as JSON-RPC counts
+_MAX_PER_WRITE = 64
+_ANSWER_ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
+_UNREADABLE = -32603  # JSON-RPC's internal error
 _STDERR_BYTES = 8 * 1024
 _EXIT_SECONDS = 1.0
 _TERM_SECONDS = 1.0
-_LAST_WORDS_SECONDS = 2.0
+_EXIT_CODE_SECONDS = 2.0
 
 
 class Process:
-    """A server's process. `stderr` is the last that it wrote there; `why` says what ended the talk."""
+    """A server's process. `stderr` is the end of what it wrote there; `why` is what ended the connection."""
 
     def __init__(self, child: asyncio.subprocess.Process) -> None:
         self.child = child
         self.stderr = b""
         self.why = ""
-        self.stopping = False  # by us
+        self.stopping = False  # we are stopping it
         self.is_lost = False
 
     def has_died(self) -> bool:
-        """Asked of the system: asyncio hears of it later, and what is sent meanwhile is lost."""
+        """Asks the system: asyncio learns of it later, and what is sent until then is lost."""
         if self.child.returncode is not None:
             return True
         try:
             return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # somebody has heard of it meanwhile
+        except ChildProcessError:  # it was reaped in the meantime
             return True
 
     def tail(self) -> str:
@@ -61,7 +61,7 @@ class Process:
 
 
 def environment(settings: McpServerConfig) -> dict[str, str]:
-    """Little of ours: a server is somebody else's program. The marker says that it cannot answer for the person."""
+    """Few of our variables, as a server is a foreign program. The marker says that it cannot answer for the user."""
     ours = {name: value for name in _INHERITED if (value := os.environ.get(name)) is not None}
     return {**ours, **settings.env, MARKER: "1"}
 
@@ -104,7 +104,7 @@ async def stdio_transport(
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Whoever is cancelled meanwhile hears of it afterwards: a server that is half ended would be left."""
+    """Finish even if cancelled, then raise: a half-stopped server must not be left behind."""
     task, cancelled = asyncio.ensure_future(work), False
     while not task.done():
         try:
@@ -135,7 +135,7 @@ async def _start(settings: McpServerConfig) -> Process:
 
 
 async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable[[], None]) -> None:
-    """Every line is a message. One that is too long ends the talk: nobody could say which call it answers."""
+    """Every line is a message. One that is too long ends the connection, as it is unknown which call it answers."""
     from anyio import WouldBlock
 
     stdout = process.child.stdout
@@ -160,8 +160,8 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
             if size > max_bytes:
                 process.why = f"it sent a message of more than {max_bytes:,} bytes"
                 return
-        await _told_why(process)
-    except Exception as error:  # noqa: BLE001  the stream may close in several ways, and all of them are an end
+        await _wait_for_exit(process)
+    except Exception as error:  # noqa: BLE001  the stream may close in several ways, and each is the end
         process.why = process.why or f"{type(error).__name__}: {error}"
     finally:
         process.is_lost = not process.stopping
@@ -169,9 +169,9 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
         ended()
 
 
-async def _told_why(process: Process) -> None:
-    """A server that ends closes its output a moment before its last words and its exit code are known."""
-    end = asyncio.get_running_loop().time() + _LAST_WORDS_SECONDS
+async def _wait_for_exit(process: Process) -> None:
+    """A server's output closes a moment before its last error output and its exit code are known."""
+    end = asyncio.get_running_loop().time() + _EXIT_CODE_SECONDS
     child = process.child
     while child.returncode is None or (child.stderr is not None and not child.stderr.at_eof()):
         if process.stopping or asyncio.get_running_loop().time() > end:
@@ -196,16 +196,16 @@ def _parsed(line: bytes) -> Any:
     except ValueError as error:
         if (cut := without_depths(line)) is not None:
             return _parsed(cut)
-        # Servers print to standard output by mistake, and the talk goes on; but what was meant for a call ends that call.
-        answered = _ANSWERED.search(line[:_HEAD_BYTES])
-        if answered is None:
+        # Servers print to standard output by mistake, which is ignored; but a broken answer ends its call.
+        answer_id = _ANSWER_ID.search(line[:_HEAD_BYTES])
+        if answer_id is None:
             return error
         why = {"code": _UNREADABLE, "message": "the server's answer cannot be read as JSON-RPC"}
-        return for_session({"jsonrpc": "2.0", "id": int(answered[1]), "error": why})
+        return for_session({"jsonrpc": "2.0", "id": int(answer_id[1]), "error": why})
 
 
 async def _write(process: Process, outgoing: Any) -> None:
-    """What is there to be sent goes out together: a write costs more than a message."""
+    """Messages that wait are written together: a write costs more than a message."""
     from anyio import WouldBlock
 
     stdin = process.child.stdin
@@ -214,7 +214,7 @@ async def _write(process: Process, outgoing: Any) -> None:
         async for message in outgoing:
             lines = [_line(message)]
             with contextlib.suppress(WouldBlock):
-                while len(lines) < _MAX_AT_ONCE:
+                while len(lines) < _MAX_PER_WRITE:
                     lines.append(_line(outgoing.receive_nowait()))
             stdin.write(b"".join(lines))
             await stdin.drain()
@@ -234,7 +234,7 @@ async def _keep_stderr(process: Process) -> None:
 
 
 async def stop(process: Process) -> None:
-    """As the protocol says: close its input, wait, then ask, then force; with all that it has started."""
+    """As the protocol says: close its input, wait, SIGTERM, SIGKILL; including everything that it has started."""
     child = process.child
     if child.stdin is not None:
         child.stdin.close()
@@ -242,7 +242,7 @@ async def stop(process: Process) -> None:
         if await _has_ended(child, wait_seconds):
             break
         _signal_group(child.pid, sign)
-    # What it started may live on in its group, whose number stays taken as long as one of them is there.
+    # Its children may live on in its group, whose number stays reserved while one of them lives.
     _signal_group(child.pid, signal.SIGKILL)
     await _has_ended(child, _TERM_SECONDS)
     transport = getattr(child, "_transport", None)
