@@ -1,9 +1,11 @@
-"""The server itself: whether it lives, what it can do, how it goes."""
+"""The server itself: health, API description, statistics, audit."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+
+from starlette.responses import PlainTextResponse
 
 from ... import __version__
 from ...types import JsonDict
@@ -13,24 +15,24 @@ from .shapes import ANYTHING, NUMBER, TEXT, count, loose, many, record
 
 
 async def health(_: RequestContext) -> JsonDict:
-    """Whether the server lives."""
+    """Whether the server is up."""
     return {"status": "ok", "version": __version__}
 
 
 async def me(context: RequestContext) -> JsonDict:
-    """Who you are here, and what you may do."""
+    """Your name and role."""
     return {"name": context.who.name, "role": context.who.role.word}
 
 
 async def openapi(_: RequestContext) -> JsonDict:
-    """This API, described."""
+    """The OpenAPI description of this API."""
     from ..openapi import document
 
     return document()
 
 
 async def stats(context: RequestContext) -> JsonDict:
-    """How many calls a minute, how long each tool takes, what models cost: of this server since it started."""
+    """Calls per minute, duration per tool, and model costs since the server started."""
     served = context.served
     spent = await asyncio.to_thread(
         served.sessions.rows,
@@ -47,9 +49,7 @@ async def stats(context: RequestContext) -> JsonDict:
 
 
 async def metrics(context: RequestContext) -> object:
-    """The same for a monitoring system, in the text form that Prometheus reads."""
-    from starlette.responses import PlainTextResponse
-
+    """The same in the text format of Prometheus."""
     served = context.served
     lines = [
         "# TYPE handrail_uptime_seconds gauge",
@@ -74,7 +74,7 @@ def _label(text: str) -> str:
 
 
 async def audit(context: RequestContext) -> JsonDict:
-    """Who did what over HTTP, the newest last."""
+    """The audit log of HTTP requests, the newest last."""
     found = await asyncio.to_thread(context.served.keys.audited, context.query["limit"])
     return {"audit": [each._asdict() for each in found]}
 

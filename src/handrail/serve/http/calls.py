@@ -1,4 +1,4 @@
-"""Run tools: one call, as a whole or as it goes; the calls of a model's message together; long results page by page."""
+"""Run tools: one call, streamed or not; a batch of a model's calls; long results page by page."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _GONE = "the client went away"
 
 
 async def call(context: RequestContext) -> Any:
-    """Run one tool. A result or an error, as the model would get it; with `stream` what it says on the way, too."""
+    """Run one tool. Returns its result or error as the model would get it; with `stream` also its progress."""
     if context.body.get("stream"):
-        return streamed(_as_it_goes(context))
+        return streamed(_progress(context))
     cancel = CancelToken()
     work = asyncio.ensure_future(_run(context, cancel, None))
-    # The body was read: what comes now is that the client hangs up.
+    # The body was read, so the next message is the client's disconnect.
     gone: asyncio.Future[Any] = asyncio.ensure_future(context.request.receive())
     await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
     gone.cancel()
@@ -46,35 +46,35 @@ async def _run(context: RequestContext, cancel: CancelToken, on_progress: Any) -
     )
 
 
-async def _as_it_goes(context: RequestContext) -> AsyncIterator[bytes]:
+async def _progress(context: RequestContext) -> AsyncIterator[bytes]:
     loop, cancel = asyncio.get_running_loop(), CancelToken()
-    news: asyncio.Queue[bytes] = asyncio.Queue()
+    frames: asyncio.Queue[bytes] = asyncio.Queue()
 
-    def tell(progress: Progress) -> None:
-        told = {"message": progress.message, "fraction": progress.fraction}
-        loop.call_soon_threadsafe(news.put_nowait, frame("progress", told))
+    def publish(progress: Progress) -> None:
+        payload = {"message": progress.message, "fraction": progress.fraction}
+        loop.call_soon_threadsafe(frames.put_nowait, frame("progress", payload))
         context.served.bus.publish(
-            "call.progress", tool=progress.tool, task=context.body.get("task", _HTTP_TASK), **told
+            "call.progress", tool=progress.tool, task=context.body.get("task", _HTTP_TASK), **payload
         )
 
-    work = asyncio.ensure_future(_run(context, cancel, tell))
-    coming: asyncio.Future[bytes] = asyncio.ensure_future(news.get())
+    work = asyncio.ensure_future(_run(context, cancel, publish))
+    next_frame: asyncio.Future[bytes] = asyncio.ensure_future(frames.get())
     try:
         while True:
-            await asyncio.wait({work, coming}, return_when=asyncio.FIRST_COMPLETED)
-            if coming.done():
-                yield coming.result()
-                coming = asyncio.ensure_future(news.get())
+            await asyncio.wait({work, next_frame}, return_when=asyncio.FIRST_COMPLETED)
+            if next_frame.done():
+                yield next_frame.result()
+                next_frame = asyncio.ensure_future(frames.get())
             elif work.done():
                 yield frame("result", {"result": _value(work.result())})
                 return
     finally:
-        coming.cancel()
-        cancel.cancel(_GONE)  # a call that has ended is not touched by it
+        next_frame.cancel()
+        cancel.cancel(_GONE)  # no effect on a call that has ended
 
 
 def _value(outcome: Any) -> Any:
-    """A result is JSON text for a model; here it is JSON already."""
+    """A model gets JSON as text; here it is a value of the JSON answer."""
     if not isinstance(outcome, str):
         return outcome
     try:
@@ -84,7 +84,7 @@ def _value(outcome: Any) -> Any:
 
 
 async def batch(context: RequestContext) -> JsonDict:
-    """Run the calls of a model's message, together where that is safe: the tool messages in its order."""
+    """Run the calls of a model's message, concurrently where that is safe. Returns the tool messages in order."""
     body = context.body
     messages = await context.served.app.batches.run(
         body["tool_calls"], task_id=body.get("task", _HTTP_TASK), session_id=body.get("session")
@@ -108,7 +108,7 @@ async def result(context: RequestContext) -> JsonDict:
 
 
 async def recent(context: RequestContext) -> JsonDict:
-    """The calls that run now, and the last ones that ended."""
+    """Running calls, and the latest finished ones."""
     live = context.served.live
     return {"running": live.running(), "ended": live.recent()[-context.query["limit"] :]}
 

@@ -1,9 +1,10 @@
-"""How a browser comes in: with a token that is typed once, or by a link that works once."""
+"""How a browser logs in: with a token that is typed once, or by a link that works once."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+
+from starlette.responses import RedirectResponse, Response
 
 from ...types import JsonDict
 from ..access_control import COOKIE
@@ -12,34 +13,29 @@ from ..roles import Role, Who
 from ..tokens import LOGIN_SECONDS
 from .shapes import NUMBER, TEXT, bounded, many, maybe, record
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
 _ROLES = {"type": "string", "enum": [role.word for role in Role]}
 
 
 async def log_in(context: RequestContext) -> Response:
-    """Let this browser in with a token."""
+    """Log this browser in with a token."""
     guard = context.request.app.state.guard
     who = guard.by_typed_token(context.request, context.body["token"])
-    return await _let_in(context, who, as_response({"name": who.name, "role": who.role.word}))
+    return await _logged_in(context, who, as_response({"name": who.name, "role": who.role.word}))
 
 
 async def follow_link(context: RequestContext) -> Response:
-    """Let this browser in by a link that works once, and show the console."""
-    from starlette.responses import RedirectResponse
-
+    """Log this browser in by a link that works once, and show the console."""
     keys = context.served.keys
     who = keys.use_link(context.query["code"])
     if who is None:
-        here_already = await asyncio.to_thread(keys.by_cookie, context.request.cookies.get(COOKIE, ""))
-        if here_already is None:
-            raise HttpError(401, "unauthorized", "this link was used, or is too old; ask for another")
+        already_in = await asyncio.to_thread(keys.by_cookie, context.request.cookies.get(COOKIE, ""))
+        if already_in is None:
+            raise HttpError(401, "unauthorized", "this link was used or has expired; ask for another")
         return RedirectResponse("/", 303)
-    return await _let_in(context, who, RedirectResponse("/", 303))
+    return await _logged_in(context, who, RedirectResponse("/", 303))
 
 
-async def _let_in(context: RequestContext, who: Who, response: Response) -> Response:
+async def _logged_in(context: RequestContext, who: Who, response: Response) -> Response:
     value = await asyncio.to_thread(context.served.keys.log_in, who)
     secure = context.request.url.scheme == "https"
     response.set_cookie(COOKIE, value, max_age=LOGIN_SECONDS, httponly=True, samesite="strict", secure=secure, path="/")
@@ -47,7 +43,7 @@ async def _let_in(context: RequestContext, who: Who, response: Response) -> Resp
 
 
 async def log_out(context: RequestContext) -> Response:
-    """Forget this browser."""
+    """Log this browser out."""
     value = context.request.cookies.get(COOKIE, "")
     if value:
         await asyncio.to_thread(context.served.keys.log_out, value)
@@ -57,7 +53,7 @@ async def log_out(context: RequestContext) -> Response:
 
 
 async def new_link(context: RequestContext) -> JsonDict:
-    """A link that lets one other browser in, once, with the role that you name."""
+    """A link that logs in one other browser, once, with the given role."""
     role = Role.named(context.body["role"])
     code = context.served.keys.new_link(Who(f"link by {context.who.name}", role))
     base = str(context.request.base_url).rstrip("/")
@@ -65,22 +61,22 @@ async def new_link(context: RequestContext) -> JsonDict:
 
 
 async def tokens(context: RequestContext) -> JsonDict:
-    """The tokens there are; not what they are."""
+    """The names and roles of all tokens, without their values."""
     found = await asyncio.to_thread(context.served.keys.tokens)
     return {"tokens": [{**each._asdict(), "role": each.role.word} for each in found]}
 
 
 async def new_token(context: RequestContext) -> JsonDict:
-    """Make a token. It is shown here, and never again."""
+    """Create a token. It is shown only in this answer."""
     body = context.body
     token = await asyncio.to_thread(context.served.keys.new_token, body["name"], Role.named(body["role"]))
     return {"token": token}
 
 
 async def revoke_token(context: RequestContext) -> JsonDict:
-    """Take a token back, and every browser that came in by it."""
+    """Revoke a token, and log out every browser that used it."""
     if not await asyncio.to_thread(context.served.keys.revoke, context.path["name"]):
-        raise HttpError(404, "not_found", f"no token is called {context.path['name']!r}")
+        raise HttpError(404, "not_found", f"there is no token {context.path['name']!r}")
     return {"ok": True}
 
 

@@ -1,4 +1,4 @@
-"""What asks and what is blocked: the rules, a command on trial, a policy tried on what happened."""
+"""The policy: its rules, checking a command, simulating a policy on past actions."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import asyncio
 import os
 import tempfile
 
-from ...config import load_config
+from ...approval.display import pieces
+from ...approval.simulation import simulated
 from ...errors import ConfigError
+from ...judge.assess import assess
+from ...judge.rules.custom import configured
+from ...judge.rules.rulebook import Rulebook
 from ...types import JsonDict
 from ..endpoint import Endpoint, HttpError, RequestContext
 from .shapes import ANYTHING, TEXT, bounded, loose, many, record
 
 
-async def rules(_: RequestContext) -> JsonDict:
-    """Every rule about commands, with commands that it finds and commands that it spares."""
-    return {"rules": await asyncio.to_thread(_rules)}
+async def rules(context: RequestContext) -> JsonDict:
+    """Every rule about commands, with examples that match and that do not."""
+    return {"rules": await asyncio.to_thread(_rules, context)}
 
 
-def _rules() -> list[JsonDict]:
-    from ...judge.rules.custom import configured
-
+def _rules(context: RequestContext) -> list[JsonDict]:
     return [
         {
             "id": rule.id,
@@ -29,34 +31,34 @@ def _rules() -> list[JsonDict]:
             "match": list(rule.match),
             "spare": list(rule.spare),
         }
-        for rule in configured(load_config()).rules.values()
+        for rule in _rulebook(context).rules.values()
     ]
 
 
 async def check(context: RequestContext) -> JsonDict:
-    """What a command would do, and whether it may. Nothing is run."""
-    return await asyncio.to_thread(_check, context.body["command"], context.body.get("cwd") or os.getcwd())
+    """What a command would do, and the verdict. Nothing is run."""
+    return await asyncio.to_thread(_check, context)
 
 
-def _check(command: str, cwd: str) -> JsonDict:
-    from ...approval.display import pieces
-    from ...approval.project_policy import policy_file, tightened
-    from ...judge.assess import assess
-    from ...judge.rules.custom import configured
-
-    assessment = assess(command, cwd=cwd, rulebook=configured(tightened(load_config(), policy_file())))
+def _check(context: RequestContext) -> JsonDict:
+    command, cwd = context.body["command"], context.body.get("cwd") or os.getcwd()
+    assessment = assess(command, cwd=cwd, rulebook=_rulebook(context))
     spans = [each.span for each in assessment.findings if each.severity.value != "note"]
     return {**assessment.as_dict(), "pieces": [each._asdict() for each in pieces(command, spans)]}
 
 
+def _rulebook(context: RequestContext) -> Rulebook:
+    """The rules that the server's gate uses now."""
+    settings = context.served.app.gate.settings
+    return settings.policy().rulebook or configured(settings.config)
+
+
 async def simulate(context: RequestContext) -> JsonDict:
-    """Try a policy, as the text of a config.yaml, on what really happened."""
+    """Simulate a policy, given as the text of a config.yaml, on past actions."""
     return await asyncio.to_thread(_simulate, context.body["policy"])
 
 
 def _simulate(policy: str) -> JsonDict:
-    from ...approval.simulation import simulated
-
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         file.write(policy)
         file.flush()

@@ -1,22 +1,21 @@
-"""Background processes: what runs, what it printed, and its terminal to look at or to type into."""
+"""Background processes: their state, their output, and their terminals."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...environments.errors import NoSuchProcess
 from ...processes.interact import send, typed
+from ...processes.tracked import TrackedProcess
 from ...types import JsonDict
 from ..endpoint import Endpoint, HttpError, RequestContext
 from ..roles import Role
 from ..sse import frame, streamed
 from ..views import process_view
 from .shapes import FLAG, TEXT, WHOLE, bounded, count, loose, many, record
-
-if TYPE_CHECKING:
-    from ...processes.tracked import TrackedProcess
 
 _POLL_SECONDS = 0.05
 _PIECE_BYTES = 64 * 1024
@@ -29,12 +28,12 @@ async def processes(context: RequestContext) -> JsonDict:
 
 
 async def process(context: RequestContext) -> JsonDict:
-    """One of them."""
+    """One background process."""
     return await asyncio.to_thread(lambda: process_view(_of(context)))
 
 
 async def process_log(context: RequestContext) -> JsonDict:
-    """What it printed, from an offset on; secrets are masked."""
+    """Its output from an offset on; secrets are masked."""
     offset, limit = context.query["offset"], context.query["limit"]
 
     def read() -> JsonDict:
@@ -51,20 +50,19 @@ async def process_log(context: RequestContext) -> JsonDict:
 
 
 async def attach(context: RequestContext) -> Any:
-    """Its output as it comes: events `output` with base64 of the raw bytes, for a terminal to draw, and at last `ended`."""
+    """Its output as a stream: events `output` with base64 of the raw bytes, for a terminal, and finally `ended`."""
     tracked = await asyncio.to_thread(_of, context)
     return streamed(_output(tracked, context.query["offset"]))
 
 
 async def _output(tracked: TrackedProcess, offset: int) -> AsyncIterator[bytes]:
-    place = offset
     while True:
         status = await asyncio.to_thread(tracked.status)
-        piece = await asyncio.to_thread(tracked.read, place, _PIECE_BYTES)
+        piece = await asyncio.to_thread(tracked.read, offset, _PIECE_BYTES)
         if piece.data:
-            place = piece.offset + len(piece.data)
+            offset = piece.offset + len(piece.data)
             shown = tracked.mask(piece.data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-            yield frame("output", {"data": base64.b64encode(shown).decode(), "next": place})
+            yield frame("output", {"data": base64.b64encode(shown).decode(), "next": offset})
         elif status.ended_at is not None:
             yield frame("ended", {"state": status.state.value, "exit_code": status.exit_code, "reason": status.reason})
             return
@@ -76,19 +74,19 @@ async def write(context: RequestContext) -> JsonDict:
     """Type into it: a text, then keys by their names (`ENTER`, `C-c`, `UP`); `raw` is sent as it is."""
     body = context.body
 
-    def type_it() -> None:
+    def write_input() -> None:
         tracked = _of(context)
         if "raw" in body:
             tracked.use(lambda running: running.write(body["raw"].encode()))
         else:
             send(tracked, typed(tracked, body.get("text", ""), body.get("keys", []), enter=body.get("enter", False)))
 
-    await asyncio.to_thread(type_it)
+    await asyncio.to_thread(write_input)
     return {"ok": True}
 
 
 async def resize(context: RequestContext) -> JsonDict:
-    """Tell its terminal how large it is."""
+    """Resize its terminal."""
 
     def change() -> None:
         tracked = _of(context)
@@ -101,7 +99,7 @@ async def resize(context: RequestContext) -> JsonDict:
 
 
 async def kill(context: RequestContext) -> JsonDict:
-    """End it, with all that it started."""
+    """Kill it, with everything it started."""
 
     def end() -> JsonDict:
         tracked = _of(context)
@@ -112,8 +110,6 @@ async def kill(context: RequestContext) -> JsonDict:
 
 
 def _of(context: RequestContext) -> TrackedProcess:
-    from ...environments.errors import NoSuchProcess
-
     try:
         return context.served.app.processes.get(context.path["id"])
     except NoSuchProcess as error:

@@ -1,4 +1,4 @@
-"""Conversations: find them, read them, go on with them."""
+"""Conversations: search, read, start and continue them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from ...store.search import search
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
 from ..agent_turns import SessionBusy, event_view
@@ -17,12 +18,10 @@ from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
 
 async def sessions(context: RequestContext) -> JsonDict:
-    """The latest conversations, or those of delegated agents; with `query` the messages that fit best, of all of them."""
+    """The latest conversations, or those of delegated agents; with `query` the best matching messages of all."""
     store, query, limit = context.served.sessions, context.query["query"], context.query["limit"]
 
     def find() -> JsonDict:
-        from ...store.search import search
-
         if query.strip():
             return {"sessions": [], "hits": [each._asdict() for each in search(store, query, limit=limit)]}
         turns = context.served.turns
@@ -36,7 +35,7 @@ async def sessions(context: RequestContext) -> JsonDict:
 
 
 async def session(context: RequestContext) -> JsonDict:
-    """One conversation: its messages, the calls in it, what the models took, and what was decided."""
+    """One conversation: messages, calls, model usage and decisions."""
     store = context.served.sessions
 
     def read() -> JsonDict:
@@ -58,12 +57,12 @@ async def session(context: RequestContext) -> JsonDict:
 
 
 async def begin(context: RequestContext) -> Any:
-    """Begin a conversation with an agent: its answer as events, the last one is `TurnEnded`."""
+    """Start a conversation with an agent. Its answer is a stream of events that ends with `TurnEnded`."""
     return await _turn(context, None)
 
 
 async def go_on(context: RequestContext) -> Any:
-    """Say something in a conversation."""
+    """Send a message in a conversation."""
     return await _turn(context, context.path["id"])
 
 
@@ -71,11 +70,11 @@ async def _turn(context: RequestContext, session_id: str | None) -> Any:
     body, turns = context.body, context.served.turns
     agent = await turns.agent(session_id, model=body.get("model"), toolsets=body.get("toolsets"))
     if turns.is_running(agent.session_id):
-        raise HttpError(409, "busy", "the session is in the middle of a turn; stop it, or wait")
-    return streamed(_told(context, agent))
+        raise HttpError(409, "busy", "the session is busy with a turn; stop it, or wait")
+    return streamed(_events(context, agent))
 
 
-async def _told(context: RequestContext, agent: Any) -> AsyncIterator[bytes]:
+async def _events(context: RequestContext, agent: Any) -> AsyncIterator[bytes]:
     text, detached = context.body["text"], context.body.get("detached", False)
     yield frame("session", {"id": agent.session_id})
     try:
@@ -87,13 +86,13 @@ async def _told(context: RequestContext, agent: Any) -> AsyncIterator[bytes]:
 
 
 async def stop(context: RequestContext) -> JsonDict:
-    """Interrupt the turn that runs."""
+    """Interrupt the current turn."""
     info = await asyncio.to_thread(context.served.sessions.get, context.path["id"])
     return {"stopped": context.served.turns.stop(info.id)}
 
 
-_DETACHED = {"type": "boolean", "description": "The turn goes on when you stop listening."}
-_SAID = record(
+_DETACHED = {"type": "boolean", "description": "The turn continues when you stop listening."}
+_MESSAGE = record(
     ("text",),
     text=bounded(1_000_000, minLength=1),
     model=bounded(200),
@@ -115,8 +114,8 @@ ENDPOINTS = (
         },
         answer=record(sessions=many(_SESSION), hits=many(ANYTHING)),
     ),
-    Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_SAID, media="text/event-stream"),
+    Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
     Endpoint("GET", "/v1/sessions/{id}", session, answer=_WHOLE),
-    Endpoint("POST", "/v1/sessions/{id}/turns", go_on, role=Role.OPERATE, body=_SAID, media="text/event-stream"),
+    Endpoint("POST", "/v1/sessions/{id}/turns", go_on, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
     Endpoint("POST", "/v1/sessions/{id}/stop", stop, role=Role.OPERATE, answer=record(stopped=FLAG)),
 )

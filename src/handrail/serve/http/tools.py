@@ -1,28 +1,25 @@
-"""The tools there are: whether each can be used, what it needs, and what a model is told of it."""
+"""All tools: whether each can be used, what it needs, and its definition for a model."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import get_args
 
+from ...model_tools import Handrail
+from ...runtime.provider_formats import Format
 from ...types import JsonDict
 from ..endpoint import Endpoint, RequestContext
 from .shapes import ANYTHING, FLAG, TEXT, loose, many, record
 
-if TYPE_CHECKING:
-    from ...model_tools import Handrail
-
-FORMATS = ("openai", "responses", "anthropic", "gemini", "mcp")
-
 
 async def tools(context: RequestContext) -> JsonDict:
-    """Every tool, with what it lacks to be used."""
+    """Every tool, with what is missing to use it."""
     return {"tools": await asyncio.to_thread(_listed, context.served.app)}
 
 
 def _listed(app: Handrail) -> list[JsonDict]:
     registry = app.runtime.registry
-    app.toolsets.names()  # tools of MCP servers come now
+    app.toolsets.names()  # connects to the MCP servers
     missing = registry.unavailable_tools()
     offered = app.definitions.names(*app.chosen_toolsets())
     return [
@@ -42,7 +39,7 @@ def _listed(app: Handrail) -> list[JsonDict]:
 
 
 async def definitions(context: RequestContext) -> JsonDict:
-    """What a model may be shown now, in the form that its provider wants."""
+    """The definitions for a model, in the format of its provider."""
     app, wanted = context.served.app, context.query.get("toolset")
     enabled, disabled = app.chosen_toolsets()
     chosen = [wanted] if wanted else enabled
@@ -68,8 +65,8 @@ ENDPOINTS = (
         "/v1/definitions",
         definitions,
         query={
-            "toolset": {"type": "string", "description": "One toolset instead of those that are enabled."},
-            "format": {"type": "string", "enum": list(FORMATS), "default": "openai"},
+            "toolset": {"type": "string", "description": "One toolset instead of the enabled ones."},
+            "format": {"type": "string", "enum": list(get_args(Format)), "default": "openai"},
         },
         answer=record(definitions=many(ANYTHING)),
     ),
