@@ -148,7 +148,7 @@ class TestComingIn:
         page.goto(server.url)
         page.get_by_label("Token").fill("wrong")
         page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("alert")).to_contain_text("not known")
+        expect(page.get_by_role("alert")).to_contain_text("unknown token")
         page.get_by_label("Token").fill(TOKEN)
         page.get_by_role("button", name="Log in").click()
         page.get_by_text("connected", exact=True).wait_for()

@@ -1,4 +1,4 @@
-"""Reach a server by HTTP: streamable, or the older way with server-sent events."""
+"""Connect to a server by HTTP: streamable, or the older transport with server-sent events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Refuse = Callable[[str], None]
 async def http_transport(
     server: Server, settings: McpServerConfig, logins: Logins, *, refused: Refuse
 ) -> AsyncIterator[Any]:
-    """The pair of streams that the SDK's client works on. `refused` is told why an answer is not taken."""
+    """The pair of streams that the SDK's client works on. `refused` gets the reason if an answer is rejected."""
     import httpx2
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
@@ -47,7 +47,7 @@ async def http_transport(
 
 
 def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
-    """A client that takes no answer above the limit, and none that grows when it is unpacked."""
+    """A client that rejects answers above the limit, and compressed ones."""
     import httpx2
 
     class Limited(httpx2.AsyncByteStream):
@@ -58,7 +58,7 @@ def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = Non
             try:
                 async for piece in self._pieces:
                     yield piece
-            except _NotTaken as why:
+            except _Rejected as why:
                 refused(str(why))
                 raise httpx2.ReadError(str(why)) from None
 
@@ -68,9 +68,9 @@ def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = Non
     class Transport(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: Any) -> Any:
             response = await super().handle_async_request(request)
-            is_packed = response.headers.pop("content-encoding", "identity") != "identity"
+            is_compressed = response.headers.pop("content-encoding", "identity") != "identity"
             is_stream = "text/event-stream" in response.headers.get("content-type", "")
-            pieces = (_events if is_stream else _whole)(response.stream, limit, is_packed=is_packed)
+            pieces = (_events if is_stream else _whole)(response.stream, limit, is_compressed=is_compressed)
             response.stream = Limited(response.stream, pieces)
             return response
 
@@ -78,12 +78,12 @@ def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = Non
     return httpx2.AsyncClient(transport=Transport(), headers=headers, timeout=timeout, auth=auth)
 
 
-class _NotTaken(Exception):
-    """Why an answer is not taken."""
+class _Rejected(Exception):
+    """Why an answer is rejected."""
 
 
-async def _whole(inner: Any, limit: int, *, is_packed: bool) -> AsyncIterator[bytes]:
-    _check_is_plain(is_packed)
+async def _whole(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterator[bytes]:
+    _check_is_plain(is_compressed)
     pieces, size = [], 0
     async for piece in inner:
         size += len(piece)
@@ -92,40 +92,40 @@ async def _whole(inner: Any, limit: int, *, is_packed: bool) -> AsyncIterator[by
     yield _readable(b"".join(pieces))
 
 
-async def _events(inner: Any, limit: int, *, is_packed: bool) -> AsyncIterator[bytes]:
-    """A stream of events goes on for as long as it likes; each event, which an empty line ends, has the limit."""
-    _check_is_plain(is_packed)
-    begun: list[bytes] = []  # of a line
+async def _events(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterator[bytes]:
+    """A stream of events may be endless; the limit is per event, which ends with an empty line."""
+    _check_is_plain(is_compressed)
+    partial_line: list[bytes] = []
     size = 0
     async for piece in inner:
         *ends, rest = piece.split(b"\n")
         lines = []
         for end in ends:
-            line = b"".join([*begun, end])
+            line = b"".join([*partial_line, end])
             lines.append(b"data:" + _readable(line[5:]) if line.startswith(b"data:") else line)
-            begun = []
+            partial_line = []
             size = size + len(end) if line.strip() else 0
             _check(size, limit)
         size += len(rest)
         _check(size, limit)
         if rest:
-            begun.append(rest)
+            partial_line.append(rest)
         if lines:
             yield b"".join(line + b"\n" for line in lines)
 
 
-def _check_is_plain(is_packed: bool) -> None:
-    if is_packed:
-        raise _NotTaken("its answer is packed, which was not asked for")
+def _check_is_plain(is_compressed: bool) -> None:
+    if is_compressed:
+        raise _Rejected("its answer is compressed, which was not requested")
 
 
 def _check(size: int, limit: int) -> None:
     if size > limit:
-        raise _NotTaken(f"its answer has more than {limit:,} bytes")
+        raise _Rejected(f"its answer has more than {limit:,} bytes")
 
 
 def _readable(message: bytes) -> bytes:
-    """What lies too deep for the SDK's parser is cut off, so that the rest of the message can be read."""
+    """The message without what is nested too deeply for the SDK's parser."""
     from pydantic_core import from_json
 
     try:

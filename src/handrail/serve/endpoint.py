@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class HttpError(Exception):
-    """An answer that says what is wrong. `kind` is for programs and never changes its meaning."""
+    """An error answer. `kind` is for programs and stays stable."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class HttpError(Exception):
 
 
 class RequestContext(NamedTuple):
-    """A request that was let in and understood."""
+    """A request that was authorized and parsed."""
 
     served: Served
     who: Who
@@ -43,12 +43,12 @@ Handler = Callable[[RequestContext], Awaitable[Answer]]
 
 
 class Endpoint:
-    """`query` and `body` are JSON Schemas; a query's values come as text and are read as its schema says.
+    """`query` and `body` are JSON Schemas; query values are parsed from text by their schema.
 
-    `streams`: who asks for it gets events instead of `media`.
+    `streams`: on request it answers with events instead of `media`.
     """
 
-    def __init__(  # noqa: PLR0913  one keyword a thing that can be said of it
+    def __init__(  # noqa: PLR0913  one keyword per property
         self,
         method: str,
         path: str,
@@ -86,7 +86,7 @@ class Endpoint:
             return None
         try:
             value = json.loads(data, parse_constant=_refuse)
-            if b"\\ud" in data.lower():  # halves of characters come together, or are no text
+            if b"\\ud" in data.lower():  # surrogates must come in pairs
                 json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             raise HttpError(400, "invalid_json", "the body is not JSON") from None
@@ -111,12 +111,12 @@ class Endpoint:
             value: Any = text
             if schema["type"] == "integer":
                 if not text.isascii() or not text.removeprefix("-").isdigit():
-                    raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} is no whole number")
+                    raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} is not a whole number")
                 value = int(text[:30])
             elif schema["type"] == "boolean":
                 value = {"true": True, "false": False, "1": True, "0": False}.get(text, text)
             if not jsonschema_rs.is_valid(schema, value):
-                raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} is not what was expected")
+                raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} does not fit its schema")
             read[name] = value
         missing = [name for name, schema in self.query.items() if schema.get("x-required") and name not in read]
         if missing:
@@ -134,12 +134,12 @@ def as_response(value: Answer, status: int = 200) -> Response:
     if isinstance(value, Response):
         return value
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str) + "\n"
-    # Lone halves of surrogate pairs come from file names and programs, and are no UTF-8.
+    # Lone surrogates come from file names and programs, and are not valid UTF-8.
     return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
 
 
 def refusal(error: Exception) -> Response:
-    """What went wrong, in the one form that every answer of ours has."""
+    """The error answer for an exception, in the format of all error answers."""
     status, kind = 500, "internal"
     if isinstance(error, HttpError):
         status, kind = error.status, error.kind
@@ -151,5 +151,5 @@ def refusal(error: Exception) -> Response:
         status, kind = 404, "not_found"
     elif isinstance(error, HandrailError):
         status, kind = 422, "refused"
-    message = "something went wrong; the server's log has it" if kind == "internal" else str(error)
+    message = "something went wrong; see the server's log" if kind == "internal" else str(error)
     return as_response({"error": message, "error_type": kind}, status)

@@ -1,4 +1,4 @@
-"""Turn what a tool gives back into what an MCP client takes."""
+"""Convert a tool's outcome to an MCP result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 def answer_of(outcome: Outcome) -> CallToolResult:
-    """Text, and the same as data where it is an object; pictures and sound as such; a failure is marked as one."""
+    """Text, also as data if it is an object; images and audio as such; a failure is marked as an error."""
     from mcp_types import CallToolResult, TextContent
 
     if isinstance(outcome, dict):

@@ -1,4 +1,4 @@
-"""What an MCP client finds: the selected tools, each call through the same runtime and gate as any other."""
+"""The MCP server: the selected tools, with every call through the same runtime and gate as any other."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
+from ...approval.approvers import ChainApprover, PolicyApprover
 from ...core.outcome import error_outcome
 from ...errors import ToolError, UnknownTool
 from ...types import CancelToken, Progress
-from .approval_requests import CallUnderWay, ClientApprover, Waiting, current
+from .approval_requests import CallInProgress, ClientApprover, ParkedCalls, current
 from .results import answer_of
+from .stdio import stdio_streams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,16 +34,14 @@ class HandrailServer:
         self._app = app
         self._toolsets = list(toolsets)
         self._backend = backend
-        self._waiting = Waiting()
+        self._parked = ParkedCalls()
         self._placed: set[str] = set()
         self._chosen: tuple[int, frozenset[str]] = (-1, frozenset())
         self._ask_at_client()
-        if backend:  # one that does not exist is told now, not at the first command
+        if backend:  # an unknown one fails now, not at the first command
             app.environments.override(ONLY_CLIENT, {"backend": backend})
 
     def _ask_at_client(self) -> None:
-        from ...approval.approvers import ChainApprover, PolicyApprover
-
         runtime = self._app.runtime
         runtime.approver = ChainApprover(ClientApprover(), runtime.approver or PolicyApprover())
 
@@ -56,7 +56,7 @@ class HandrailServer:
         return ListToolsResult(tools=[Tool.model_validate(each) for each in await self._definitions()])
 
     async def _definitions(self) -> list[dict[str, Any]]:
-        # Checks of availability may take a moment, and calls go on meanwhile.
+        # Availability checks may take a moment, and must not block calls.
         return await asyncio.to_thread(
             lambda: self._app.definitions.list(
                 self._toolsets, list(self._app.config.tools.disabled_toolsets), quiet=True, format="mcp"
@@ -65,7 +65,9 @@ class HandrailServer:
 
     async def _call(self, context: Any, params: Any) -> Any:
         try:
-            call = await self._resumed(context, params) if params.request_state else await self._begun(context, params)
+            call = (
+                await self._resumed(context, params) if params.request_state else await self._started(context, params)
+            )
         except ToolError as error:
             return answer_of(error_outcome(error))
         assert call.work is not None
@@ -78,15 +80,15 @@ class HandrailServer:
             raise
         if call.work.done():
             return answer_of(call.work.result())
-        return self._waiting.park(call, call.asked.result())
+        return self._parked.park(call, call.asked.result())
 
-    async def _begun(self, context: Any, params: Any) -> CallUnderWay:
+    async def _started(self, context: Any, params: Any) -> CallInProgress:
         names = self._names()
         if params.name not in names:
             raise UnknownTool(f"Unknown tool: {params.name}")
         owner = _owner(context)
         await self._place(owner)
-        call = CallUnderWay(params.name, params.arguments or {}, owner, CancelToken())
+        call = CallInProgress(params.name, params.arguments or {}, owner, CancelToken())
         call.can_ask = _can_ask(context)
         call.session = context.session if _has_back_channel(context) else None
         current.set(call)  # the work below is started with a copy of this context
@@ -105,12 +107,12 @@ class HandrailServer:
         )
         return call
 
-    async def _resumed(self, context: Any, params: Any) -> CallUnderWay:
+    async def _resumed(self, context: Any, params: Any) -> CallInProgress:
         identity = (params.name, params.arguments or {}, _owner(context))
-        return self._waiting.resume(params.request_state, identity, params.input_responses)
+        return self._parked.resume(params.request_state, identity, params.input_responses)
 
     def _names(self) -> frozenset[str]:
-        """What may be called now. It changes only with the registry."""
+        """The tools that may be called now; changes only with the registry."""
         generation = self._app.runtime.registry.generation
         if self._chosen[0] != generation:
             select = self._app.toolsets.select
@@ -125,7 +127,7 @@ class HandrailServer:
 
 
 def _owner(context: Any) -> str:
-    """Whose environment a call gets: the session's over HTTP; over stdio there is one client."""
+    """The task of a call: one per session over HTTP; over stdio there is one client."""
     request = context.request
     session = request.headers.get(SESSION_HEADER) if request is not None else None
     return f"mcp-{session}" if session else ONLY_CLIENT
@@ -143,32 +145,30 @@ def _can_ask(context: Any) -> bool:
 
 
 class _Reporter:
-    """Passes a call's news on to the client. Handlers may run on any thread."""
+    """Reports a call's progress to the client. Handlers may run on any thread."""
 
     def __init__(self, context: Any) -> None:
         self._session = context.session
         self._loop = asyncio.get_running_loop()
         self._count = 0.0
 
-    def __call__(self, news: Progress) -> None:
-        asyncio.run_coroutine_threadsafe(self._send(news), self._loop)
+    def __call__(self, update: Progress) -> None:
+        asyncio.run_coroutine_threadsafe(self._send(update), self._loop)
 
-    async def _send(self, news: Progress) -> None:
+    async def _send(self, update: Progress) -> None:
         self._count += 1
-        total = 1.0 if news.fraction is not None else None
-        progress = self._count if news.fraction is None else news.fraction
+        total = 1.0 if update.fraction is not None else None
+        progress = self._count if update.fraction is None else update.fraction
         with contextlib.suppress(Exception):  # the client is gone, or did not ask for it
-            await self._session.report_progress(progress, total, news.message)
+            await self._session.report_progress(progress, total, update.message)
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    from .stdio import stdio_streams
-
     async with stdio_streams() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
 
 
 def check_toolsets(app: Handrail, names: Sequence[str]) -> None:
-    """Raises UnknownToolset now, not at the client's first question."""
+    """Raises UnknownToolset now, not at the client's first request."""
     for name in names:
         app.toolsets.resolve(name)

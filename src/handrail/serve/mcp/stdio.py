@@ -1,6 +1,6 @@
-"""Talk to the one client over our standard input and output, without a thread that waits for every line.
+"""Serve one client over standard input and output, without a thread that waits for every line.
 
-While we serve, what a handler prints goes to standard error, and what it reads is empty: the wire is nobody else's.
+Meanwhile what a handler prints goes to standard error, and its standard input is empty.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ async def stdio_streams() -> AsyncIterator[Any]:
     """The pair of streams that the SDK's server works on."""
     from mcp.server.stdio import stdio_server
 
-    if not (_is_pipe(_IN) and _is_pipe(_OUT)):  # a file or a terminal; no loop can wait for those
+    if not (_is_pipe(_IN) and _is_pipe(_OUT)):  # a file or a terminal: a loop cannot wait for those
         async with stdio_server() as streams:
             yield streams
         return
-    with _taken(_IN, _nothing()) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
+    with _taken(_IN, _empty_input()) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
         output = await _writer(os.dup(writes))
         lines: Any = _lines(os.dup(reads))
         try:
@@ -46,13 +46,13 @@ def _is_pipe(descriptor: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _nothing() -> int:
+def _empty_input() -> int:
     return os.open(os.devnull, os.O_RDONLY)
 
 
 @contextlib.contextmanager
 def _taken(descriptor: int, instead: int) -> Iterator[int]:
-    """A copy of the descriptor for us alone, with something else in its place for as long."""
+    """A private copy of the descriptor, with something else in its place meanwhile."""
     ours = os.dup(descriptor)
     os.dup2(instead, descriptor)
     os.close(instead)
