@@ -9,22 +9,29 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ..base.lazy_module import lazy_module
 from ..base.safe_text import safe_error
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
+from ..settings.services import McpServerConfig
+from .http import http_transport
 from .list_changes import changes
 from .oauth import LOGIN_SECONDS, Browse, Logins
 from .server_config import Server, expanded
+from .server_requests import ServerRequests
+from .stdio import Process, stdio_transport
 from .tool_listing import Offer, list_offer
+from .watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from mcp import Client
+    import mcp_types
+    from mcp.shared import exceptions
 
-    from ..settings.services import McpServerConfig
-    from .server_requests import ServerRequests
-    from .stdio import Process
-    from .watchdog import Watchdog
+    import mcp
+else:
+    mcp, mcp_types, exceptions = map(lazy_module, ("mcp", "mcp_types", "mcp.shared.exceptions"))
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +87,7 @@ class Connection:
         self._browse = browse
         self._no_login = ""
         self._rejected = ""  # why an answer was rejected
-        self._client: Client | None = None
+        self._client: mcp.Client | None = None
         self._process: Process | None = None
         self._changed = asyncio.Event()  # replaced at every change of state
         self._lost = asyncio.Event()  # the current connection is unusable
@@ -149,19 +156,13 @@ class Connection:
             self._connecting = None
 
     @contextlib.asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Client]:
-        from importlib.metadata import version
-
-        from mcp_types import Implementation
-
-        from mcp import Client
-
+    async def _opened(self) -> AsyncIterator[mcp.Client]:
         settings = expanded(self.server.settings)
-        client = Client(
+        client = mcp.Client(
             self._transport(settings),
             mode="legacy" if settings.protocol == "handshake" else "auto",
             message_handler=self._on_message,
-            client_info=Implementation(name="handrail", version=version("handrail")),
+            client_info=mcp_types.Implementation(name="handrail", version=version("handrail")),
             cache=None,
             **self._requests.callbacks(self.server.name, settings),
         )
@@ -170,13 +171,9 @@ class Connection:
 
     def _transport(self, settings: McpServerConfig) -> Any:
         if self.server.way == "stdio":
-            from .stdio import stdio_transport
-
             return stdio_transport(
                 settings, watchdog=self._watchdog, started=self._started, ended=lambda: self._lost.set()
             )
-        from .http import http_transport
-
         logins = Logins(self._browse, self._set_no_login)
         return http_transport(self.server, settings, logins, refused=self._set_rejected)
 
@@ -190,7 +187,7 @@ class Connection:
     def _started(self, process: Process) -> None:
         self._process = process
 
-    async def _stay(self, client: Client) -> bool:
+    async def _stay(self, client: mcp.Client) -> bool:
         """Wait until the connection is lost, or has been idle for too long: then True."""
         listening = asyncio.ensure_future(self._listen(client))
         try:
@@ -207,7 +204,7 @@ class Connection:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
 
-    async def _refresh_list(self, client: Client) -> None:
+    async def _refresh_list(self, client: mcp.Client) -> None:
         try:
             async with asyncio.timeout(self.server.settings.connect_timeout):
                 self.offer = await list_offer(client, self.server.settings)
@@ -219,7 +216,7 @@ class Connection:
                 _text(error),
             )
 
-    async def _listen(self, client: Client) -> None:
+    async def _listen(self, client: mcp.Client) -> None:
         with contextlib.suppress(Exception):  # a server need not offer it
             async for _ in changes(client):
                 self._relist.set()
@@ -250,7 +247,7 @@ class Connection:
 
     async def use(
         self,
-        work: Callable[[Client], Awaitable[T]],
+        work: Callable[[mcp.Client], Awaitable[T]],
         *,
         timeout: float | None = None,  # noqa: ASYNC109  the call's own limit
     ) -> T:
@@ -273,7 +270,7 @@ class Connection:
             self._in_flight -= 1
             self._last_used = time.monotonic()
 
-    async def _ready(self) -> Client:
+    async def _ready(self) -> mcp.Client:
         while True:
             if self._client is not None and self._process is not None and self._process.has_died():
                 self._lost.set()  # its output closes a moment later
@@ -292,12 +289,10 @@ class Connection:
 
     def _failure(self, error: Exception) -> ToolError:
         """The error of a call. An error answer is the tool's own; only a lost connection is a fault."""
-        from mcp.shared.exceptions import MCPError
-
         if self._rejected:
             why, self._rejected = self._rejected, ""
             return ToolFailed(f"MCP server {self.server.name}: {why}")
-        if isinstance(error, MCPError) and (error.code, error.message) != _CLOSED:
+        if isinstance(error, exceptions.MCPError) and (error.code, error.message) != _CLOSED:
             return ToolFailed(f"MCP server {self.server.name}: {error.message}", code=error.code)
         if isinstance(error, ValueError | RuntimeError):  # an answer that breaks the protocol, or its own schema
             return ToolFailed(f"MCP server {self.server.name}: {_text(error)}")

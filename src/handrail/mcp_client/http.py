@@ -7,12 +7,20 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..base.lazy_module import lazy_module
+from ..settings.services import McpServerConfig
 from .message_depth import without_depths
 from .oauth import Logins, authorized
 from .server_config import Server
 
 if TYPE_CHECKING:
-    from ..settings.services import McpServerConfig
+    import httpx2
+    import pydantic_core
+    from mcp.client import sse, streamable_http
+else:
+    httpx2, pydantic_core, sse, streamable_http = map(
+        lazy_module, ("httpx2", "pydantic_core", "mcp.client.sse", "mcp.client.streamable_http")
+    )
 
 Refuse = Callable[[str], None]
 
@@ -22,10 +30,6 @@ async def http_transport(
     server: Server, settings: McpServerConfig, logins: Logins, *, refused: Refuse
 ) -> AsyncIterator[Any]:
     """The pair of streams that the SDK's client works on. `refused` gets the reason if an answer is rejected."""
-    import httpx2
-    from mcp.client.sse import sse_client
-    from mcp.client.streamable_http import streamable_http_client
-
     timeout = httpx2.Timeout(settings.connect_timeout, read=settings.timeout + 10)
     headers = dict(settings.headers)
     has_token = any(name.lower() == "authorization" for name in headers)
@@ -33,14 +37,14 @@ async def http_transport(
         auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
             factory = partial(_client, settings.max_message_bytes, refused)
-            transport = sse_client(
+            transport = sse.sse_client(
                 settings.url, headers=headers, timeout=settings.connect_timeout, httpx_client_factory=factory, auth=auth
             )
         else:
             client = await stack.enter_async_context(
                 _client(settings.max_message_bytes, refused, headers=headers, timeout=timeout, auth=auth)
             )
-            transport = streamable_http_client(
+            transport = streamable_http.streamable_http_client(
                 settings.url, http_client=client, max_sse_event_size=settings.max_message_bytes
             )
         yield await stack.enter_async_context(transport)
@@ -48,7 +52,6 @@ async def http_transport(
 
 def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
     """A client that rejects answers above the limit, and compressed ones."""
-    import httpx2
 
     class Limited(httpx2.AsyncByteStream):
         def __init__(self, inner: Any, pieces: AsyncIterator[bytes]) -> None:
@@ -126,10 +129,8 @@ def _check(size: int, limit: int) -> None:
 
 def _readable(message: bytes) -> bytes:
     """The message without what is nested too deeply for the SDK's parser."""
-    from pydantic_core import from_json
-
     try:
-        from_json(message)
+        pydantic_core.from_json(message)
     except ValueError:
         return without_depths(message) or message
     return message

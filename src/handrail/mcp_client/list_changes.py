@@ -6,8 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from ..base.lazy_module import lazy_module
+
 if TYPE_CHECKING:
+    from mcp.shared import exceptions
+    from mcp_types import version
+
     from mcp import Client
+else:
+    exceptions, version = lazy_module("mcp.shared.exceptions"), lazy_module("mcp_types.version")
 
 _FIRST_PAUSE_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 60.0
@@ -16,10 +23,7 @@ _REFUSALS = (-32600, -32601, -32602)  # JSON-RPC codes of a server that does not
 
 async def changes(client: Client) -> AsyncIterator[None]:
     """Yields at every change until the server ends the stream. Raises MCPError for a server that does not support it."""
-    from mcp.shared.exceptions import MCPError
-    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-    if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+    if client.protocol_version not in version.MODERN_PROTOCOL_VERSIONS:
         return
     pause, has_missed = _FIRST_PAUSE_SECONDS, False
     while True:
@@ -34,7 +38,7 @@ async def changes(client: Client) -> AsyncIterator[None]:
                     yield
             return
         except Exception as error:  # a connection breaks in many ways
-            if isinstance(error, MCPError) and error.code in _REFUSALS:
+            if isinstance(error, exceptions.MCPError) and error.code in _REFUSALS:
                 raise
         has_missed = True
         await asyncio.sleep(pause)

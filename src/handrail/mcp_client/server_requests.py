@@ -5,29 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
+from ..base.lazy_module import lazy_module
 from ..base.safe_text import safe_error
 from ..base.workers import pool
 from ..errors import Denied, HandrailError
-from ..protocols import Action, ActionKind
-from ..types import CancelToken
+from ..protocols import Action, ActionKind, Person
+from ..settings.services import McpServerConfig
+from ..types import CancelToken, JsonDict, ToolContext
 from .form import fill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..protocols import Person
-    from ..settings.services import McpServerConfig
-    from ..types import JsonDict, ToolContext
+    import mcp_types
+else:
+    mcp_types = lazy_module("mcp_types")
 
 T = TypeVar("T")
 
 # Takes a conversation, returns the model's answer and its name.
-Sampler = Callable[[list["JsonDict"]], Awaitable[tuple[str, str]]]
+Sampler = Callable[[list[JsonDict]], Awaitable[tuple[str, str]]]
 
 
 class Caller(NamedTuple):
@@ -88,30 +88,31 @@ class ServerRequests:
         return given
 
     async def _elicit(self, server: str, params: Any, seconds: float) -> Any:
-        from mcp_types import ElicitResult
-
         caller = calling.get() or self._latest(server)
         schema = getattr(params, "requested_schema", None)
         if caller is None or schema is None:  # no call in flight, or it wants a page to be opened
-            return ElicitResult(action="decline")
+            return mcp_types.ElicitResult(action="decline")
         try:
             async with asyncio.timeout(seconds):  # the call itself has timed out by then
                 content = await caller.run(lambda: _answered(server, params.message, schema, caller.context))
         except TimeoutError:
-            return ElicitResult(action="cancel")
-        return ElicitResult(action="decline") if content is None else ElicitResult(action="accept", content=content)
+            return mcp_types.ElicitResult(action="cancel")
+        return (
+            mcp_types.ElicitResult(action="decline")
+            if content is None
+            else mcp_types.ElicitResult(action="accept", content=content)
+        )
 
     async def _sample(self, server: str, params: Any) -> Any:
         """Only during a call: a server has no business with the model otherwise."""
-        from mcp_types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
-
         if self.sampler is None or not self._in_flight.get(server):
-            return ErrorData(code=INVALID_REQUEST, message="no model is available now")
+            return mcp_types.ErrorData(code=mcp_types.INVALID_REQUEST, message="no model is available now")
         try:
             text, model = await self.sampler(_conversation(params))
         except (HandrailError, ValueError) as error:
-            return ErrorData(code=INVALID_REQUEST, message=safe_error(str(error)))
-        return CreateMessageResult(role="assistant", content=TextContent(text=text), model=model, stop_reason="endTurn")
+            return mcp_types.ErrorData(code=mcp_types.INVALID_REQUEST, message=safe_error(str(error)))
+        content = mcp_types.TextContent(text=text)
+        return mcp_types.CreateMessageResult(role="assistant", content=content, model=model, stop_reason="endTurn")
 
 
 def _conversation(params: Any) -> list[JsonDict]:
@@ -152,7 +153,7 @@ def _asker_of(person: Person | None) -> Callable[[str, list[str]], str | None] |
 
 
 async def _roots(folders: tuple[str, ...]) -> Any:
-    from mcp_types import ListRootsResult, Root
-
     paths = [Path(os.path.abspath(os.path.expanduser(folder))) for folder in folders]  # noqa: ASYNC240  reads no disk
-    return ListRootsResult(roots=[Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in paths])
+    return mcp_types.ListRootsResult(
+        roots=[mcp_types.Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in paths]
+    )

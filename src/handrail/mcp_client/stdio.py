@@ -12,16 +12,24 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..base.agent_ancestry import MARKER
+from ..base.lazy_module import lazy_module
 from ..errors import ToolUnavailable
+from ..settings.services import McpServerConfig
 from .message_depth import without_depths
+from .watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from ..settings.services import McpServerConfig
-    from .watchdog import Watchdog
+    import anyio
+    import mcp_types
+    import pydantic_core
+    from mcp.shared import message as messages
+else:
+    anyio, mcp_types, pydantic_core, messages = map(
+        lazy_module, ("anyio", "mcp_types", "pydantic_core", "mcp.shared.message")
+    )
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _PIECE_BYTES = 256 * 1024
@@ -71,8 +79,6 @@ async def stdio_transport(
     settings: McpServerConfig, *, watchdog: Watchdog, started: Callable[[Process], None], ended: Callable[[], None]
 ) -> AsyncIterator[Any]:
     """The pair of streams that the SDK's client works on. `ended` is called when the server's output closes."""
-    import anyio
-
     process = await _start(settings)
     watchdog.watch(process.child.pid)
     started(process)
@@ -136,8 +142,6 @@ async def _start(settings: McpServerConfig) -> Process:
 
 async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable[[], None]) -> None:
     """Every line is a message. One that is too long ends the connection, as it is unknown which call it answers."""
-    from anyio import WouldBlock
-
     stdout = process.child.stdout
     assert stdout is not None
     pieces: list[bytes] = []
@@ -152,7 +156,7 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
                 message = _parsed(whole)
                 try:
                     incoming.send_nowait(message)
-                except WouldBlock:
+                except anyio.WouldBlock:
                     await incoming.send(message)
             size += len(rest)
             if rest:
@@ -179,20 +183,14 @@ async def _wait_for_exit(process: Process) -> None:
         await asyncio.sleep(0.005)
 
 
-@cache
-def _reader() -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
-    from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
-    from pydantic_core import from_json
-
-    return from_json, lambda message: SessionMessage(jsonrpc_message_adapter.validate_python(message, by_name=False))
+def _for_session(message: Any) -> Any:
+    return messages.SessionMessage(mcp_types.jsonrpc_message_adapter.validate_python(message, by_name=False))
 
 
 def _parsed(line: bytes) -> Any:
     """A message for the session, or the error of a line that is not one."""
-    parsed, for_session = _reader()
     try:
-        return for_session(parsed(line))
+        return _for_session(pydantic_core.from_json(line))
     except ValueError as error:
         if (cut := without_depths(line)) is not None:
             return _parsed(cut)
@@ -201,19 +199,17 @@ def _parsed(line: bytes) -> Any:
         if answer_id is None:
             return error
         why = {"code": _UNREADABLE, "message": "the server's answer cannot be read as JSON-RPC"}
-        return for_session({"jsonrpc": "2.0", "id": int(answer_id[1]), "error": why})
+        return _for_session({"jsonrpc": "2.0", "id": int(answer_id[1]), "error": why})
 
 
 async def _write(process: Process, outgoing: Any) -> None:
     """Messages that wait are written together: a write costs more than a message."""
-    from anyio import WouldBlock
-
     stdin = process.child.stdin
     assert stdin is not None
     with contextlib.suppress(OSError):
         async for message in outgoing:
             lines = [_line(message)]
-            with contextlib.suppress(WouldBlock):
+            with contextlib.suppress(anyio.WouldBlock):
                 while len(lines) < _MAX_PER_WRITE:
                     lines.append(_line(outgoing.receive_nowait()))
             stdin.write(b"".join(lines))

@@ -9,12 +9,17 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.lazy_module import lazy_module
+from ..settings.services import McpServerConfig
 from ..types import JsonDict
 
 if TYPE_CHECKING:
-    from mcp import Client
+    import mcp_types
+    from mcp.shared import exceptions
 
-    from ..settings.services import McpServerConfig
+    from mcp import Client
+else:
+    mcp_types, exceptions = lazy_module("mcp_types"), lazy_module("mcp.shared.exceptions")
 
 _MAX_PAGES = 1000
 _MAX_SCHEMA_BYTES = 256 * 1024
@@ -46,7 +51,7 @@ async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
     tools: list[Listed] = []
     left_out, cursor, seen = 0, None, set()
     for _ in range(_MAX_PAGES if capabilities.tools is not None else 0):
-        page = await client.session.list_tools(params=_page(cursor))
+        page = await client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
         for tool in page.tools:
             if not is_wanted(tool.name, settings):
                 continue
@@ -70,14 +75,12 @@ async def _has_any(capability: Any, *lists: Callable[[], Awaitable[Any]]) -> boo
 
     A server that does not answer in time counts as yes.
     """
-    from mcp.shared.exceptions import MCPError
-
     if capability is None:
         return False
     try:
         async with asyncio.timeout(_LIST_SECONDS):
             for listed in lists:
-                with contextlib.suppress(MCPError):
+                with contextlib.suppress(exceptions.MCPError):
                     page = (await listed()).model_dump(include={"resources", "resource_templates", "prompts"})
                     if any(page.values()):
                         return True
@@ -90,12 +93,6 @@ def is_wanted(name: str, settings: McpServerConfig) -> bool:
     if settings.include and not any(fnmatchcase(name, pattern) for pattern in settings.include):
         return False
     return not any(fnmatchcase(name, pattern) for pattern in settings.exclude)
-
-
-def _page(cursor: str | None) -> Any:
-    from mcp_types import PaginatedRequestParams
-
-    return PaginatedRequestParams(cursor=cursor)
 
 
 def _listed(tool: Any) -> Listed:

@@ -6,5 +6,5 @@ A platform is a file here and nothing else. It has one or both of:
 - `Adapter(Settings)`, which fills `base.ChatAdapter`: an entry of `gateway.accounts`, for the chat gateway.
 
 The rest: `base` (the two protocols, and what platforms share), `table` (configured targets and accounts by name), `sdk`
-(libraries that are imported when they are first used), `remote_user` (questions to a user at a target).
+(loads a platform's library), `remote_user` (questions to a user at a target).
 """

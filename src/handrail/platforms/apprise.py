@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.lazy_module import lazy_module
 from ..base.workers import pool
 from ..core.availability import first_lack, missing
 from ..errors import ToolFailed
 from ..types import Unavailable
 from .base import Attachment, OutgoingMessage, missing_key, target_key
-from .sdk import lazy_module
 
 if TYPE_CHECKING:
     import apprise

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from ..base.lazy_module import lazy_module
 from ..errors import CallTimeout, HandrailError, ToolFailed
 from ..net.http_client import Reply, ask
 from ..protocols import Decision
@@ -34,7 +35,7 @@ from .base import (
     split,
     target_key,
 )
-from .sdk import lazy_module, load_sdk
+from .sdk import load_sdk
 
 if TYPE_CHECKING:
     import aiohttp

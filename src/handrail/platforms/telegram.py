@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..base.lazy_module import lazy_module
 from ..errors import ConfigError, ToolFailed
 from ..net.http_client import ask
 from ..protocols import Decision
@@ -27,7 +28,7 @@ from .base import (
     split,
     target_key,
 )
-from .sdk import lazy_module, load_sdk
+from .sdk import load_sdk
 
 if TYPE_CHECKING:
     import httpx

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jsonschema_rs
+
 from ..errors import HandrailError, StoreError, ToolError
 from .roles import Role, Who
 
 if TYPE_CHECKING:
-    import jsonschema_rs
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -76,8 +77,6 @@ class Endpoint:
 
     @cached_property
     def _body_check(self) -> jsonschema_rs.Draft202012Validator:
-        import jsonschema_rs
-
         return jsonschema_rs.Draft202012Validator(self.body or {})
 
     def read_body(self, data: bytes) -> Any:
@@ -98,8 +97,6 @@ class Endpoint:
 
     def read_query(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Raises HttpError."""
-        import jsonschema_rs
-
         unknown = sorted(set(given) - set(self.query))
         if unknown:
             raise HttpError(

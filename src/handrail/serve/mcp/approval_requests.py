@@ -12,11 +12,15 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from ...approval.approvers.wording import question
+from ...base.lazy_module import lazy_module
 from ...errors import InvalidArguments
 from ...protocols import Answer, ApprovalRequest, Decision, Reply
+from ...types import CancelToken
 
 if TYPE_CHECKING:
-    from ...types import CancelToken
+    import mcp_types
+else:
+    mcp_types = lazy_module("mcp_types")
 
 _FIELD = "decision"
 _KEY = "approval"
@@ -72,14 +76,13 @@ class ParkedCalls:
         self._calls: dict[str, tuple[CallInProgress, ApprovalRequest]] = {}
 
     def park(self, call: CallInProgress, request: ApprovalRequest) -> Any:
-        from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
-
         secret = secrets.token_urlsafe(24)
         self._calls[secret] = (call, request)
         if call.work is not None:  # the client did not answer before the gate's timeout
             call.work.add_done_callback(lambda _: self._calls.pop(secret, None))
-        params = ElicitRequestFormParams(message=_message(request), requested_schema=form(request))
-        return InputRequiredResult(input_requests={_KEY: ElicitRequest(params=params)}, request_state=secret)
+        params = mcp_types.ElicitRequestFormParams(message=_message(request), requested_schema=form(request))
+        question = mcp_types.ElicitRequest(params=params)
+        return mcp_types.InputRequiredResult(input_requests={_KEY: question}, request_state=secret)
 
     def resume(self, secret: str, identity: tuple[str, Any, str], responses: Any) -> CallInProgress:
         """The parked call, with its answer set. Raises InvalidArguments for any other call."""

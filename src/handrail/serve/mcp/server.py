@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...approval.approvers import ChainApprover, PolicyApprover
+from ...base.lazy_module import lazy_module
 from ...core.outcome import error_outcome
 from ...errors import ToolError, UnknownTool
+from ...model_tools import Handrail
 from ...types import CancelToken, Progress
 from .approval_requests import CallInProgress, ClientApprover, ParkedCalls, current
 from .results import answer_of
 from .stdio import stdio_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import mcp_types
+    from mcp_types import version
 
-    from mcp.server import Server
-
-    from ...model_tools import Handrail
+    from mcp import server as sdk
+else:
+    mcp_types, sdk, version = map(lazy_module, ("mcp_types", "mcp.server", "mcp_types.version"))
 
 SESSION_HEADER = "mcp-session-id"
 DEFAULT_TOOLSETS = ("handrail-mcp",)
@@ -45,15 +49,13 @@ class HandrailServer:
         runtime = self._app.runtime
         runtime.approver = ChainApprover(ClientApprover(), runtime.approver or PolicyApprover())
 
-    def build(self) -> Server[Any]:
-        from mcp.server import Server
-
-        return Server("handrail", version=__version__, on_list_tools=self._list, on_call_tool=self._call)
+    def build(self) -> sdk.Server[Any]:
+        return sdk.Server("handrail", version=__version__, on_list_tools=self._list, on_call_tool=self._call)
 
     async def _list(self, _: Any, __: Any) -> Any:
-        from mcp_types import ListToolsResult, Tool
-
-        return ListToolsResult(tools=[Tool.model_validate(each) for each in await self._definitions()])
+        return mcp_types.ListToolsResult(
+            tools=[mcp_types.Tool.model_validate(each) for each in await self._definitions()]
+        )
 
     async def _definitions(self) -> list[dict[str, Any]]:
         # Availability checks may take a moment, and must not block calls.
@@ -134,9 +136,7 @@ def _owner(context: Any) -> str:
 
 
 def _has_back_channel(context: Any) -> bool:
-    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-    return context.protocol_version not in MODERN_PROTOCOL_VERSIONS
+    return context.protocol_version not in version.MODERN_PROTOCOL_VERSIONS
 
 
 def _can_ask(context: Any) -> bool:
@@ -163,7 +163,7 @@ class _Reporter:
             await self._session.report_progress(progress, total, update.message)
 
 
-async def serve_stdio(server: Server[Any]) -> None:
+async def serve_stdio(server: sdk.Server[Any]) -> None:
     async with stdio_streams() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...base.lazy_module import lazy_module
 from ...core.registry import ToolRegistry, registry
 from ...errors import HandrailError, RegistrationError
 from ...mcp_client.connection import State
@@ -26,7 +27,11 @@ from ...protocols import Action, ActionKind
 from ...types import JsonDict, ToolContext, Unavailable
 
 if TYPE_CHECKING:
+    from mcp.shared import exceptions
+
     from mcp import Client
+else:
+    exceptions = lazy_module("mcp.shared.exceptions")
 
 log = logging.getLogger(__name__)
 
@@ -235,12 +240,10 @@ async def _list_resources(client: Client, args: JsonDict, _: ToolContext) -> Any
 
 async def _resource_templates(client: Client) -> list[JsonDict]:
     """URI templates for what cannot be listed. Older servers have none."""
-    from mcp.shared.exceptions import MCPError
-
     fields = {"uri_template", "name", "description", "mime_type"}
     try:
         page = await client.list_resource_templates()
-    except MCPError:
+    except exceptions.MCPError:
         return []
     return [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resource_templates]
 
