@@ -46,7 +46,7 @@ def test_what_is_said_becomes_what_the_field_wants(field: Any, said: str, value:
     ("field", "wrong", "why"),
     [
         ({"type": "integer"}, "many", "'many' is not a whole number"),
-        ({"type": "string", "oneOf": TITLED}, "Cherries", "'Cherries' is none of Apples, Bananas"),
+        ({"type": "string", "oneOf": TITLED}, "Cherries", "'Cherries' is not one of Apples, Bananas"),
         ({"type": "boolean"}, "perhaps", "'perhaps' is not one of yes, no"),
         ({"type": "integer", "maximum": 5}, "6", "6 is greater than the maximum of 5"),
     ],
