@@ -1,1 +1,1 @@
-"""Messages to people and services: `tool` is `send_message`, `delivery` runs it. The platforms are in `platforms`."""
+"""Messages to people and services: one file a kind of target in `kinds`."""

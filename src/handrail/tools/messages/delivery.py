@@ -1,4 +1,4 @@
-"""Run a call of `send_message`."""
+"""Answer a call of `send_message`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MAX_TEXT_CHARS = 100_000
 
 
 async def send(args: JsonDict, context: ToolContext | None) -> str:
-    """Send the message. The result says where it went, and what the service answered."""
+    """The answer of the tool: where the message went, and what the service says of it."""
     settings = config_of(context).messages
     name, text = text_argument(args, "target"), text_argument(args, "message")
     try:
         target = target_of(name, settings.targets)
     except ConfigError as error:
-        raise ToolFailed(f"the target {name!r} has a wrong configuration: {error}; tell the user") from None
+        raise ToolFailed(f"the target {name!r} is not configured well: {error}; tell the user") from None
     if not text.strip():
         raise InvalidArguments("the message is empty", argument="message")
     if len(text) > MAX_TEXT_CHARS:

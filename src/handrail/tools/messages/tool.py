@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...config import load_config
-from ...core.registry import registry
+from ...core.builtin import registry
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, Unavailable
 
