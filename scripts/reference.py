@@ -16,8 +16,9 @@ from ruamel.yaml import YAML
 
 from handrail import errors
 from handrail.config import json_schema
+from handrail.core.builtin import registry
 from handrail.core.discovery import builtin_tools
-from handrail.core.registry import ToolEntry, registry
+from handrail.core.registry import ToolEntry
 from handrail.plugins.hooks import HookSpecs, hookimpl
 from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
 

@@ -18,9 +18,9 @@ from ruamel.yaml import YAML
 from handrail.agent.agent_factory import open_agent, open_store
 from handrail.base.runtime_id import has_exited
 from handrail.config import ConfigFile
+from handrail.core.builtin import registry
 from handrail.core.discovery import builtin_tools
 from handrail.core.outcome import error_of
-from handrail.core.registry import registry
 from handrail.model_tools import default, reset
 from handrail.protocols import Decision, ModelReply
 from handrail.testing import RecordingApprover, ScriptedModel, ScriptedPerson, call

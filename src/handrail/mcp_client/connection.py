@@ -12,7 +12,7 @@ from enum import Enum
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..base.safe_text import safe_error
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
 from ..settings.services import McpServerConfig
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import mcp
 else:
-    mcp, mcp_types, exceptions = map(lazy_module, ("mcp", "mcp_types", "mcp.shared.exceptions"))
+    mcp, mcp_types, exceptions = map(lazy_import, ("mcp", "mcp_types", "mcp.shared.exceptions"))
 
 log = logging.getLogger(__name__)
 

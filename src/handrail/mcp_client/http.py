@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..settings.services import McpServerConfig
 from .message_depth import without_depths
 from .oauth import Logins, authorized
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcp.client import sse, streamable_http
 else:
     httpx2, pydantic_core, sse, streamable_http = map(
-        lazy_module, ("httpx2", "pydantic_core", "mcp.client.sse", "mcp.client.streamable_http")
+        lazy_import, ("httpx2", "pydantic_core", "mcp.client.sse", "mcp.client.streamable_http")
     )
 
 Refuse = Callable[[str], None]

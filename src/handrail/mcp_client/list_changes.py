@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 
 if TYPE_CHECKING:
     from mcp.shared import exceptions
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mcp import Client
 else:
-    exceptions, version = lazy_module("mcp.shared.exceptions"), lazy_module("mcp_types.version")
+    exceptions, version = lazy_import("mcp.shared.exceptions"), lazy_import("mcp_types.version")
 
 _FIRST_PAUSE_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 60.0

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..base.safe_text import safe_error
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mcp.client import auth as client_auth
     from mcp.shared import auth
 else:
-    httpx2, pydantic, client_auth, auth = map(lazy_module, ("httpx2", "pydantic", "mcp.client.auth", "mcp.shared.auth"))
+    httpx2, pydantic, client_auth, auth = map(lazy_import, ("httpx2", "pydantic", "mcp.client.auth", "mcp.shared.auth"))
 
 Browse = Callable[[str], None]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..base.safe_text import safe_error
 from ..base.workers import pool
 from ..errors import Denied, HandrailError
@@ -22,7 +22,7 @@ from .form import fill
 if TYPE_CHECKING:
     import mcp_types
 else:
-    mcp_types = lazy_module("mcp_types")
+    mcp_types = lazy_import("mcp_types")
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from ..base.agent_ancestry import MARKER
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..errors import ToolUnavailable
 from ..settings.services import McpServerConfig
 from .message_depth import without_depths
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp.shared import message as messages
 else:
     anyio, mcp_types, pydantic_core, messages = map(
-        lazy_module, ("anyio", "mcp_types", "pydantic_core", "mcp.shared.message")
+        lazy_import, ("anyio", "mcp_types", "pydantic_core", "mcp.shared.message")
     )
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..settings.services import McpServerConfig
 from ..types import JsonDict
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mcp import Client
 else:
-    mcp_types, exceptions = lazy_module("mcp_types"), lazy_module("mcp.shared.exceptions")
+    mcp_types, exceptions = lazy_import("mcp_types"), lazy_import("mcp.shared.exceptions")
 
 _MAX_PAGES = 1000
 _MAX_SCHEMA_BYTES = 256 * 1024

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..base.workers import pool
 from ..core.availability import first_lack, missing
 from ..errors import ToolFailed
@@ -18,7 +18,7 @@ from .base import Attachment, OutgoingMessage, missing_key, target_key
 if TYPE_CHECKING:
     import apprise
 else:
-    apprise = lazy_module("apprise")
+    apprise = lazy_import("apprise")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

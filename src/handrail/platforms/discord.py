@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..errors import ConfigError, ToolFailed
 from ..net.http_client import ask
 from ..protocols import Decision
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import discord
     import yarl
 else:
-    aiohttp, discord, yarl = map(lazy_module, ("aiohttp", "discord", "yarl"))
+    aiohttp, discord, yarl = map(lazy_import, ("aiohttp", "discord", "yarl"))
 
 T = TypeVar("T")
 

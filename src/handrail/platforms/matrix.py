@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..errors import CallTimeout, HandrailError, ToolFailed
 from ..net.http_client import Reply, ask
 from ..protocols import Decision
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import aiohttp
     import nio
 else:
-    aiohttp, nio = lazy_module("aiohttp"), lazy_module("nio")
+    aiohttp, nio = lazy_import("aiohttp"), lazy_import("nio")
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..errors import ConfigError, ToolFailed
 from ..net.http_client import ask
 from ..protocols import Decision
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from slack_sdk.web import async_client as web
 else:
     aiohttp, errors, retries, socket_mode, responses, web = map(
-        lazy_module,
+        lazy_import,
         (
             "aiohttp",
             "slack_sdk.errors",

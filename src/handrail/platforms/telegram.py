@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..base.lazy_module import lazy_module
+from ..base.lazy_import import lazy_import
 from ..errors import ConfigError, ToolFailed
 from ..net.http_client import ask
 from ..protocols import Decision
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import httpx
     import telegram
 else:
-    httpx, telegram = lazy_module("httpx"), lazy_module("telegram")
+    httpx, telegram = lazy_import("httpx"), lazy_import("telegram")
 
 T = TypeVar("T")
 

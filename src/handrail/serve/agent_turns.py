@@ -10,8 +10,8 @@ from typing import Any
 from ..agent.agent import Agent
 from ..agent.agent_factory import open_agent
 from ..agent.events import Event, TextDelta, TurnEnded
+from ..app import Handrail
 from ..errors import HandrailError
-from ..model_tools import Handrail
 from ..store.sessions import SessionStore
 from ..types import JsonDict
 from .event_bus import Bus

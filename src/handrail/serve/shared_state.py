@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from functools import cached_property
 
 from ..agent.agent_factory import open_store
+from ..app import Handrail
 from ..config.paths import state_dir
-from ..model_tools import Handrail
 from ..store.approvals import ApprovalStore
 from ..store.sessions import SessionStore
 from .agent_turns import Turns

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from handrail.core.registry import ToolRegistry
-from handrail.mcp_client.server_config import Server
-from handrail.tools.mcp.server_tools import McpTools, discover_mcp_tools
+import sys
+from pathlib import Path
 
-from ...mcp_client.conftest import script
+from handrail.config import ConfigFile
+from handrail.model_tools import default, reset
+from handrail.tools.mcp_tool import discover_mcp_tools
 
-
-def test_discovery_registers_tools_returns_their_names_and_can_be_repeated() -> None:
-    registry = ToolRegistry()
-    tools = McpTools([Server("plain", script("plain"), "test")], registry)
-    try:
-        names = discover_mcp_tools(tools)
-        assert "mcp__plain__say" in names
-        assert set(names) <= set(registry.get_all_tool_names())
-        pid = tools.connections.status()["plain"].pid
-        assert discover_mcp_tools(tools) == names
-        assert tools.connections.status()["plain"].pid == pid
-    finally:
-        tools.close()
+from ...mcp_client.conftest import SCRIPTS
 
 
-def test_discovery_without_servers_finds_nothing() -> None:
-    assert discover_mcp_tools(None) == []
+def test_discovery_registers_tools_returns_their_names_and_can_be_repeated(home: Path) -> None:
+    settings = {"command": sys.executable, "args": [str(SCRIPTS / "plain.py")]}
+    ConfigFile().set(("mcp_servers", "plain"), settings)
+    reset()
+    names = discover_mcp_tools()
+    assert "mcp__plain__say" in names
+    assert set(names) <= set(default().runtime.registry.get_all_tool_names())
+    assert discover_mcp_tools() == names
+
+
+def test_discovery_without_servers_finds_nothing(home: Path) -> None:
+    reset()
+    assert discover_mcp_tools() == []

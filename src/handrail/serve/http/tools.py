@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import get_args
 
-from ...model_tools import Handrail
+from ...app import Handrail
 from ...runtime.provider_formats import Format
 from ...types import JsonDict
 from ..endpoint import Endpoint, RequestContext

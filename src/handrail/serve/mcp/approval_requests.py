@@ -12,7 +12,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from ...approval.approvers.wording import question
-from ...base.lazy_module import lazy_module
+from ...base.lazy_import import lazy_import
 from ...errors import InvalidArguments
 from ...protocols import Answer, ApprovalRequest, Decision, Reply
 from ...types import CancelToken
@@ -20,7 +20,7 @@ from ...types import CancelToken
 if TYPE_CHECKING:
     import mcp_types
 else:
-    mcp_types = lazy_module("mcp_types")
+    mcp_types = lazy_import("mcp_types")
 
 _FIELD = "decision"
 _KEY = "approval"

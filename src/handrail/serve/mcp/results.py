@@ -6,13 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from ...base.lazy_module import lazy_module
+from ...base.lazy_import import lazy_import
 from ...core.outcome import Outcome, error_of
 
 if TYPE_CHECKING:
     import mcp_types
 else:
-    mcp_types = lazy_module("mcp_types")
+    mcp_types = lazy_import("mcp_types")
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
+from ...app import Handrail
 from ...approval.approvers import ChainApprover, PolicyApprover
-from ...base.lazy_module import lazy_module
+from ...base.lazy_import import lazy_import
 from ...core.outcome import error_outcome
 from ...errors import ToolError, UnknownTool
-from ...model_tools import Handrail
 from ...types import CancelToken, Progress
 from .approval_requests import CallInProgress, ClientApprover, ParkedCalls, current
 from .results import answer_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mcp import server as sdk
 else:
-    mcp_types, sdk, version = map(lazy_module, ("mcp_types", "mcp.server", "mcp_types.version"))
+    mcp_types, sdk, version = map(lazy_import, ("mcp_types", "mcp.server", "mcp_types.version"))
 
 SESSION_HEADER = "mcp-session-id"
 DEFAULT_TOOLSETS = ("handrail-mcp",)

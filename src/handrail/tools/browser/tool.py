@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...core.availability import usable_unless
-from ...core.registry import registry, tool_result
+from ...core.builtin import registry
+from ...core.registry import tool_result
 from ...errors import InvalidArguments
 from ...types import JsonDict, Resources, ToolContext, Unavailable
 

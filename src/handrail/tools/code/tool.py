@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.availability import usable_unless
-from ...core.registry import registry
+from ...core.builtin import registry
 from ...errors import ToolFailed
 from ...protocols import Action, ActionKind
 from ...types import Resources

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...core.availability import usable_unless
-from ...core.registry import registry
+from ...core.builtin import registry
 from ...types import JsonDict, Resources, Unavailable
 from . import HOW_TO
 

@@ -8,10 +8,11 @@ import logging
 import re
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...base.lazy_module import lazy_module
+from ...base.lazy_import import lazy_import
 from ...core.registry import ToolRegistry, registry
 from ...errors import HandrailError, RegistrationError
 from ...mcp_client.connection import State
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from mcp import Client
 else:
-    exceptions = lazy_module("mcp.shared.exceptions")
+    exceptions = lazy_import("mcp.shared.exceptions")
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +49,14 @@ def tool_name(server: str, tool: str) -> str:
     return f"{name[: _MAX_NAME - 9]}_{hashlib.sha256(tool.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
-def discover_mcp_tools(tools: McpTools | None) -> list[str]:
-    """Connect to the servers, register their tools and return the tools' names. Safe to call twice.
+def discover_mcp_tools(app: Any = None) -> list[str]:
+    """Connect to the configured servers, register their tools and return the tools' names. Safe to call twice.
 
-    `tools` is the `mcp` of a Handrail, None if no server is configured. Waits until each server is connected or has failed
-    once, at most its `connect_timeout`; a server that connects later adds its tools then.
+    `app` is a Handrail; None means the default one. Waits until each server is connected or has failed once, at most its
+    `connect_timeout`; a server that connects later adds its tools then.
     """
+    # By name, as the application is a row above: only this documented function needs the default one.
+    tools: McpTools | None = (app or import_module("handrail.model_tools").default()).mcp
     if tools is None:
         return []
     servers = [server for server in tools.connections.servers.values() if server.settings.enabled]

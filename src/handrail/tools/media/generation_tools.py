@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.availability import usable_unless
-from ...core.registry import registry
+from ...core.builtin import registry
 from ...types import JsonDict
 
 if TYPE_CHECKING:

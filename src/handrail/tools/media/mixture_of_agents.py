@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.availability import usable_unless
-from ...core.registry import registry
+from ...core.builtin import registry
 from ...types import JsonDict
 
 if TYPE_CHECKING:

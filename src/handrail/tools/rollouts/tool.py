@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...core.availability import missing, usable_unless
-from ...core.registry import registry, tool_result
+from ...core.builtin import registry
+from ...core.registry import tool_result
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Unavailable
 

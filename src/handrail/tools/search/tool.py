@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from ...core.builtin import registry
 from ...core.outcome import tool_result
-from ...core.registry import registry
 from ...errors import InvalidArguments, ToolFailed, UnknownTool
 from ...types import Resources
 

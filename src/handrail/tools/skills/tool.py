@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core.registry import registry, tool_result
+from ...core.builtin import registry
+from ...core.registry import tool_result
 from ...types import JsonDict, Resources
 
 if TYPE_CHECKING:

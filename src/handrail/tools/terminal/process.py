@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from ...core.registry import registry, tool_result
+from ...core.builtin import registry
+from ...core.registry import tool_result
 from ...errors import InvalidArguments, ToolFailed
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, ToolContext

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...core.availability import usable_unless
-from ...core.registry import registry
+from ...core.builtin import registry
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, Unavailable
 

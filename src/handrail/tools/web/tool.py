@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.availability import missing, usable_unless
-from ...core.registry import registry, tool_result
+from ...core.builtin import registry
+from ...core.registry import tool_result
 from ...errors import InvalidArguments, ToolUnavailable
 from ...types import JsonDict, ToolContext, Unavailable
 
