@@ -373,9 +373,9 @@ def _remote_person(config: Config) -> Person | None:
     """Who is asked where nobody is at the terminal."""
     if not config.messages.person:
         return None
-    from .platforms.remote_person import FarPerson
+    from .platforms.remote_user import RemoteUser
 
-    return FarPerson(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
+    return RemoteUser(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
 
 
 def _names(toolsets: Sequence[str] | str) -> list[str]:

@@ -137,7 +137,7 @@ def test_a_projects_servers_have_to_be_trusted(cli: Any) -> None:
     file.write_text("{")
     refused = cli("mcp", "trust")
     assert refused.code == 1
-    assert "is no JSON" in refused.err
+    assert "is not JSON" in refused.err
 
 
 def test_hidden_text_is_shown_and_can_be_trusted() -> None:

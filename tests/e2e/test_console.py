@@ -147,10 +147,10 @@ class TestComingIn:
         page = context.new_page()
         page.goto(server.url)
         page.get_by_label("Token").fill("wrong")
-        page.get_by_role("button", name="Come in").click()
-        expect(page.get_by_role("alert")).to_contain_text("not known")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_contain_text("unknown token")
         page.get_by_label("Token").fill(TOKEN)
-        page.get_by_role("button", name="Come in").click()
+        page.get_by_role("button", name="Log in").click()
         page.get_by_text("connected", exact=True).wait_for()
         assert page.evaluate("document.cookie") == ""
         context.close()
@@ -158,7 +158,7 @@ class TestComingIn:
     def test_who_may_watch_sees_everything_and_answers_nothing(self, visit: Visit, server: Server) -> None:
         asking = Asking(server, "rm -rf watched")
         page = visit("approvals", role="watch")
-        expect(_card(page)).to_contain_text("You may watch, and not answer")
+        expect(_card(page)).to_contain_text("Read-only")
         expect(_card(page).get_by_role("button")).to_have_count(0)
         assert page.evaluate(_ANSWER, f"/v1/approvals/{server.waiting()[0]['id']}") == 403
         page.goto(f"{server.url}/#/tools/terminal")
@@ -190,7 +190,7 @@ class TestApprovals:
         _card(page).get_by_role("button", name="Once").click()
         assert "gone" in asking.over()["output"]
         assert not folder.exists()
-        expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+        expect(page.get_by_text("No open questions")).to_be_visible()
 
     def test_keys_deny_with_a_reason_that_the_model_reads(self, visit: Visit, server: Server) -> None:
         folder = server.cwd / "by_key"
@@ -282,7 +282,7 @@ class TestWatching:
     def test_a_terminal_is_watched_and_typed_into(self, visit: Visit, server: Server) -> None:
         started = server.call("terminal", command="cat", background=True, pty=True)
         page = visit(f"terminal/{started['session_id']}")
-        page.get_by_label("Type into it").check()
+        page.get_by_label("Interactive").check()
         expect(page.locator(".xterm-helper-textarea")).to_be_focused()
         page.keyboard.type("from the browser")
         page.keyboard.press("Enter")
@@ -294,7 +294,7 @@ class TestWatching:
         eventually(lambda: server.client.get(log).json()["text"].count("while nobody looked") == 2)
         page.evaluate(_TURN, False)
         expect(page.locator(".xterm-rows")).to_contain_text("while nobody looked")
-        page.get_by_role("button", name="End it").click()
+        page.get_by_role("button", name="Kill process").click()
         eventually(lambda: server.client.get(log.removesuffix("/log")).json()["ended_at"] is not None)
 
     def test_a_page_goes_on_by_itself_when_the_server_was_killed(self, visit: Visit, server: Server) -> None:
@@ -328,8 +328,8 @@ class TestSessions:
         folder.mkdir()
         model.say(ModelReply("I tidy up.", [call("terminal", command="rm -rf precious")]), _another_way)
         page = visit("sessions/new")
-        page.get_by_label("Say something").fill("Tidy up, please")
-        page.get_by_role("button", name="Say it").click()
+        page.get_by_label("Message to the agent").fill("Tidy up, please")
+        page.get_by_role("button", name="Send").click()
         page.get_by_role("link", name="answer on Approvals").click()
         _card(page).get_by_role("button", name="Deny").click()
         page.get_by_label("Why not?").fill("somebody needs it")
@@ -343,10 +343,10 @@ class TestSessions:
 
     def test_a_model_that_fails_is_told(self, visit: Visit) -> None:
         page = visit("sessions/new")
-        page.get_by_label("Say something").fill("Hello?")
-        page.get_by_role("button", name="Say it").click()
+        page.get_by_label("Message to the agent").fill("Hello?")
+        page.get_by_role("button", name="Send").click()
         expect(page.get_by_role("alert")).to_contain_text("the script is over")
-        expect(page.get_by_label("Say something")).to_have_value("Hello?")
+        expect(page.get_by_label("Message to the agent")).to_have_value("Hello?")
 
     def test_they_are_found_by_their_words_and_played_again(self, visit: Visit) -> None:
         page = visit("sessions")
@@ -420,17 +420,17 @@ class TestPolicy:
         server.call("terminal", command="echo it-happened")
         page = visit("policy")
         page.get_by_label("Policy as config.yaml").fill("approvals:\n  deny: ['echo it-happened']")
-        page.get_by_role("button", name="Try it on what happened").click()
+        page.get_by_role("button", name="Simulate on past actions").click()
         expect(page.get_by_role("listitem").filter(has_text="was allow, would deny")).to_have_count(1)
         page.get_by_label("Policy as config.yaml").fill("approvals:\n  mode: whatever")
-        page.get_by_role("button", name="Try it on what happened").click()
+        page.get_by_role("button", name="Simulate on past actions").click()
         expect(page.get_by_role("alert")).to_contain_text("mode")
 
 
 def test_a_keyboard_is_enough(visit: Visit, server: Server) -> None:
     page = visit("live")
     page.keyboard.press("Tab")
-    expect(page.get_by_text("Skip to the page")).to_be_focused()
+    expect(page.get_by_text("Skip to content")).to_be_focused()
     for number, name in enumerate(PAGES, 1):
         page.keyboard.press(f"Alt+{number}")
         expect(page.get_by_role("heading", level=1, name=name.title())).to_be_attached()

@@ -45,9 +45,9 @@ def test_what_is_said_becomes_what_the_field_wants(field: Any, said: str, value:
 @pytest.mark.parametrize(
     ("field", "wrong", "why"),
     [
-        ({"type": "integer"}, "many", "'many' is no whole number"),
-        ({"type": "string", "oneOf": TITLED}, "Cherries", "'Cherries' is none of Apples, Bananas"),
-        ({"type": "boolean"}, "perhaps", "'perhaps' is none of yes, no"),
+        ({"type": "integer"}, "many", "'many' is not a whole number"),
+        ({"type": "string", "oneOf": TITLED}, "Cherries", "'Cherries' is not one of Apples, Bananas"),
+        ({"type": "boolean"}, "perhaps", "'perhaps' is not one of yes, no"),
         ({"type": "integer", "maximum": 5}, "6", "6 is greater than the maximum of 5"),
     ],
 )

@@ -73,7 +73,7 @@ def test_of_ten_thousand_tools_some_are_taken(
 ) -> None:
     connect(bad=hostile("many", max_tools=200))
     assert len(registry.get_tool_names_for_toolset("mcp-bad")) == 200
-    assert "9800 tools more" in caplog.text
+    assert "9800 more tools" in caplog.text
 
 
 def test_pages_that_never_end_are_left(connect: Connect, registry: ToolRegistry) -> None:
@@ -128,7 +128,7 @@ def test_a_server_that_dies_in_a_call_says_why_and_comes_back(connect: Connect, 
         assert error["lost"] is True
         assert "a reason to die" in error["error"]
         assert "sk-" not in error["error"]
-        assert "not known" in error["error"]
+        assert "unknown whether" in error["error"]
 
 
 def test_an_answer_that_breaks_the_protocol_is_an_error(connect: Connect, runtime: Runtime) -> None:

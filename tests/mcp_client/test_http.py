@@ -105,7 +105,7 @@ def test_a_schema_that_no_parser_can_read_hurts_only_its_own_tool(
         tools.close()
 
 
-@pytest.mark.parametrize(("way", "why"), [("json", "bytes"), ("events", "bytes"), ("packed", "packed")])
+@pytest.mark.parametrize(("way", "why"), [("json", "bytes"), ("events", "bytes"), ("packed", "compressed")])
 def test_an_answer_above_the_limit_is_not_taken(connect: Connect, runtime: Runtime, way: str, why: str) -> None:
     with serving(way, "x" * 200_000) as address:
         settings = McpServerConfig(url=address, protocol="handshake", max_message_bytes=100_000, timeout=30)

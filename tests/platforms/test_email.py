@@ -120,7 +120,7 @@ def test_a_server_that_is_not_there_is_said(boss: Configure, send: Send) -> None
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         boss(port=taken.getsockname()[1])
-        assert "did not take the letter" in send("boss")["error"]
+        assert "did not accept the email" in send("boss")["error"]
 
 
 def test_a_server_that_says_nothing_can_be_cancelled(boss: Configure) -> None:

@@ -158,7 +158,9 @@ class TestApprise:
         assert (body["title"], body["message"]) == ("Hello", "ring")
         assert body["attachments"][0]["filename"] == "a.txt"
 
-    @pytest.mark.parametrize(("url", "why"), [("nonsense", "holds no address"), ("json://127.0.0.1:9", "did not take")])
+    @pytest.mark.parametrize(
+        ("url", "why"), [("nonsense", "does not hold an address"), ("json://127.0.0.1:9", "did not accept")]
+    )
     def test_one_that_cannot_be_used_is_said(
         self, target: Configure, send: Send, monkeypatch: pytest.MonkeyPatch, url: str, why: str
     ) -> None:

@@ -283,15 +283,15 @@ def test_a_clock_that_is_set_lets_nothing_through_and_holds_nothing_up(
         return store.ask(request, fingerprint=text).request.id
 
     early = ask("one")
-    watching.look()
+    watching.poll()
     jump[0] = -3600  # what waits is still there, and its answer holds
-    watching.look()
+    watching.poll()
     assert store.answer(early, Answer(Decision.ONCE, "me")) is None
-    watching.look()
+    watching.poll()
     late = ask("two")
-    watching.look()
+    watching.poll()
     jump[0] = 3600  # nobody can tell any more that it is not too late, so that it is
-    watching.look()
+    watching.poll()
     before = store.answer(late, Answer(Decision.ONCE, "me"))
     assert before is not None
     assert before.state is State.EXPIRED

@@ -11,7 +11,7 @@ export class ApiError extends Error {
 
 let onSignedOut: () => void = () => {};
 
-/** Be told when the server does not know this browser (any more). */
+/** Called when the server does not know this browser (any more). */
 export function whenSignedOut(tell: () => void): void {
   onSignedOut = tell;
 }
@@ -26,7 +26,7 @@ export async function ask<T>(method: string, path: string, body?: unknown): Prom
 }
 
 /** The events of an answer that comes bit by bit. */
-export async function* told(path: string, body: unknown, signal?: AbortSignal): AsyncGenerator<[string, Fields]> {
+export async function* streamEvents(path: string, body: unknown, signal?: AbortSignal): AsyncGenerator<[string, Fields]> {
   const response = await request("POST", path, body, signal);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -63,7 +63,7 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
     throw new ApiError(0, "offline", "the server does not answer; is `handrail serve` running?");
   }
   if (response.ok) return response;
-  const said = (await response.json().catch(() => ({}))) as { error?: string; error_type?: string };
+  const problem = (await response.json().catch(() => ({}))) as { error?: string; error_type?: string };
   if (response.status === 401 && path !== "/v1/login") onSignedOut();
-  throw new ApiError(response.status, said.error_type ?? "", said.error ?? `the server said ${response.status}`);
+  throw new ApiError(response.status, problem.error_type ?? "", problem.error ?? `the server answered ${response.status}`);
 }

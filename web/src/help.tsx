@@ -1,4 +1,4 @@
-// What can be done without a mouse, and how another device comes in.
+// Keyboard shortcuts, and how to log in another device.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./api";
 import type { Me } from "./types";
@@ -7,9 +7,9 @@ import { Trouble } from "./ui";
 const KEYS = [
   ["Alt+1 … Alt+7", "go to a page"],
   ["↑ ↓ Page Home End", "move in a list"],
-  ["j k", "the next and the last question, on Approvals"],
+  ["j k", "next and previous question, on Approvals"],
   ["o t s a", "allow the question in focus: once, for the task, the session, always"],
-  ["d", "deny it: write why, then Enter"],
+  ["d", "deny it: write a reason, then Enter"],
   ["Esc", "close, or back"],
 ];
 
@@ -23,7 +23,7 @@ export function Help({ me, onClose, onLeave }: { me: Me; onClose: () => void; on
     ask<{ url: string }>("POST", "/v1/links", { role }).then((made) => setUrl(made.url), (error: Error) => setTrouble(error.message));
   return (
     <dialog ref={dialog} onClose={onClose} aria-label="Help and devices">
-      <h2>By keyboard</h2>
+      <h2>Keyboard</h2>
       <dl class="keys">{KEYS.map(([keys, does]) => <><dt><kbd>{keys}</kbd></dt><dd>{does}</dd></>)}</dl>
       <h2>Another device</h2>
       <p>You are <b>{me.name}</b>, and may {me.role === "operate" ? "do everything" : me.role === "approve" ? "watch and approve" : "watch"}.</p>
@@ -33,10 +33,10 @@ export function Help({ me, onClose, onLeave }: { me: Me; onClose: () => void; on
             <option value="watch">watch</option><option value="approve">watch and approve</option>
             <option value="operate">do everything</option>
           </select></label>
-          <button onClick={() => void makeLink()}>Make a link</button>
+          <button onClick={() => void makeLink()}>Create link</button>
         </p>
       )}
-      {url && <p><code class="wrap">{url}</code><br /><small>It works once, within ten minutes.</small></p>}
+      {url && <p><code class="wrap">{url}</code><br /><small>The link works once, within ten minutes.</small></p>}
       <Trouble text={trouble} />
       <p class="line"><button class="main" onClick={() => dialog.current!.close()}>Close</button>
         <button onClick={onLeave}>Log this browser out</button></p>

@@ -1,4 +1,4 @@
-// The door: a token that is typed once becomes a cookie that scripts cannot read.
+// Login: a token that is typed once becomes a cookie that scripts cannot read.
 import { useState } from "preact/hooks";
 import { ask } from "./api";
 import { Trouble } from "./ui";
@@ -23,12 +23,12 @@ export function Login({ onEntered }: { onEntered: () => void }) {
           <input type="password" autocomplete="current-password" value={token} required
             onInput={(event) => setToken(event.currentTarget.value)} />
         </label>
-        <button class="main">Come in</button>
+        <button class="main">Log in</button>
       </form>
       <Trouble text={trouble} />
       <p>
-        <code>handrail serve</code> prints a link when it starts that lets a browser in, once. For another device make a token
-        with <code>handrail serve token new NAME</code>, or a link in the console of a browser that is in (the “?” at the top).
+        <code>handrail serve</code> prints a login link when it starts, which works once. For another device create a token
+        with <code>handrail serve token new NAME</code>, or a link in a browser that is logged in (the “?” at the top).
       </p>
     </main>
   );

@@ -1,4 +1,4 @@
-// The frame around the pages: who you are, where you can go, and whether the server is there.
+// The frame around the pages: login, navigation, and the state of the connection.
 import { render, type ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, get, whenSignedOut } from "./api";
@@ -42,13 +42,13 @@ function Console({ me }: { me: Me }) {
   const [[page, chosen], setPlace] = useState(place());
   const [helps, setHelps] = useState(false);
   const main = useRef<HTMLElement>(null);
-  // What listens does so from the first drawing on: an address or a key that comes right after it counts.
+  // Listeners are added before the first paint, so that no address change or key press is missed.
   useLayoutEffect(() => {
     const moved = () => setPlace(place());
     addEventListener("hashchange", moved);
     return () => removeEventListener("hashchange", moved);
   }, []);
-  // On a narrow screen not all of the pages' names are in sight.
+  // On a narrow screen not all page names are visible.
   useEffect(() => document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [page]);
   useEffect(() => {
     const title = PAGES.find(([name]) => name === page)![1];
@@ -69,7 +69,7 @@ function Console({ me }: { me: Me }) {
   const Page = PAGES.find(([name]) => name === page)![2];
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); main.current?.focus(); }}>Skip to the page</a>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); main.current?.focus(); }}>Skip to content</a>
       <header>
         <span class="brand"><img src="/assets/icon.svg" alt="" width="22" height="22" /> Handrail</span>
         <nav aria-label="Pages">

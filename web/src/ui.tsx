@@ -1,12 +1,12 @@
-// Small pieces that the pages share. Everything that comes from outside is text to them, never markup.
+// Components that the pages share. Everything from outside is treated as text, never as markup.
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Piece } from "./types";
 
-/** A command with what is dangerous in it marked, and what cannot be shown told in words. */
+/** A command with its dangerous parts marked, and invisible characters written out. */
 export function Command({ pieces }: { pieces: Piece[] }) {
   return (
-    <pre class="command" tabIndex={0} aria-label="The command">
+    <pre class="command" tabIndex={0} aria-label="Command text">
       {pieces.map((piece) =>
         piece.ours ? <b class={piece.marked ? "ours marked" : "ours"}>{piece.text}</b>
         : piece.marked ? <mark>{piece.text}</mark>
@@ -27,7 +27,7 @@ export function Tag({ kind, children }: { kind?: string; children: ComponentChil
   return <span class={`tag ${kind ?? ""}`}>{children}</span>;
 }
 
-/** A list beside what is chosen in it; on a narrow screen one of them at a time. */
+/** A list beside the details of the chosen entry; on a narrow screen one of them at a time. */
 export function Split({ list, detail, onBack }: {
   list: ComponentChildren; detail: ComponentChildren | null; onBack: () => void;
 }) {
@@ -44,8 +44,8 @@ export function Split({ list, detail, onBack }: {
   );
 }
 
-/** Rows of one height, of which only those in sight are drawn. Arrow keys, Page keys, Home and End move the choice.
- *  What is read stays where it is when rows come above it; at the top the newest are seen. */
+/** Rows of one height, of which only the visible ones are rendered. Arrow keys, Page keys, Home and End move the selection.
+ *  The scroll position is kept when rows are added above it; at the top the newest rows are shown. */
 export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: {
   items: T[]; height: number; label: string; keyOf: (item: T) => string | number; chosen: string | number | null;
   onChoose: (item: T) => void; row: (item: T) => ComponentChildren;
@@ -106,7 +106,7 @@ export function Rows<T>({ items, height, label, keyOf, chosen, onChoose, row }: 
   );
 }
 
-/** What an address of the server answers; asked again by `again`, and every `seconds` where that is given. */
+/** The answer of a request; repeated by `again`, and every `seconds` if given. */
 export function useAnswer<T>(load: () => Promise<T>, inputs: unknown[], seconds = 0) {
   const [answer, setAnswer] = useState<T | null>(null);
   const [trouble, setTrouble] = useState("");
@@ -126,7 +126,7 @@ export function useAnswer<T>(load: () => Promise<T>, inputs: unknown[], seconds 
   return { answer, trouble, again };
 }
 
-/** The time, again and again, for what counts down or up. */
+/** The current time, updated regularly, for countdowns. */
 export function useNow(ms: number): number {
   const [now, setNow] = useState(Date.now() / 1000);
   useEffect(() => {
@@ -136,7 +136,7 @@ export function useNow(ms: number): number {
   return now;
 }
 
-// Made once: to make one takes longer than to draw a row.
+// Created once: that takes longer than rendering a row.
 const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const DAY_AND_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
 
@@ -151,7 +151,7 @@ export function lasting(seconds: number): string {
   return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
 }
 
-/** Text with what would not be seen, or would change how the rest looks, written out. */
+/** Text with invisible and formatting characters written out. */
 export function visible(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g,
     (hidden) => `\\u${hidden.charCodeAt(0).toString(16).padStart(4, "0")}`);
@@ -171,7 +171,7 @@ function written(value: unknown): string {
   }
 }
 
-/** The last lines of a result as a person reads them: output as it was printed, the rest as JSON. */
+/** A result in readable form: output as it was printed, the rest as JSON. */
 export function Text({ value, label }: { value: unknown; label: string }) {
   const text = visible(readable(value));
   const isDiff = /^(---|\+\+\+|@@) /m.test(text);

@@ -1,12 +1,12 @@
-// What happens on the server, kept up to date by its events: the calls, and the questions that wait.
+// The state of the server, kept up to date by its events: calls and open questions.
 import { useLayoutEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import type { Call, Grant, Question, Session } from "./types";
 
-const MOST_CALLS = 10_000;
+const MAX_CALLS = 10_000;
 const DRAW_MS = 100;
-const AGAIN_MS = 2_000;
-const MOST_OVER = 20;
+const RETRY_MS = 2_000;
+const MAX_CLOSED = 20;
 
 class Watch {
   calls = new Map<number, Call>();
@@ -14,7 +14,7 @@ class Watch {
   over: Question[] = [];
   grants: Grant[] = [];
   always: string[] = [];
-  /** Of each session that was seen in a call, the one that delegated to it; null where a person began it. */
+  /** The parent of each session that was seen in a call; null for one that a user started. */
   private parents = new Map<string, string | null>();
   isConnected = false;
   onAsked: (question: Question) => void = () => {};
@@ -22,7 +22,7 @@ class Watch {
   private source: EventSource | null = null;
   private timer = 0;
   private changes = 0;
-  /** What was told since the whole was asked for: it knows more than the answer. */
+  /** Events since the full list was requested: they are newer than its answer. */
   private since: Map<number, Call> | null = null;
   version = 0;
 
@@ -33,20 +33,20 @@ class Watch {
       source.addEventListener(kind, (event) => act(JSON.parse((event as MessageEvent<string>).data) as never));
     on("hello", () => {
       this.isConnected = true;
-      void this.lookAgain();
+      void this.refresh();
     });
-    on("missed", () => void this.lookAgain());
+    on("missed", () => void this.refresh());
     on("call.started", (call: Call) => this.note(call));
     on("call.ended", (call: Call) => this.note(call));
-    on("call.progress", (said: { tool: string; task: string; message: string }) => this.progress(said));
+    on("call.progress", (update: { tool: string; task: string; message: string }) => this.progress(update));
     on("approval.asked", (question: Question) => this.asked(question));
     on("approval.over", (question: Question) => this.closed(question));
-    on("grants.changed", () => void this.lookAtApprovals());
+    on("grants.changed", () => void this.refreshApprovals());
     source.onerror = () => {
       this.isConnected = false;
       this.draw(0);
       if (source.readyState !== EventSource.CLOSED) return;
-      // Told to stay away, or let go for good: asking who we are shows the login when that is why.
+      // Rejected or closed for good: if we are logged out, this request shows the login page.
       this.later(source, () => void get("/v1/me").then(() => this.start(), () => this.source === source && this.start()));
     };
   }
@@ -57,15 +57,15 @@ class Watch {
     this.isConnected = false;
   }
 
-  async lookAtApprovals(): Promise<void> {
+  async refreshApprovals(): Promise<void> {
     const { source, changes } = this;
     try {
       const found = await get<{ waiting: Question[]; grants: Grant[]; always: string[] }>("/v1/approvals");
-      // An event that overtook the answer knows more than it.
-      if (changes !== this.changes) return this.lookAtApprovals();
+      // An event that overtook the answer is newer.
+      if (changes !== this.changes) return this.refreshApprovals();
       Object.assign(this, found);
     } catch {
-      this.later(source, () => void this.lookAtApprovals());
+      this.later(source, () => void this.refreshApprovals());
     }
     this.draw(0);
   }
@@ -73,24 +73,24 @@ class Watch {
   closed(question: Question): void {
     this.changes++;
     this.waiting = this.waiting.filter((each) => each.id !== question.id);
-    this.over = [question, ...this.over.filter((each) => each.id !== question.id)].slice(0, MOST_OVER);
-    void this.lookAtApprovals();
+    this.over = [question, ...this.over.filter((each) => each.id !== question.id)].slice(0, MAX_CLOSED);
+    void this.refreshApprovals();
     this.draw(0);
   }
 
-  /** How deep a call is below the conversation that a person began. */
+  /** How deep a call is below the session that a user started. */
   depth(call: Call): number {
     let depth = 0;
     for (let at = this.parents.get(call.session ?? ""); at && depth < 8; depth++) at = this.parents.get(at);
     return depth;
   }
 
-  listen(tell: () => void): () => void {
-    this.listeners.add(tell);
-    return () => this.listeners.delete(tell);
+  listen(notify: () => void): () => void {
+    this.listeners.add(notify);
+    return () => this.listeners.delete(notify);
   }
 
-  private async lookAgain(): Promise<void> {
+  private async refresh(): Promise<void> {
     const since = new Map<number, Call>();
     this.since = since;
     const { source } = this;
@@ -101,36 +101,36 @@ class Watch {
       this.calls = new Map(all.map((call) => [call.call, call]));
       for (const [number, call] of since) this.calls.set(number, { ...this.calls.get(number), ...call });
       this.since = null;
-      for (const { session } of this.calls.values()) if (session && !this.parents.has(session)) void this.lookAtParents(session);
+      for (const { session } of this.calls.values()) if (session && !this.parents.has(session)) void this.loadParents(session);
     } catch {
-      this.later(source, () => void this.lookAgain());
+      this.later(source, () => void this.refresh());
     }
-    await this.lookAtApprovals();
+    await this.refreshApprovals();
   }
 
-  /** Again after a while, if the connection is still the same: a new one looks by itself. */
+  /** Retry after a while, if the connection is still the same: a new one refreshes by itself. */
   private later(source: EventSource | null, act: () => void): void {
-    setTimeout(() => { if (source && this.source === source) act(); }, AGAIN_MS);
+    setTimeout(() => { if (source && this.source === source) act(); }, RETRY_MS);
   }
 
   private note(call: Call): void {
     for (const calls of [this.calls, this.since]) calls?.set(call.call, { ...calls.get(call.call), ...call });
-    if (this.calls.size > MOST_CALLS) this.calls.delete(this.calls.keys().next().value!);
-    if (call.session && !this.parents.has(call.session)) void this.lookAtParents(call.session);
+    if (this.calls.size > MAX_CALLS) this.calls.delete(this.calls.keys().next().value!);
+    if (call.session && !this.parents.has(call.session)) void this.loadParents(call.session);
     this.draw(DRAW_MS);
   }
 
-  private async lookAtParents(wanted: string): Promise<void> {
+  private async loadParents(wanted: string): Promise<void> {
     this.parents.set(wanted, null);
     const found = await get<{ sessions: Session[] }>("/v1/sessions?kind=child&limit=1000").catch(() => ({ sessions: [] }));
     for (const session of found.sessions) this.parents.set(session.id, session.parent);
     this.draw(DRAW_MS);
   }
 
-  private progress(said: { tool: string; task: string; message: string }): void {
+  private progress(update: { tool: string; task: string; message: string }): void {
     for (const call of [...this.calls.values()].reverse()) {
-      if (call.status || call.tool !== said.tool || call.task !== said.task) continue;
-      this.calls.set(call.call, { ...call, progress: said.message });
+      if (call.status || call.tool !== update.tool || call.task !== update.task) continue;
+      this.calls.set(call.call, { ...call, progress: update.message });
       break;
     }
     this.draw(DRAW_MS);
@@ -144,21 +144,21 @@ class Watch {
     this.draw(0);
   }
 
-  /** Tell who shows it, soon: many events make one drawing. */
+  /** Notify the components soon: many events make one render. */
   private draw(soon: number): void {
     if (soon && this.timer) return;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.timer = 0;
       this.version++;
-      for (const tell of this.listeners) tell();
+      for (const notify of this.listeners) notify();
     }, soon) as unknown as number;
   }
 }
 
 export const watch = new Watch();
 
-/** Draw again whenever something happened. */
+/** Render again at every change. */
 export function useWatch(): Watch {
   const [, again] = useState(0);
   useLayoutEffect(() => watch.listen(() => again((count) => count + 1)), []);

@@ -68,7 +68,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
     """`(dangerous, the rule's id, why)`: what the judge finds, else what an added pattern finds."""
-    from ..judge.assess import detect_dangerous_command as judged  # the judge loads with the first command
+    from ..judge.assessor import detect_dangerous_command as judged  # the judge loads with the first command
 
     verdict = judged(command)
     if not verdict[0]:

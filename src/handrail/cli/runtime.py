@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ..base.workers import pool
 from ..model_tools import default
-from ..platforms.remote_person import chosen
+from ..platforms.remote_user import chosen
 from ..types import CancelToken
 from .output import colours, note, notes_held, paint, visible
 

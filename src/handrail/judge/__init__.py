@@ -19,17 +19,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "DANGEROUS_PATTERNS", "Assessment", "Effect", "Finding", "Reach", "Rule", "Rulebook", "Segment", "Severity", "Unknown",
+    "Assessment", "Effect", "Finding", "Reach", "Rule", "Rulebook", "Segment", "Severity", "Unknown",
     "Verdict", "assess", "detect_dangerous_command",
 ]  # fmt: skip
 _HOMES = {
-    "assessor": ("assess", "detect_dangerous_command", "DANGEROUS_PATTERNS"),
+    "assessor": ("assess", "detect_dangerous_command"),
     "rules": ("Effect", "Rule", "Rulebook"),
     "values.assessment": ("Assessment", "Finding", "Reach", "Segment", "Severity", "Unknown", "Verdict"),
 }
 
 if TYPE_CHECKING:
-    from .assessor import DANGEROUS_PATTERNS, assess, detect_dangerous_command
+    from .assessor import assess, detect_dangerous_command
     from .rules import Effect, Rule, Rulebook
     from .values.assessment import Assessment, Finding, Reach, Segment, Severity, Unknown, Verdict
 

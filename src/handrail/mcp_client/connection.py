@@ -1,4 +1,4 @@
-"""One server: connected in the background, connected again when it is lost, and called."""
+"""One server: connected in the background, reconnected when it is lost, and called."""
 
 from __future__ import annotations
 
@@ -9,24 +9,29 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ..base.lazy_import import lazy_import
 from ..base.safe_text import safe_error
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
+from ..settings.services import McpServerConfig
+from .http import http_transport
 from .list_changes import changes
 from .oauth import LOGIN_SECONDS, Browse, Logins
 from .server_config import Server, expanded
+from .server_requests import ServerRequests
+from .stdio import Process, stdio_transport
 from .tool_listing import Offer, list_offer
-from .wire import Lost, Refused, Request
+from .watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from mcp import Client
+    import mcp_types
+    from mcp.shared import exceptions
 
-    from ..settings.services import McpServerConfig
-    from ..types import JsonDict
-    from .server_requests import Asking
-    from .stdio import Process
-    from .watchdog import Watchdog
+    import mcp
+else:
+    mcp, mcp_types, exceptions = map(lazy_import, ("mcp", "mcp_types", "mcp.shared.exceptions"))
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +39,9 @@ T = TypeVar("T")
 
 FIRST_PAUSE_SECONDS = 0.25
 MAX_PAUSE_SECONDS = 60.0
-# So many transport faults in a row, and calls fail at once instead of waiting for the next attempt.
+# After this many transport faults in a row, calls fail immediately instead of waiting for the next attempt.
 MAX_FAULTS = 4
-# How the session tells that the talk is over. Servers use the code for errors of their own.
+# How the session reports a closed connection. Servers use the code for their own errors.
 _CLOSED = (-32000, "Connection closed")
 
 
@@ -44,7 +49,7 @@ class State(Enum):
     NEW = "new"
     CONNECTING = "connecting"
     READY = "ready"
-    PARKED = "parked"  # its program was ended because nobody called; the next call starts it
+    PARKED = "parked"  # its process was stopped because it was idle; the next call starts it
     FAILED = "failed"  # waiting for the next attempt
     CLOSED = "closed"
 
@@ -54,20 +59,20 @@ class Status(NamedTuple):
     error: str
     protocol: str
     tools: int
-    pid: int | None = None  # of a program that we started
+    pid: int | None = None  # of a process that we started
     in_flight: int = 0
     faults: int = 0  # in a row
 
 
 class Connection:
-    """Lives on the loop that runs `run`. Its methods are called there, but for `begin`, `ended`, `used` and `status`."""
+    """Lives on the loop that runs `run`. Its methods are called there, except `status`."""
 
     def __init__(
         self,
         server: Server,
         *,
         watchdog: Watchdog,
-        asking: Asking,
+        requests: ServerRequests,
         publish: Callable[[Server, Offer], Awaitable[None]],
         browse: Browse | None = None,
     ) -> None:
@@ -77,36 +82,32 @@ class Connection:
         self.protocol = ""
         self.offer = Offer()
         self._watchdog = watchdog
-        self._asking = asking
+        self._requests = requests
         self._publish = publish
         self._browse = browse
         self._no_login = ""
-        self._not_taken = ""  # an answer, and why
-        self._client: Client | None = None
+        self._rejected = ""  # why an answer was rejected
+        self._client: mcp.Client | None = None
         self._process: Process | None = None
         self._changed = asyncio.Event()  # replaced at every change of state
-        self._lost = asyncio.Event()  # the connection in use is no good any more
-        self._wanted = asyncio.Event()  # somebody waits for a connection
+        self._lost = asyncio.Event()  # the current connection is unusable
+        self._wanted = asyncio.Event()  # a call waits for a connection
         self._relist = asyncio.Event()
         self._closing = asyncio.Event()
         self._connecting: asyncio.Timeout | None = None
         self._faults = 0
         self._retry_at = 0.0
-        self._in_session = 0  # calls through the session
+        self._in_flight = 0
         self._last_used = time.monotonic()
 
     @property
     def _connect_seconds(self) -> float:
-        """How long connecting may take. A person who logs in needs longer than a server."""
+        """How long connecting may take. A user who logs in needs longer than a server."""
         return self.server.settings.connect_timeout + (LOGIN_SECONDS if self._browse else 0)
 
     def status(self) -> Status:
         pid = self._process.child.pid if self._process is not None else None
         return Status(self.state, self.error, self.protocol, len(self.offer.tools), pid, self._in_flight, self._faults)
-
-    @property
-    def _in_flight(self) -> int:
-        return self._in_session + (self._process.wire.in_flight if self._process is not None else 0)
 
     async def run(self) -> None:
         """Keep the server connected until `close`."""
@@ -122,15 +123,15 @@ class Connection:
             self._set(State.CLOSED)
 
     def close(self) -> None:
-        """Begin to end. Not by cancelling the task: what it is just cleaning up would be left half done."""
+        """Start to close. The task is not cancelled, as that would interrupt its clean-up."""
         self._closing.set()
         if self._connecting is not None:
             self._connecting.reschedule(0)
 
     async def _once(self) -> None:
-        """One connection, from its beginning to its end."""
+        """One connection, from start to end."""
         self._lost, self._wanted = asyncio.Event(), asyncio.Event()
-        self._no_login = self._not_taken = ""
+        self._no_login = self._rejected = ""
         self._set(State.CONNECTING)
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -155,57 +156,47 @@ class Connection:
             self._connecting = None
 
     @contextlib.asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Client]:
-        from importlib.metadata import version
-
-        from mcp_types import Implementation
-
-        from mcp import Client
-
+    async def _opened(self) -> AsyncIterator[mcp.Client]:
         settings = expanded(self.server.settings)
-        client = Client(
+        client = mcp.Client(
             self._transport(settings),
             mode="legacy" if settings.protocol == "handshake" else "auto",
-            message_handler=self._hear,
-            client_info=Implementation(name="handrail", version=version("handrail")),
+            message_handler=self._on_message,
+            client_info=mcp_types.Implementation(name="handrail", version=version("handrail")),
             cache=None,
-            **self._asking.callbacks(self.server.name, settings),
+            **self._requests.callbacks(self.server.name, settings),
         )
         async with client:
             yield client
 
     def _transport(self, settings: McpServerConfig) -> Any:
         if self.server.way == "stdio":
-            from .stdio import stdio_transport
-
             return stdio_transport(
                 settings, watchdog=self._watchdog, started=self._started, ended=lambda: self._lost.set()
             )
-        from .http import http_transport
+        logins = Logins(self._browse, self._set_no_login)
+        return http_transport(self.server, settings, logins, refused=self._set_rejected)
 
-        logins = Logins(self._browse, self._no_login_because)
-        return http_transport(self.server, settings, logins, refused=self._not_taken_because)
-
-    # The SDK hides both behind a connection that is lost, or an answer that never came.
-    def _no_login_because(self, why: str) -> None:
+    # The SDK reports both as a lost connection, or as an answer that never came.
+    def _set_no_login(self, why: str) -> None:
         self._no_login = why
 
-    def _not_taken_because(self, why: str) -> None:
-        self._not_taken = why
+    def _set_rejected(self, why: str) -> None:
+        self._rejected = why
 
     def _started(self, process: Process) -> None:
         self._process = process
 
-    async def _stay(self, client: Client) -> bool:
-        """Until the connection is lost, or nobody has called for long: then True."""
+    async def _stay(self, client: mcp.Client) -> bool:
+        """Wait until the connection is lost, or has been idle for too long: then True."""
         listening = asyncio.ensure_future(self._listen(client))
         try:
             while not self._lost.is_set() and not self._closing.is_set():
                 await _first_of(self._lost, self._relist, self._closing, timeout=self._until_idle())
                 if self._relist.is_set() and not self._lost.is_set():
                     self._relist.clear()
-                    await self._list_again(client)
-                if self._is_idle() and self._process is not None and self._process.wire.refuse(if_idle=True):
+                    await self._refresh_list(client)
+                if self._is_idle():
                     self._client = None
                     return True
             return False
@@ -213,21 +204,25 @@ class Connection:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
 
-    async def _list_again(self, client: Client) -> None:
+    async def _refresh_list(self, client: mcp.Client) -> None:
         try:
             async with asyncio.timeout(self.server.settings.connect_timeout):
                 self.offer = await list_offer(client, self.server.settings)
                 await self._publish(self.server, self.offer)
-        except Exception as error:  # noqa: BLE001  the list that we have still holds
-            log.warning("MCP server %s changed its list, which cannot be read: %s", self.server.name, _text(error))
+        except Exception as error:  # noqa: BLE001  the previous list stays valid
+            log.warning(
+                "MCP server %s changed its tool list, but the new one cannot be read: %s",
+                self.server.name,
+                _text(error),
+            )
 
-    async def _listen(self, client: Client) -> None:
+    async def _listen(self, client: mcp.Client) -> None:
         with contextlib.suppress(Exception):  # a server need not offer it
             async for _ in changes(client):
                 self._relist.set()
 
-    async def _hear(self, message: Any) -> None:
-        """Whatever the server says unasked, and lines that are no messages."""
+    async def _on_message(self, message: Any) -> None:
+        """Notifications of the server, and lines that are not messages."""
         if getattr(message, "method", "").endswith("/list_changed"):
             self._relist.set()
 
@@ -242,7 +237,7 @@ class Connection:
         return bool(limit) and not self._in_flight and time.monotonic() - self._last_used >= limit
 
     async def _pause(self) -> None:
-        """Longer after every fault, and never in step with others. A call that waits ends it early, unless there were many."""
+        """Back off with jitter. A waiting call ends the pause early, unless there were many faults."""
         pause = min(MAX_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(self._faults, 12)) * random.uniform(0.5, 1)
         self._retry_at = time.monotonic() + pause
         if self._faults >= MAX_FAULTS:
@@ -252,13 +247,13 @@ class Connection:
 
     async def use(
         self,
-        work: Callable[[Client], Awaitable[T]],
+        work: Callable[[mcp.Client], Awaitable[T]],
         *,
         timeout: float | None = None,  # noqa: ASYNC109  the call's own limit
     ) -> T:
-        """Do something with the server, once: what was sent to a server that died is not sent again."""
+        """Do something with the server, once: nothing is sent again to a server that died."""
         limit = timeout or self.server.settings.timeout
-        self._in_session += 1
+        self._in_flight += 1
         try:
             async with asyncio.timeout(limit) as scope:
                 client = await self._ready()
@@ -266,38 +261,19 @@ class Connection:
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise self._too_late(limit) from None
+            raise CallTimeout(f"MCP server {self.server.name} did not answer within {limit:g} s") from None
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001  the SDK fails in many ways; the caller gets one of ours
             raise self._failure(error) from None
         finally:
-            self._in_session -= 1
-            self.used()
+            self._in_flight -= 1
+            self._last_used = time.monotonic()
 
-    def begin(self, method: str, params: JsonDict) -> Request | None:
-        """A request that goes past the session. None, and nothing was sent: not this way now."""
-        process = self._process
-        if self._client is None or process is None or self._lost.is_set() or process.has_died():
-            return None
-        return process.wire.begin(method, params)
-
-    def ended(self, error: TimeoutError | Refused | Lost) -> ToolError:
-        """What a call that went past the session ends with."""
-        if isinstance(error, TimeoutError):
-            return self._too_late(self.server.settings.timeout)
-        if isinstance(error, Refused):
-            return ToolFailed(f"MCP server {self.server.name}: {error}", code=error.code)
-        return self._lost_in_call(error)
-
-    def used(self) -> None:
-        """It was used until now."""
-        self._last_used = time.monotonic()
-
-    async def _ready(self) -> Client:
+    async def _ready(self) -> mcp.Client:
         while True:
             if self._client is not None and self._process is not None and self._process.has_died():
-                self._lost.set()  # a moment before its output closes
+                self._lost.set()  # its output closes a moment later
             if self._client is not None and not self._lost.is_set():
                 return self._client
             if self.state is State.CLOSED:
@@ -312,31 +288,26 @@ class Connection:
             await self._changed.wait()
 
     def _failure(self, error: Exception) -> ToolError:
-        """What a call ends with. What the server answered is the tool's own; only a lost connection is a fault."""
-        from mcp.shared.exceptions import MCPError
-
-        if self._not_taken:
-            why, self._not_taken = self._not_taken, ""
+        """The error of a call. An error answer is the tool's own; only a lost connection is a fault."""
+        if self._rejected:
+            why, self._rejected = self._rejected, ""
             return ToolFailed(f"MCP server {self.server.name}: {why}")
-        if isinstance(error, MCPError) and (error.code, error.message) != _CLOSED:
+        if isinstance(error, exceptions.MCPError) and (error.code, error.message) != _CLOSED:
             return ToolFailed(f"MCP server {self.server.name}: {error.message}", code=error.code)
-        if isinstance(error, ValueError | RuntimeError):  # an answer that does not fit the protocol, or its own schema
+        if isinstance(error, ValueError | RuntimeError):  # an answer that breaks the protocol, or its own schema
             return ToolFailed(f"MCP server {self.server.name}: {_text(error)}")
         self._lost.set()
         return ToolUnavailable(self._no_login) if self._no_login else self._lost_in_call(error)
 
     def _lost_in_call(self, error: Exception) -> ToolFailed:
         return ToolFailed(
-            f"MCP server {self.server.name} was lost in the middle of the call ({self._why_lost() or _text(error)}); "
-            "whether it took effect is not known",
+            f"MCP server {self.server.name} was lost during the call ({self._why_lost() or _text(error)}); "
+            "it is unknown whether the call took effect",
             lost=True,
         )
 
-    def _too_late(self, limit: float) -> CallTimeout:
-        return CallTimeout(f"MCP server {self.server.name} did not answer within {limit:g} s")
-
     async def settled(self) -> None:
-        """Until it is ready, or the first attempt has failed."""
+        """Wait until it is ready, or the first attempt has failed."""
         while self.state in (State.NEW, State.CONNECTING):
             await self._changed.wait()
 
@@ -360,7 +331,7 @@ class Connection:
         return f"{how}: {process.tail()}" if process.tail() else how
 
     def _explained(self, error: Exception) -> str:
-        if known := self._no_login or self._not_taken:
+        if known := self._no_login or self._rejected:
             return known
         if isinstance(error, TimeoutError):
             why = f"it did not answer within {self.server.settings.connect_timeout:g} s"
@@ -374,7 +345,7 @@ class Connection:
         return f"{why}: {process.tail()}" if process is not None and process.tail() else why
 
 
-async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> None:  # noqa: ASYNC109  a limit is no error here
+async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> None:  # noqa: ASYNC109  reaching the limit is not an error
     waiters = [asyncio.ensure_future(each.wait()) for each in events]
     try:
         await asyncio.wait(waiters, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
@@ -384,7 +355,7 @@ async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> Non
 
 
 def _first(error: BaseException) -> BaseException:
-    """Of a group, the first that it holds: the SDK wraps what went wrong in as many groups as it has tasks."""
+    """The first error of a group: the SDK wraps an error in one group per task."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""Reach a server by HTTP: streamable, or the older way with server-sent events."""
+"""Connect to a server by HTTP: streamable, or the older transport with server-sent events."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..base.lazy_import import lazy_import
+from ..settings.services import McpServerConfig
 from .message_depth import without_depths
 from .oauth import Logins, authorized
 from .server_config import Server
 
 if TYPE_CHECKING:
-    from ..settings.services import McpServerConfig
+    import httpx2
+    import pydantic_core
+    from mcp.client import sse, streamable_http
+else:
+    httpx2, pydantic_core, sse, streamable_http = map(
+        lazy_import, ("httpx2", "pydantic_core", "mcp.client.sse", "mcp.client.streamable_http")
+    )
 
 Refuse = Callable[[str], None]
 
@@ -21,11 +29,7 @@ Refuse = Callable[[str], None]
 async def http_transport(
     server: Server, settings: McpServerConfig, logins: Logins, *, refused: Refuse
 ) -> AsyncIterator[Any]:
-    """The pair of streams that the SDK's client works on. `refused` is told why an answer is not taken."""
-    import httpx2
-    from mcp.client.sse import sse_client
-    from mcp.client.streamable_http import streamable_http_client
-
+    """The pair of streams that the SDK's client works on. `refused` gets the reason if an answer is rejected."""
     timeout = httpx2.Timeout(settings.connect_timeout, read=settings.timeout + 10)
     headers = dict(settings.headers)
     has_token = any(name.lower() == "authorization" for name in headers)
@@ -33,22 +37,21 @@ async def http_transport(
         auth = None if has_token else await stack.enter_async_context(authorized(server, settings, logins))
         if server.way == "sse":
             factory = partial(_client, settings.max_message_bytes, refused)
-            transport = sse_client(
+            transport = sse.sse_client(
                 settings.url, headers=headers, timeout=settings.connect_timeout, httpx_client_factory=factory, auth=auth
             )
         else:
             client = await stack.enter_async_context(
                 _client(settings.max_message_bytes, refused, headers=headers, timeout=timeout, auth=auth)
             )
-            transport = streamable_http_client(
+            transport = streamable_http.streamable_http_client(
                 settings.url, http_client=client, max_sse_event_size=settings.max_message_bytes
             )
         yield await stack.enter_async_context(transport)
 
 
 def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
-    """A client that takes no answer above the limit, and none that grows when it is unpacked."""
-    import httpx2
+    """A client that rejects answers above the limit, and compressed ones."""
 
     class Limited(httpx2.AsyncByteStream):
         def __init__(self, inner: Any, pieces: AsyncIterator[bytes]) -> None:
@@ -58,7 +61,7 @@ def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = Non
             try:
                 async for piece in self._pieces:
                     yield piece
-            except _NotTaken as why:
+            except _Rejected as why:
                 refused(str(why))
                 raise httpx2.ReadError(str(why)) from None
 
@@ -68,9 +71,9 @@ def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = Non
     class Transport(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: Any) -> Any:
             response = await super().handle_async_request(request)
-            is_packed = response.headers.pop("content-encoding", "identity") != "identity"
+            is_compressed = response.headers.pop("content-encoding", "identity") != "identity"
             is_stream = "text/event-stream" in response.headers.get("content-type", "")
-            pieces = (_events if is_stream else _whole)(response.stream, limit, is_packed=is_packed)
+            pieces = (_events if is_stream else _whole)(response.stream, limit, is_compressed=is_compressed)
             response.stream = Limited(response.stream, pieces)
             return response
 
@@ -78,12 +81,12 @@ def _client(limit: int, refused: Refuse, headers: Any = None, timeout: Any = Non
     return httpx2.AsyncClient(transport=Transport(), headers=headers, timeout=timeout, auth=auth)
 
 
-class _NotTaken(Exception):
-    """Why an answer is not taken."""
+class _Rejected(Exception):
+    """Why an answer is rejected."""
 
 
-async def _whole(inner: Any, limit: int, *, is_packed: bool) -> AsyncIterator[bytes]:
-    _check_is_plain(is_packed)
+async def _whole(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterator[bytes]:
+    _check_is_plain(is_compressed)
     pieces, size = [], 0
     async for piece in inner:
         size += len(piece)
@@ -92,44 +95,42 @@ async def _whole(inner: Any, limit: int, *, is_packed: bool) -> AsyncIterator[by
     yield _readable(b"".join(pieces))
 
 
-async def _events(inner: Any, limit: int, *, is_packed: bool) -> AsyncIterator[bytes]:
-    """A stream of events goes on for as long as it likes; each event, which an empty line ends, has the limit."""
-    _check_is_plain(is_packed)
-    begun: list[bytes] = []  # of a line
+async def _events(inner: Any, limit: int, *, is_compressed: bool) -> AsyncIterator[bytes]:
+    """A stream of events may be endless; the limit is per event, which ends with an empty line."""
+    _check_is_plain(is_compressed)
+    partial_line: list[bytes] = []
     size = 0
     async for piece in inner:
         *ends, rest = piece.split(b"\n")
         lines = []
         for end in ends:
-            line = b"".join([*begun, end])
+            line = b"".join([*partial_line, end])
             lines.append(b"data:" + _readable(line[5:]) if line.startswith(b"data:") else line)
-            begun = []
+            partial_line = []
             size = size + len(end) if line.strip() else 0
             _check(size, limit)
         size += len(rest)
         _check(size, limit)
         if rest:
-            begun.append(rest)
+            partial_line.append(rest)
         if lines:
             yield b"".join(line + b"\n" for line in lines)
 
 
-def _check_is_plain(is_packed: bool) -> None:
-    if is_packed:
-        raise _NotTaken("its answer is packed, which was not asked for")
+def _check_is_plain(is_compressed: bool) -> None:
+    if is_compressed:
+        raise _Rejected("its answer is compressed, which was not requested")
 
 
 def _check(size: int, limit: int) -> None:
     if size > limit:
-        raise _NotTaken(f"its answer has more than {limit:,} bytes")
+        raise _Rejected(f"its answer has more than {limit:,} bytes")
 
 
 def _readable(message: bytes) -> bytes:
-    """What lies too deep for the SDK's parser is cut off, so that the rest of the message can be read."""
-    from pydantic_core import from_json
-
+    """The message without what is nested too deeply for the SDK's parser."""
     try:
-        from_json(message)
+        pydantic_core.from_json(message)
     except ValueError:
         return without_depths(message) or message
     return message

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..base.workers import pool
 from ..errors import ToolUnavailable
 from .connection import Connection, Status
-from .hops import Hop, Mailbox
 from .oauth import Browse
 from .server_config import Server
-from .server_requests import Asking, Caller, calling
+from .server_requests import Caller, ServerRequests, calling
 from .tool_listing import Offer
 from .watchdog import Watchdog
 
@@ -31,34 +30,33 @@ CLOSE_SECONDS = 8.0
 
 
 class McpConnections:
-    """Connects in the background. `on_offer` is told, on a worker thread, what a server offers: at first and at every change."""
+    """Connects in the background. `on_offer` gets a server's offer on a worker thread: at first, and at every change."""
 
     def __init__(self, servers: Sequence[Server], *, on_offer: OnOffer, browse: Browse | None = None) -> None:
         self.servers = {server.name: server for server in servers}
         self._on_offer = on_offer
         self._browse = browse
         self._watchdog = Watchdog()
-        self.asking = Asking()
+        self.requests = ServerRequests()
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.loop = asyncio.new_event_loop()
-        self._mailbox = Mailbox(self.loop)
         self._thread = threading.Thread(target=self._run, name="handrail-mcp", daemon=True)
         self._thread.start()
 
     def start(self, names: Sequence[str] | None = None) -> None:
-        """Begin to connect to these servers, or to all; those that were begun already go on."""
+        """Start to connect to these servers, or to all. Those that were started before are left alone."""
         check_installed()
         wanted = [name for name in (self.servers if names is None else names) if name in self.servers]
-        self._submit(self._begin(wanted)).result()
+        self._submit(self._start(wanted)).result()
 
-    async def _begin(self, names: Sequence[str]) -> None:
+    async def _start(self, names: Sequence[str]) -> None:
         for name in names:
             server = self.servers[name]
             if name in self._tasks or server.problem or not server.settings.enabled:
                 continue
             connection = Connection(
-                server, watchdog=self._watchdog, asking=self.asking, publish=self._publish, browse=self._browse
+                server, watchdog=self._watchdog, requests=self.requests, publish=self._publish, browse=self._browse
             )
             self._connections[name] = connection
             self._tasks[name] = asyncio.ensure_future(connection.run())
@@ -68,10 +66,10 @@ class McpConnections:
         await asyncio.wrap_future(pool.submit(self._on_offer, server, offer))
 
     def wait(self, timeout: float, names: Sequence[str] | None = None) -> None:
-        """Until each of them is connected or has failed once, but no longer than that."""
+        """Wait until each of them is connected or has failed once, at most `timeout` seconds."""
         self._submit(self._settle(timeout, names)).result()
 
-    async def _settle(self, timeout: float, names: Sequence[str] | None) -> None:  # noqa: ASYNC109  the caller's patience
+    async def _settle(self, timeout: float, names: Sequence[str] | None) -> None:  # noqa: ASYNC109  the caller's limit
         chosen = [each for name, each in self._connections.items() if names is None or name in names]
         waiting = [asyncio.ensure_future(each.settled()) for each in chosen]
         if waiting:
@@ -80,26 +78,31 @@ class McpConnections:
             each.cancel()
 
     def status(self) -> dict[str, Status]:
-        """What became of each server that was begun."""
+        """The state of each server that was started."""
         return {name: connection.status() for name, connection in self._connections.items()}
 
     def offer(self, name: str) -> Offer:
         connection = self._connections.get(name)
         return connection.offer if connection is not None else Offer()
 
-    def connection(self, name: str) -> Connection | None:
-        return self._connections.get(name)
-
     def use(self, name: str, work: Callable[[Client], Awaitable[T]], context: ToolContext) -> T | Awaitable[T]:
-        """Do something with a server: from sync code the result, inside a running loop an awaitable of it."""
-        hop = Hop(self._use(name, work, Caller.here(context)), self._mailbox)
-        if asyncio._get_running_loop() is not None:
-            return _awaited(hop, context)
-        forget = context.cancel.on_cancel(hop.cancel)
+        """Do something with a server: returns the result in sync code, an awaitable of it inside a running loop."""
+        coroutine = self._use(name, work, Caller.of(context))
         try:
-            return hop.wait()
-        except asyncio.CancelledError:
+            future = self._submit(coroutine)
+        except RuntimeError:  # the loop is closed
+            coroutine.close()
+            raise
+        if asyncio._get_running_loop() is not None:
+            return _awaited(future, context)
+        forget = context.cancel.on_cancel(future.cancel)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
             raise context.cancel.error() from None
+        except BaseException:  # Ctrl-C stops the call too; a call that has ended is not affected
+            future.cancel()
+            raise
         finally:
             forget()
 
@@ -108,24 +111,24 @@ class McpConnections:
         if connection is None:
             raise ToolUnavailable(f"MCP server {name} is not connected")
         calling.set(caller)
-        self.asking.begin(name, caller)
+        self.requests.begin(name, caller)
         try:
             return await connection.use(work)
         finally:
-            self.asking.end(name, caller)
+            self.requests.end(name, caller)
 
     def close(self) -> None:
-        """End every connection, and every server that was started. Closing twice is the same as once."""
+        """End every connection, and every server that was started. May be called twice."""
         if self.loop.is_closed():
             return
         try:
-            self._submit(self._end()).result(CLOSE_SECONDS)
+            self._submit(self._close_all()).result(CLOSE_SECONDS)
         finally:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join(CLOSE_SECONDS)
             self._watchdog.close()
 
-    async def _end(self) -> None:
+    async def _close_all(self) -> None:
         for connection in self._connections.values():
             connection.close()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -146,10 +149,10 @@ class McpConnections:
             self.loop.close()
 
 
-async def _awaited(hop: Hop[T], context: ToolContext) -> T:
-    forget = context.cancel.on_cancel(hop.cancel)
+async def _awaited(future: concurrent.futures.Future[T], context: ToolContext) -> T:
+    forget = context.cancel.on_cancel(future.cancel)
     try:
-        return await hop.awaited()
+        return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         if context.cancel.cancelled:
             raise context.cancel.error() from None

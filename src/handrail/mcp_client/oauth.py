@@ -10,15 +10,22 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from ..base.lazy_import import lazy_import
 from ..base.safe_text import safe_error
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir
 from ..errors import ConfigError, ToolUnavailable
+from ..settings.services import McpServerConfig
 from ..types import JsonDict
 from .server_config import Server
 
 if TYPE_CHECKING:
-    from ..settings.services import McpServerConfig
+    import httpx2
+    import pydantic
+    from mcp.client import auth as client_auth
+    from mcp.shared import auth
+else:
+    httpx2, pydantic, client_auth, auth = map(lazy_import, ("httpx2", "pydantic", "mcp.client.auth", "mcp.shared.auth"))
 
 Browse = Callable[[str], None]
 
@@ -29,7 +36,7 @@ _DONE = b"<!doctype html><title>Handrail</title><p>You can close this page and g
 
 
 class Logins(NamedTuple):
-    """How a person logs in: `browse` shows the page, None if nobody is there. `refused` is told when a login is missing."""
+    """How a user logs in: `browse` shows the page, None if there is no user. `refused` gets the reason if a login is missing."""
 
     browse: Browse | None
     refused: Callable[[str], None]
@@ -40,14 +47,14 @@ class Logins(NamedTuple):
 
 
 class Login:
-    """What is remembered of one login: the tokens, who we are to the server, and where it keeps its tokens."""
+    """The stored data of one login: tokens, our client registration, and the address of the token server."""
 
     def __init__(self, server: Server, url: str) -> None:
         self.path = state_dir() / "mcp-logins" / f"{server.key}.json"
         self._url = url
 
     def read(self) -> JsonDict:
-        """Empty when there is none, or when it is for another address: a token is shown only to the server that gave it."""
+        """Empty if there is none, or it is for another address: a token is sent only to the server that issued it."""
         try:
             known = json.loads(read_text(self.path) or "{}")
         except ValueError:
@@ -70,7 +77,7 @@ class Login:
 
 @contextlib.asynccontextmanager
 async def authorized(server: Server, settings: McpServerConfig, logins: Logins) -> AsyncIterator[Any]:
-    """What adds the login to every request. Where nobody can log in now, the error says how to do it."""
+    """Adds the login to every request. If nobody can log in now, the error says how to."""
     login = Login(server, settings.url)
     known = await asyncio.to_thread(login.read)
     if logins.browse is None:
@@ -81,7 +88,7 @@ async def authorized(server: Server, settings: McpServerConfig, logins: Logins) 
             yield _not_logged_in(logins, needed)
         return
     async with _Callback.listening(logins, settings.callback_port or known.get("port") or 0) as callback:
-        if known and callback.port != known.get("port"):  # who we are to the server holds for one address of ours
+        if known and callback.port != known.get("port"):  # our registration is valid for one callback address
             known = {}
             await asyncio.to_thread(login.forget)
         known["port"] = callback.port
@@ -89,7 +96,7 @@ async def authorized(server: Server, settings: McpServerConfig, logins: Logins) 
 
 
 class _Nobody:
-    """Stands where a person would log in."""
+    """In place of a user who could log in."""
 
     def __init__(self, logins: Logins, needed: str) -> None:
         self._logins, self._needed = logins, needed
@@ -102,12 +109,12 @@ class _Nobody:
 
 
 class _Callback:
-    """Listens on this machine for the browser that comes back from the login page."""
+    """Listens on this machine for the redirect from the login page."""
 
     def __init__(self, logins: Logins) -> None:
         self.port = 0
         self._logins = logins
-        self._came: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+        self._received: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -115,28 +122,26 @@ class _Callback:
         callback = cls(logins)
         try:
             listener = await asyncio.start_server(callback._answer, "127.0.0.1", port)
-        except OSError:  # it is taken
+        except OSError:  # it is in use
             listener = await asyncio.start_server(callback._answer, "127.0.0.1", 0)
         async with listener:
             callback.port = listener.sockets[0].getsockname()[1]
             yield callback
 
     async def show(self, url: str) -> None:
-        self._came = asyncio.get_running_loop().create_future()
+        self._received = asyncio.get_running_loop().create_future()
         assert self._logins.browse is not None
         await asyncio.to_thread(self._logins.browse, url)
 
     async def result(self) -> Any:
-        from mcp.shared.auth import AuthorizationCodeResult
-
         try:
-            came = await asyncio.wait_for(self._came, LOGIN_SECONDS)
+            received = await asyncio.wait_for(self._received, LOGIN_SECONDS)
         except TimeoutError:
             raise self._logins.problem(f"nobody logged in within {LOGIN_SECONDS:g} s") from None
-        if "code" not in came:
-            why = came.get("error_description") or came.get("error") or "no reason was given"
+        if "code" not in received:
+            why = received.get("error_description") or received.get("error") or "no reason was given"
             raise self._logins.problem(f"the login was refused: {safe_error(why)}")
-        return AuthorizationCodeResult(code=came["code"], state=came.get("state"), iss=came.get("iss"))
+        return auth.AuthorizationCodeResult(code=received["code"], state=received.get("state"), iss=received.get("iss"))
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -148,30 +153,28 @@ class _Callback:
             writer.write(b"HTTP/1.1 %s\r\nContent-Type: text/html\r\nContent-Length: %d\r\n" % (status, len(page)))
             writer.write(b"Connection: close\r\n\r\n" + page)
             await writer.drain()
-            if known and not self._came.done():
-                self._came.set_result(dict(parse_qsl(parts.query)))
+            if known and not self._received.done():
+                self._received.set_result(dict(parse_qsl(parts.query)))
         writer.close()
 
 
 class _Storage:
-    """Gives the SDK what was remembered, and remembers what it learns."""
+    """Loads and stores login data for the SDK."""
 
     def __init__(self, login: Login, known: JsonDict) -> None:
         self._login, self._known = login, known
         self.context: Any = None  # the provider's
 
     async def get_tokens(self) -> Any:
-        from mcp.shared.auth import OAuthMetadata, OAuthToken
-
         tokens = self._known.get("tokens")
         if tokens is None:
             return None
-        # Without these the provider would take an old token for a fresh one, and renew it at the wrong address.
+        # Without these the provider would treat an old token as fresh, and refresh it at the wrong address.
         self.context.token_expiry_time = self._known.get("expires_at")
         if self._known.get("metadata"):
-            self.context.oauth_metadata = OAuthMetadata.model_validate(self._known["metadata"])
+            self.context.oauth_metadata = auth.OAuthMetadata.model_validate(self._known["metadata"])
             self.context.auth_server_url = self._known.get("auth_server")
-        return OAuthToken.model_validate(tokens)
+        return auth.OAuthToken.model_validate(tokens)
 
     async def set_tokens(self, tokens: Any) -> None:
         metadata = self.context.oauth_metadata
@@ -184,10 +187,8 @@ class _Storage:
         await asyncio.to_thread(lambda: self._login.update(**self._known))
 
     async def get_client_info(self) -> Any:
-        from mcp.shared.auth import OAuthClientInformationFull
-
         client = self._known.get("client")
-        return None if client is None else OAuthClientInformationFull.model_validate(client)
+        return None if client is None else auth.OAuthClientInformationFull.model_validate(client)
 
     async def set_client_info(self, client: Any) -> None:
         self._known["client"] = client.model_dump(mode="json", exclude_none=True)
@@ -195,17 +196,13 @@ class _Storage:
 
 
 def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: int, person: _Nobody | _Callback) -> Any:
-    from mcp.client.auth import OAuthClientProvider
-    from mcp.shared.auth import OAuthClientMetadata
-    from pydantic import AnyUrl
-
-    address = AnyUrl(f"http://127.0.0.1:{port}{_PATH}")
+    address = pydantic.AnyUrl(f"http://127.0.0.1:{port}{_PATH}")
     if settings.client_id:
         known["client"] = _registered(settings, str(address))
     storage = _Storage(login, known)
-    provider = OAuthClientProvider(
+    provider = client_auth.OAuthClientProvider(
         settings.url,
-        OAuthClientMetadata(client_name="Handrail", redirect_uris=[address]),
+        auth.OAuthClientMetadata(client_name="Handrail", redirect_uris=[address]),
         storage,
         redirect_handler=person.show,
         callback_handler=person.result,
@@ -215,20 +212,19 @@ def _provider(settings: McpServerConfig, login: Login, known: JsonDict, port: in
 
 
 def _registered(settings: McpServerConfig, address: str) -> JsonDict:
-    """Who we are to a server where somebody has registered us by hand."""
-    way = "client_secret_basic" if settings.client_secret else "none"
+    """Our registration at a server where it was done by hand."""
+    method = "client_secret_basic" if settings.client_secret else "none"
     secret = {"client_secret": settings.client_secret} if settings.client_secret else {}
     return {
         "client_id": settings.client_id,
         "redirect_uris": [address],
-        "token_endpoint_auth_method": way,
+        "token_endpoint_auth_method": method,
         **secret,
     }
 
 
 def _not_logged_in(logins: Logins, needed: str) -> Any:
-    """Asks for nothing, registers nowhere; a server that wants a login is told of."""
-    import httpx2
+    """Requests and registers nothing; reports a server that wants a login."""
 
     class NotLoggedIn(httpx2.Auth):
         async def async_auth_flow(self, request: Any) -> Any:

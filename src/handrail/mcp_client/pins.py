@@ -1,29 +1,32 @@
-"""What each tool of a server looked like when it was trusted: one that changes behind our back is not shown to a model."""
+"""The definitions of a server's tools when they were trusted: a tool whose definition changes is hidden from models."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+from ..base.prompt_injection import suspicion_of
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir
 from ..errors import ConfigError
 from .server_config import Server
-from .tool_inspection import suspicion
 from .tool_listing import Listed
+
+_MAX_DESCRIPTION = 16_000
 
 
 class Pins:
-    """The definitions of one server that were trusted, by hash."""
+    """The trusted definitions of one server, by hash."""
 
     def __init__(self, server: Server, folder: Path | None = None) -> None:
         self.path = (folder or state_dir() / "mcp") / f"{server.key}.json"
 
     def review(self, tools: Iterable[Listed]) -> dict[str, str]:
-        """Why some of the tools need a person's look, by name. A new one that is not strange is trusted as it is now."""
+        """Why some tools need a review by you, by name. A new tool that is not suspicious is trusted as it is."""
         known = self._read()
         doubts: dict[str, str] = {}
         new: dict[str, str] = {}
@@ -54,7 +57,7 @@ class Pins:
         try:
             known = json.loads(text or "{}")
         except ValueError:
-            raise ConfigError("is damaged; remove it, and trust anew", path=str(self.path)) from None
+            raise ConfigError("is damaged; remove it, and trust the server again", path=str(self.path)) from None
         return known if isinstance(known, dict) else {}
 
     def _add(self, more: dict[str, str]) -> None:
@@ -65,3 +68,29 @@ class Pins:
 def definition_hash(tool: Listed) -> str:
     whole = json.dumps([tool.name, tool.description, tool.schema, tool.annotations], sort_keys=True)
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def suspicion(tool: Listed) -> str:
+    """Why you should review a tool before a model sees it; empty if nothing is suspicious."""
+    if len(tool.description) > _MAX_DESCRIPTION:
+        return f"its description has {len(tool.description):,} characters"
+    for text in _texts(tool):
+        found = suspicion_of(text)
+        if found:
+            return f"its definition {found}"
+    return ""
+
+
+def _texts(tool: Listed) -> Iterator[str]:
+    yield tool.name
+    yield tool.description
+    left: list[Any] = [tool.schema, tool.annotations]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            left.extend(value)
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)

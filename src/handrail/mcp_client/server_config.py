@@ -1,4 +1,4 @@
-"""Which MCP servers there are: those of config.yaml, and those of a project's `.mcp.json` once it is trusted."""
+"""The configured MCP servers: those of config.yaml, and those of a project's `.mcp.json` once it is trusted."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from typing import Any, NamedTuple
 from ..config.files import read_text
 from ..config.project import MCP_FILE, project_mcp_file
 from ..config.trust import Trust, digest
+from ..config.validation import build, check
 from ..errors import ConfigError
 from ..settings.services import McpServerConfig
 
 TRUST_KIND = "mcp"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
-# What others' files call the ways to talk.
+# Other names of the transports.
 _TYPES = {"streamable-http": "http", "streamable_http": "http", "streamableHttp": "http"}
 
 
 class Server(NamedTuple):
-    """One server as it is configured. `problem` says why it cannot be used as it stands."""
+    """One configured server. `problem` says why it cannot be used."""
 
     name: str
     settings: McpServerConfig
-    source: str  # the file that says so
+    source: str  # the file that configures it
     problem: str = ""
 
     @property
@@ -40,7 +41,7 @@ class Server(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What is kept of it is kept under this name: two projects may call their servers the same."""
+        """The name of its stored data: two projects may use the same server name."""
         if not self.source.endswith(MCP_FILE):
             return self.name
         return f"{self.name}-{digest({'source': self.source.encode()})[:12]}"
@@ -67,14 +68,14 @@ def project_digest(path: Path) -> str:
 
 
 def trust_project(path: Path) -> int:
-    """Trust a project's file as it is now. How many servers it names. Raises ConfigError for one that cannot be read."""
+    """Trust a project's file as it is now. Returns its number of servers. Raises ConfigError if it cannot be read."""
     servers = _servers_in(path)
     Trust().trust(TRUST_KIND, path, project_digest(path))
     return len(servers)
 
 
 def read_project(path: Path, trust: Trust) -> list[Server]:
-    """What a project's file asks for. Nothing of it is used before a person has trusted exactly this content."""
+    """The servers in a project's file. None is used before you have trusted exactly this content."""
     try:
         servers = _servers_in(path)
         found = (TRUST_KIND, path, project_digest(path))
@@ -91,7 +92,7 @@ def _servers_in(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(read_text(path) or "{}")
     except ValueError as error:
-        raise ConfigError(f"is no JSON: {error}", path=str(path)) from None
+        raise ConfigError(f"is not JSON: {error}", path=str(path)) from None
     servers = content.get("mcpServers", {}) if isinstance(content, dict) else None
     if not isinstance(servers, dict):
         raise ConfigError("must be an object with `mcpServers`", path=str(path))
@@ -100,12 +101,10 @@ def _servers_in(path: Path) -> dict[str, Any]:
 
 def _from_json(name: str, raw: Any, path: Path, problem: str) -> Server:
     if not isinstance(raw, dict):
-        return Server(name, McpServerConfig(), str(path), "it is no object")
+        return Server(name, McpServerConfig(), str(path), "it is not an object")
     known = {field.name for field in dataclasses.fields(McpServerConfig)}
     values = {key: value for key, value in raw.items() if key in known}
     values["type"] = _TYPES.get(str(raw.get("type", "auto")), raw.get("type", "auto"))
-    from ..config.validation import build, check
-
     try:
         check({"mcp_servers": {name: values}}, path=str(path))
         settings = build({"mcp_servers": {name: values}}).mcp_servers[name]
@@ -119,7 +118,7 @@ def _checked(server: Server) -> Server:
 
 
 def problem_of(server: Server) -> str:
-    """Why a server cannot be used as it is configured; empty when it can."""
+    """Why a server cannot be used as configured; empty if it can."""
     settings = server.settings
     if not _NAME.fullmatch(server.name) or "__" in server.name:
         return "its name must be 1 to 32 of the characters a-z A-Z 0-9 _ -, without a double _"

@@ -1,44 +1,44 @@
-"""What a server may ask of us: something of the person, something of the model, and where to work. Each as configured."""
+"""What a server may ask of us: a form for the user, a model call, and its root folders. Each as configured."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
+from ..base.lazy_import import lazy_import
 from ..base.safe_text import safe_error
 from ..base.workers import pool
 from ..errors import Denied, HandrailError
-from ..protocols import Action, ActionKind
-from ..types import CancelToken
+from ..protocols import Action, ActionKind, Person
+from ..settings.services import McpServerConfig
+from ..types import CancelToken, JsonDict, ToolContext
 from .form import fill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..protocols import Person
-    from ..settings.services import McpServerConfig
-    from ..types import JsonDict, ToolContext
+    import mcp_types
+else:
+    mcp_types = lazy_import("mcp_types")
 
 T = TypeVar("T")
 
-# A conversation as a model gets it, to what the model says and its name.
-Sampler = Callable[[list["JsonDict"]], Awaitable[tuple[str, str]]]
+# Takes a conversation, returns the model's answer and its name.
+Sampler = Callable[[list[JsonDict]], Awaitable[tuple[str, str]]]
 
 
 class Caller(NamedTuple):
-    """Whose call it is, and where it was made: what a server asks meanwhile is asked there, as the call's own gate would."""
+    """Who made a call, and where: the server's questions during the call are asked there, through the call's own gate."""
 
     context: ToolContext
     loop: asyncio.AbstractEventLoop | None  # None: a thread waits for the call
     variables: contextvars.Context
 
     @classmethod
-    def here(cls, context: ToolContext) -> Caller:
+    def of(cls, context: ToolContext) -> Caller:
         return cls(context, asyncio._get_running_loop(), contextvars.copy_context())
 
     async def run(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -50,34 +50,34 @@ class Caller(NamedTuple):
         try:
             return await asyncio.wrap_future(waiting)
         except asyncio.CancelledError:
-            given_up.cancel("the server does not wait any more")
+            given_up.cancel("the server stopped waiting")
             raise
 
 
-# Set in a task that makes a call: in the newer revisions it is the call itself that hears what the server asks.
+# Set in the task of a call: in newer protocol revisions the server's questions arrive in the call itself.
 calling: contextvars.ContextVar[Caller | None] = contextvars.ContextVar("mcp_calling", default=None)
 
 
-class Asking:
-    """Knows whose calls are under way, so that a server's question reaches whoever made the call."""
+class ServerRequests:
+    """Knows the calls in flight, so that a server's question reaches whoever made the call."""
 
     def __init__(self) -> None:
         self.sampler: Sampler | None = None
-        # By identity: to look for one among hundreds by comparing them would take longer than the call. Any thread calls.
-        self._under_way: dict[str, dict[int, Caller]] = {}
+        # By identity: comparing hundreds of callers would take longer than the call. Used from any thread.
+        self._in_flight: dict[str, dict[int, Caller]] = {}
 
     def begin(self, server: str, caller: Caller) -> None:
-        self._under_way.setdefault(server, {})[id(caller)] = caller
+        self._in_flight.setdefault(server, {})[id(caller)] = caller
 
     def end(self, server: str, caller: Caller) -> None:
-        del self._under_way[server][id(caller)]
+        del self._in_flight[server][id(caller)]
 
     def _latest(self, server: str) -> Caller | None:
-        under_way = list(self._under_way.get(server, {}).values())  # in one go: other threads add and remove
-        return under_way[-1] if under_way else None
+        in_flight = list(self._in_flight.get(server, {}).values())  # copied: other threads add and remove
+        return in_flight[-1] if in_flight else None
 
     def callbacks(self, server: str, settings: McpServerConfig) -> JsonDict:
-        """What the SDK's client is given; what is not given, the server is told that we cannot do."""
+        """For the SDK's client. The server sees only the capabilities that have a callback."""
         given: JsonDict = {}
         if settings.elicitation:
             given["elicitation_callback"] = lambda _, params: self._elicit(server, params, settings.timeout)
@@ -88,46 +88,47 @@ class Asking:
         return given
 
     async def _elicit(self, server: str, params: Any, seconds: float) -> Any:
-        from mcp_types import ElicitResult
-
         caller = calling.get() or self._latest(server)
         schema = getattr(params, "requested_schema", None)
-        if caller is None or schema is None:  # nobody called, or it wants a page to be opened
-            return ElicitResult(action="decline")
+        if caller is None or schema is None:  # no call in flight, or it wants a page to be opened
+            return mcp_types.ElicitResult(action="decline")
         try:
-            async with asyncio.timeout(seconds):  # the call's own time is over by then
+            async with asyncio.timeout(seconds):  # the call itself has timed out by then
                 content = await caller.run(lambda: _answered(server, params.message, schema, caller.context))
         except TimeoutError:
-            return ElicitResult(action="cancel")
-        return ElicitResult(action="decline") if content is None else ElicitResult(action="accept", content=content)
+            return mcp_types.ElicitResult(action="cancel")
+        return (
+            mcp_types.ElicitResult(action="decline")
+            if content is None
+            else mcp_types.ElicitResult(action="accept", content=content)
+        )
 
     async def _sample(self, server: str, params: Any) -> Any:
-        """Only while a call is under way: a server has no business with the model otherwise."""
-        from mcp_types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
-
-        if self.sampler is None or not self._under_way.get(server):
-            return ErrorData(code=INVALID_REQUEST, message="there is no model to ask now")
+        """Only during a call: a server has no business with the model otherwise."""
+        if self.sampler is None or not self._in_flight.get(server):
+            return mcp_types.ErrorData(code=mcp_types.INVALID_REQUEST, message="no model is available now")
         try:
             text, model = await self.sampler(_conversation(params))
         except (HandrailError, ValueError) as error:
-            return ErrorData(code=INVALID_REQUEST, message=safe_error(str(error)))
-        return CreateMessageResult(role="assistant", content=TextContent(text=text), model=model, stop_reason="endTurn")
+            return mcp_types.ErrorData(code=mcp_types.INVALID_REQUEST, message=safe_error(str(error)))
+        content = mcp_types.TextContent(text=text)
+        return mcp_types.CreateMessageResult(role="assistant", content=content, model=model, stop_reason="endTurn")
 
 
 def _conversation(params: Any) -> list[JsonDict]:
-    """In the shape that models take. Raises ValueError for what is no text."""
+    """In the format of model requests. Raises ValueError for anything but text."""
     system = [{"role": "system", "content": params.system_prompt}] if params.system_prompt else []
-    said = []
+    messages = []
     for message in params.messages:
         blocks = message.content if isinstance(message.content, list) else [message.content]
         if any(block.type != "text" for block in blocks):
-            raise ValueError("the model is asked in text only")
-        said.append({"role": message.role, "content": "\n".join(block.text for block in blocks)})
-    return [*system, *said]
+            raise ValueError("only text can be sent to the model")
+        messages.append({"role": message.role, "content": "\n".join(block.text for block in blocks)})
+    return [*system, *messages]
 
 
 async def _answered(server: str, message: str, schema: Mapping[str, Any], context: ToolContext) -> JsonDict | None:
-    """The form as the person fills it in, if the gate lets the server ask. None: not answered."""
+    """The form as the user fills it in, or None: the gate denied it, or nobody answered."""
     if context.gate is None:
         return None
     action = Action(ActionKind.TOOL, safe_error(message), details={"why": f"the MCP server {server} asks this"})
@@ -137,22 +138,22 @@ async def _answered(server: str, message: str, schema: Mapping[str, Any], contex
             await waiting
     except Denied:
         return None
-    return await asyncio.wrap_future(pool.submit(fill, schema, message, _voice_of(context.person)))
+    return await asyncio.wrap_future(pool.submit(fill, schema, message, _asker_of(context.person)))
 
 
-def _voice_of(person: Person | None) -> Callable[[str, list[str]], str | None] | None:
+def _asker_of(person: Person | None) -> Callable[[str, list[str]], str | None] | None:
     if person is None:
         return None
 
     def ask(question: str, choices: list[str]) -> str | None:
-        said = person.ask(question, choices)
-        return said if said is None or isinstance(said, str) else run_async(said)
+        answer = person.ask(question, choices)
+        return answer if answer is None or isinstance(answer, str) else run_async(answer)
 
     return ask
 
 
 async def _roots(folders: tuple[str, ...]) -> Any:
-    from mcp_types import ListRootsResult, Root
-
     paths = [Path(os.path.abspath(os.path.expanduser(folder))) for folder in folders]  # noqa: ASYNC240  reads no disk
-    return ListRootsResult(roots=[Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in paths])
+    return mcp_types.ListRootsResult(
+        roots=[mcp_types.Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in paths]
+    )

@@ -1,7 +1,7 @@
 """Start a server and talk to it over its standard input and output.
 
-The SDK's own transport joins a long line piece by piece, takes lines of any length, and lets the server write to our
-standard error. This one has a limit, and keeps the last that the server wrote to its standard error.
+The SDK's own transport joins long lines piece by piece, accepts lines of any length, and lets the server write to our
+standard error. This one has a limit, and keeps the end of what the server wrote to its standard error.
 """
 
 from __future__ import annotations
@@ -12,50 +12,54 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..base.agent_ancestry import MARKER
+from ..base.lazy_import import lazy_import
 from ..errors import ToolUnavailable
+from ..settings.services import McpServerConfig
 from .message_depth import without_depths
-from .pipe import Pipe
-from .wire import Wire
+from .watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from ..settings.services import McpServerConfig
-    from .watchdog import Watchdog
+    import anyio
+    import mcp_types
+    import pydantic_core
+    from mcp.shared import message as messages
+else:
+    anyio, mcp_types, pydantic_core, messages = map(
+        lazy_import, ("anyio", "mcp_types", "pydantic_core", "mcp.shared.message")
+    )
 
 _INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _PIECE_BYTES = 256 * 1024
 _HEAD_BYTES = 200
-_MAX_AT_ONCE = 64
-_ANSWERED = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
-_UNREADABLE = -32603  # an internal error, as JSON-RPC counts
+_MAX_PER_WRITE = 64
+_ANSWER_ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\b')
+_UNREADABLE = -32603  # JSON-RPC's internal error
 _STDERR_BYTES = 8 * 1024
 _EXIT_SECONDS = 1.0
 _TERM_SECONDS = 1.0
-_LAST_WORDS_SECONDS = 2.0
+_EXIT_CODE_SECONDS = 2.0
 
 
 class Process:
-    """A server's process. `stderr` is the last that it wrote there; `why` says what ended the talk."""
+    """A server's process. `stderr` is the end of what it wrote there; `why` is what ended the connection."""
 
-    def __init__(self, child: asyncio.subprocess.Process, pipe: Pipe) -> None:
+    def __init__(self, child: asyncio.subprocess.Process) -> None:
         self.child = child
-        self.pipe = pipe
-        self.wire = Wire(pipe)
         self.stderr = b""
         self.why = ""
-        self.stopping = False  # by us
+        self.stopping = False  # we are stopping it
         self.is_lost = False
 
     def has_died(self) -> bool:
-        """Asked of the system: asyncio hears of it later, and what is sent meanwhile is lost."""
+        """Asks the system: asyncio learns of it later, and what is sent until then is lost."""
         if self.child.returncode is not None:
             return True
         try:
             return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # somebody has heard of it meanwhile
+        except ChildProcessError:  # it was reaped in the meantime
             return True
 
     def tail(self) -> str:
@@ -65,7 +69,7 @@ class Process:
 
 
 def environment(settings: McpServerConfig) -> dict[str, str]:
-    """Little of ours: a server is somebody else's program. The marker says that it cannot answer for the person."""
+    """Few of our variables, as a server is a foreign program. The marker says that it cannot answer for the user."""
     ours = {name: value for name in _INHERITED if (value := os.environ.get(name)) is not None}
     return {**ours, **settings.env, MARKER: "1"}
 
@@ -75,8 +79,6 @@ async def stdio_transport(
     settings: McpServerConfig, *, watchdog: Watchdog, started: Callable[[Process], None], ended: Callable[[], None]
 ) -> AsyncIterator[Any]:
     """The pair of streams that the SDK's client works on. `ended` is called when the server's output closes."""
-    import anyio
-
     process = await _start(settings)
     watchdog.watch(process.child.pid)
     started(process)
@@ -108,7 +110,7 @@ async def stdio_transport(
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Whoever is cancelled meanwhile hears of it afterwards: a server that is half ended would be left."""
+    """Finish even if cancelled, then raise: a half-stopped server must not be left behind."""
     task, cancelled = asyncio.ensure_future(work), False
     while not task.done():
         try:
@@ -120,12 +122,11 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _start(settings: McpServerConfig) -> Process:
-    theirs, ours = os.pipe()
     try:
         child = await asyncio.create_subprocess_exec(
             settings.command,
             *settings.args,
-            stdin=theirs,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=environment(settings),
@@ -133,21 +134,14 @@ async def _start(settings: McpServerConfig) -> Process:
             start_new_session=True,
             limit=_PIECE_BYTES,
         )
-    except BaseException as error:
-        os.close(ours)
-        if not isinstance(error, OSError | ValueError):
-            raise
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ToolUnavailable(f"{settings.command} cannot be started: {why}") from None
-    finally:
-        os.close(theirs)
-    return Process(child, Pipe(ours))
+    return Process(child)
 
 
 async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable[[], None]) -> None:
-    """Every line is a message. One that is too long ends the talk: nobody could say which call it answers."""
-    from anyio import WouldBlock
-
+    """Every line is a message. One that is too long ends the connection, as it is unknown which call it answers."""
     stdout = process.child.stdout
     assert stdout is not None
     pieces: list[bytes] = []
@@ -159,12 +153,10 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
                 whole, pieces, size = b"".join([*pieces, line]), [], 0
                 if not whole.strip():
                     continue
-                message = _parsed(whole, process.wire)
-                if message is None:
-                    continue
+                message = _parsed(whole)
                 try:
                     incoming.send_nowait(message)
-                except WouldBlock:
+                except anyio.WouldBlock:
                     await incoming.send(message)
             size += len(rest)
             if rest:
@@ -172,20 +164,18 @@ async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable
             if size > max_bytes:
                 process.why = f"it sent a message of more than {max_bytes:,} bytes"
                 return
-        process.wire.refuse()
-        await _told_why(process)
-    except Exception as error:  # noqa: BLE001  the stream may close in several ways, and all of them are an end
+        await _wait_for_exit(process)
+    except Exception as error:  # noqa: BLE001  the stream may close in several ways, and each is the end
         process.why = process.why or f"{type(error).__name__}: {error}"
     finally:
         process.is_lost = not process.stopping
-        process.wire.close()
         incoming.close()
         ended()
 
 
-async def _told_why(process: Process) -> None:
-    """A server that ends closes its output a moment before its last words and its exit code are known."""
-    end = asyncio.get_running_loop().time() + _LAST_WORDS_SECONDS
+async def _wait_for_exit(process: Process) -> None:
+    """A server's output closes a moment before its last error output and its exit code are known."""
+    end = asyncio.get_running_loop().time() + _EXIT_CODE_SECONDS
     child = process.child
     while child.returncode is None or (child.stderr is not None and not child.stderr.at_eof()):
         if process.stopping or asyncio.get_running_loop().time() > end:
@@ -193,50 +183,40 @@ async def _told_why(process: Process) -> None:
         await asyncio.sleep(0.005)
 
 
-@cache
-def _reader() -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
-    from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
-    from pydantic_core import from_json
-
-    return from_json, lambda message: SessionMessage(jsonrpc_message_adapter.validate_python(message, by_name=False))
+def _for_session(message: Any) -> Any:
+    return messages.SessionMessage(mcp_types.jsonrpc_message_adapter.validate_python(message, by_name=False))
 
 
-def _parsed(line: bytes, wire: Wire) -> Any:
-    """A message for the session; None for one that a call of our own has waited for."""
-    parsed, for_session = _reader()
+def _parsed(line: bytes) -> Any:
+    """A message for the session, or the error of a line that is not one."""
     try:
-        message = parsed(line)
-        return None if wire.take(message) else for_session(message)
+        return _for_session(pydantic_core.from_json(line))
     except ValueError as error:
         if (cut := without_depths(line)) is not None:
-            return _parsed(cut, wire)
-        # Servers print to standard output by mistake, and the talk goes on; but what was meant for a call ends that call.
-        answered = _ANSWERED.search(line[:_HEAD_BYTES])
-        if answered is None:
+            return _parsed(cut)
+        # Servers print to standard output by mistake, which is ignored; but a broken answer ends its call.
+        answer_id = _ANSWER_ID.search(line[:_HEAD_BYTES])
+        if answer_id is None:
             return error
         why = {"code": _UNREADABLE, "message": "the server's answer cannot be read as JSON-RPC"}
-        message = {"jsonrpc": "2.0", "id": int(answered[1]), "error": why}
-        return None if wire.take(message) else for_session(message)
+        return _for_session({"jsonrpc": "2.0", "id": int(answer_id[1]), "error": why})
 
 
 async def _write(process: Process, outgoing: Any) -> None:
-    """What is there to be sent goes out together: a write costs more than a message."""
-    from anyio import WouldBlock
-
+    """Messages that wait are written together: a write costs more than a message."""
+    stdin = process.child.stdin
+    assert stdin is not None
     with contextlib.suppress(OSError):
         async for message in outgoing:
-            lines = [_line(message, process.wire)]
-            with contextlib.suppress(WouldBlock):
-                while len(lines) < _MAX_AT_ONCE:
-                    lines.append(_line(outgoing.receive_nowait(), process.wire))
-            process.pipe.send(b"".join(lines))
-            await process.pipe.drained()
+            lines = [_line(message)]
+            with contextlib.suppress(anyio.WouldBlock):
+                while len(lines) < _MAX_PER_WRITE:
+                    lines.append(_line(outgoing.receive_nowait()))
+            stdin.write(b"".join(lines))
+            await stdin.drain()
 
 
-def _line(message: Any, wire: Wire) -> bytes:
-    if getattr(message.message, "method", "") == "tools/list":
-        wire.learn(message.message)
+def _line(message: Any) -> bytes:
     text: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
     return text.encode() + b"\n"
 
@@ -250,14 +230,15 @@ async def _keep_stderr(process: Process) -> None:
 
 
 async def stop(process: Process) -> None:
-    """As the protocol says: close its input, wait, then ask, then force; with all that it has started."""
+    """As the protocol says: close its input, wait, SIGTERM, SIGKILL; including everything that it has started."""
     child = process.child
-    process.pipe.close()
+    if child.stdin is not None:
+        child.stdin.close()
     for wait_seconds, sign in ((_EXIT_SECONDS, signal.SIGTERM), (_TERM_SECONDS, signal.SIGKILL)):
         if await _has_ended(child, wait_seconds):
             break
         _signal_group(child.pid, sign)
-    # What it started may live on in its group, whose number stays taken as long as one of them is there.
+    # Its children may live on in its group, whose number stays reserved while one of them lives.
     _signal_group(child.pid, signal.SIGKILL)
     await _has_ended(child, _TERM_SECONDS)
     transport = getattr(child, "_transport", None)

@@ -1,4 +1,4 @@
-"""What a server offers: its tools, page by page and within limits, and whether it has resources and prompts."""
+"""What a server offers: its tools (paged and within limits), and whether it has resources and prompts."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.lazy_import import lazy_import
+from ..settings.services import McpServerConfig
 from ..types import JsonDict
 
 if TYPE_CHECKING:
-    from mcp import Client
+    import mcp_types
+    from mcp.shared import exceptions
 
-    from ..settings.services import McpServerConfig
+    from mcp import Client
+else:
+    mcp_types, exceptions = lazy_import("mcp_types"), lazy_import("mcp.shared.exceptions")
 
 _MAX_PAGES = 1000
 _MAX_SCHEMA_BYTES = 256 * 1024
-_DEEPEST_SCHEMA = 64
-_POLL_SECONDS = 2.0
+_MAX_SCHEMA_DEPTH = 64
+_LIST_SECONDS = 2.0
 
 
 class Listed(NamedTuple):
@@ -30,11 +35,10 @@ class Listed(NamedTuple):
     schema: JsonDict
     annotations: JsonDict
     problem: str = ""
-    output: JsonDict = {}  # noqa: RUF012  nobody writes to it
 
 
 class Offer(NamedTuple):
-    """Everything that one server offers now."""
+    """Everything that a server offers now."""
 
     tools: tuple[Listed, ...] = ()
     has_resources: bool = False
@@ -47,7 +51,7 @@ async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
     tools: list[Listed] = []
     left_out, cursor, seen = 0, None, set()
     for _ in range(_MAX_PAGES if capabilities.tools is not None else 0):
-        page = await client.session.list_tools(params=_page(cursor))
+        page = await client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
         for tool in page.tools:
             if not is_wanted(tool.name, settings):
                 continue
@@ -67,18 +71,16 @@ async def list_offer(client: Client, settings: McpServerConfig) -> Offer:
 
 
 async def _has_any(capability: Any, *lists: Callable[[], Awaitable[Any]]) -> bool:
-    """Whether there is anything in one of the lists: many servers say that they could have some, and have none.
+    """Whether one of the lists has an entry: many servers have the capability and an empty list.
 
-    One that does not answer in time may have some.
+    A server that does not answer in time counts as yes.
     """
-    from mcp.shared.exceptions import MCPError
-
     if capability is None:
         return False
     try:
-        async with asyncio.timeout(_POLL_SECONDS):
+        async with asyncio.timeout(_LIST_SECONDS):
             for listed in lists:
-                with contextlib.suppress(MCPError):
+                with contextlib.suppress(exceptions.MCPError):
                     page = (await listed()).model_dump(include={"resources", "resource_templates", "prompts"})
                     if any(page.values()):
                         return True
@@ -93,37 +95,28 @@ def is_wanted(name: str, settings: McpServerConfig) -> bool:
     return not any(fnmatchcase(name, pattern) for pattern in settings.exclude)
 
 
-def _page(cursor: str | None) -> Any:
-    from mcp_types import PaginatedRequestParams
-
-    return PaginatedRequestParams(cursor=cursor)
-
-
 def _listed(tool: Any) -> Listed:
     annotations = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
     schema = tool.input_schema if isinstance(tool.input_schema, dict) else {}
     description = tool.description or tool.title or annotations.get("title") or ""
     problem = _schema_problem(schema)
-    output = tool.output_schema if isinstance(tool.output_schema, dict) else {}
-    if _schema_problem(output):
-        output = {}
-    return Listed(tool.name, description, {} if problem else schema, annotations, problem, output)
+    return Listed(tool.name, description, {} if problem else schema, annotations, problem)
 
 
 def _schema_problem(schema: JsonDict) -> str:
-    """A schema made to fill the memory of whoever reads it is not read."""
-    if _depth(schema) > _DEEPEST_SCHEMA:
-        return f"its schema is nested more than {_DEEPEST_SCHEMA} levels deep"
+    """Why a schema is too large to read, or empty."""
+    if _depth(schema) > _MAX_SCHEMA_DEPTH:
+        return f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep"
     size = len(json.dumps(schema))
     if size > _MAX_SCHEMA_BYTES:
-        return f"its schema has {size:,} bytes; {_MAX_SCHEMA_BYTES:,} are taken"
+        return f"its schema has {size:,} bytes; the limit is {_MAX_SCHEMA_BYTES:,}"
     return ""
 
 
 def _depth(schema: Any) -> int:
-    """Without recursion: it may be deeper than Python can follow."""
+    """Without recursion: it may be deeper than Python's stack."""
     deepest, left = 0, [(schema, 1)]
-    while left and deepest <= _DEEPEST_SCHEMA:
+    while left and deepest <= _MAX_SCHEMA_DEPTH:
         value, depth = left.pop()
         deepest = max(deepest, depth)
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

@@ -1,4 +1,4 @@
-"""End the servers that we started when we are killed and cannot do it ourselves.
+"""Ends the servers that we started if we are killed.
 
 A small shell holds the other end of a pipe. It is told which process groups run; when the pipe closes, because we are gone,
 it ends those that are left. (A parent-death signal would come when the thread that started the server ends, and would

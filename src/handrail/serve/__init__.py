@@ -1,1 +1,6 @@
-"""Give the tools to others: each folder is one way for them to come in."""
+"""`handrail serve`: tools, agents and approvals over HTTP, with a web console, chats and MCP.
+
+`server` runs `app`, which checks requests (`access_control`, `tokens`, `roles`) and routes them to `http`, `mcp` and the console
+(`static`). `shared_state` is what they share: the app, the `event_bus`, `live_calls`, `pending_requests` and `agent_turns`.
+`gateway` serves chats, `scheduler_process` runs jobs.
+"""

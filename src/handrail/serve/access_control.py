@@ -1,4 +1,4 @@
-"""Who is let in: the right host, no other site's page, somebody who is known, not too often, with not too much."""
+"""Which requests are accepted: checks of host, origin, credentials, role, rate and body size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .tokens import Keys
 
 COOKIE = "handrail"
-# A page of another site cannot send a header of its own without asking first, and is never told yes.
+# A page of another site cannot send a custom header without a CORS preflight, which always fails.
 PROOF_HEADER = "x-handrail"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_BODY_BYTES = 10 * 1024 * 1024
@@ -29,35 +29,35 @@ _MAX_ADDRESSES = 10_000
 
 
 class Guard:
-    """`hosts` are the names that this server may be called by, each with its port."""
+    """`hosts` are the accepted Host headers, each with its port."""
 
     def __init__(self, keys: Keys, hosts: frozenset[str]) -> None:
         self.keys, self.hosts = keys, hosts
-        self._failures = _Often(_MAX_FAILURES, _FAILURE_SECONDS)
-        self._requests = _Often(_MAX_REQUESTS, _REQUEST_SECONDS)
-        # A command of the agent has the address of its person: its wrong tokens must not keep the person out.
-        self._welcome: set[tuple[str, str]] = set()
+        self._failures = _RateLimit(_MAX_FAILURES, _FAILURE_SECONDS)
+        self._requests = _RateLimit(_MAX_REQUESTS, _REQUEST_SECONDS)
+        # A command of the agent has its user's address: its wrong tokens must not lock the user out.
+        self._known_here: set[tuple[str, str]] = set()
 
     def check_origin(self, request: Request) -> None:
-        """Against names that were made to lead here, and against other sites' pages. Raises HttpError."""
+        """Rejects DNS rebinding and requests from other sites. Raises HttpError."""
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
-            raise HttpError(421, "wrong_host", f"this server is not called {', '.join(hosts)[:100]!r}")
+            raise HttpError(421, "wrong_host", f"this server does not answer to {', '.join(hosts)[:100]!r}")
         for origin in request.headers.getlist("origin"):
             if urlsplit(origin).netloc.lower() not in self.hosts:
-                raise HttpError(403, "wrong_origin", "a page of another site may not do this")
+                raise HttpError(403, "wrong_origin", "a page of another site must not do this")
         site = request.headers.get("sec-fetch-site", "same-origin")
         if site not in ("same-origin", "none") and request.method not in _SAFE:
-            raise HttpError(403, "wrong_origin", "a page of another site may not do this")
+            raise HttpError(403, "wrong_origin", "a page of another site must not do this")
 
     def admit(self, request: Request, role: Role | None) -> Who:
-        """Who asks, if they may. Raises HttpError."""
+        """Who sends the request, if they may. Raises HttpError."""
         address = request.client.host if request.client else ""
         if role is None:
-            self._check_pace(address)
+            self._check_rate(address)
             return Who("", Role.WATCH)
         who = self._known(request, address)
-        self._check_pace(f"{address} {who.name}")
+        self._check_rate(f"{address} {who.name}")
         if who.role < role:
             raise HttpError(403, "role", f"this needs the role {role.word}; yours is {who.role.word}")
         if who.by_cookie and request.method not in _SAFE and PROOF_HEADER not in request.headers:
@@ -65,63 +65,63 @@ class Guard:
         return who
 
     def by_typed_token(self, request: Request, token: str) -> Who:
-        """Who has this token. Raises HttpError, and counts the failure."""
+        """The owner of a token. Raises HttpError, and counts the failure."""
         address = request.client.host if request.client else ""
-        return self._unless_guessed(self.keys.by_token(token.strip()), address, "this token is not known")
+        return self._unless_locked(self.keys.by_token(token.strip()), address, "unknown token")
 
     def _known(self, request: Request, address: str) -> Who:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         cookie = request.cookies.get(COOKIE, "")
         how = "a token is needed: `Authorization: Bearer TOKEN`, or log in at /"
         if not kind and not cookie:
-            self._check_pace(address)
+            self._check_rate(address)
             raise HttpError(401, "unauthorized", how)
         if kind:
             who = self.keys.by_token(token.strip()) if kind.lower() == "bearer" and token else None
         else:
             who = self.keys.by_cookie(cookie)
-        return self._unless_guessed(who, address, how)
+        return self._unless_locked(who, address, how)
 
-    def _unless_guessed(self, who: Who | None, address: str, otherwise: str) -> Who:
-        """Who it is. After many wrong tokens from an address, only who came in from there before."""
-        if self._failures.is_over(address) and (who is None or (address, who.name) not in self._welcome):
+    def _unless_locked(self, who: Who | None, address: str, otherwise: str) -> Who:
+        """Who it is. After many wrong tokens from an address, only those who logged in from there before."""
+        if self._failures.is_over(address) and (who is None or (address, who.name) not in self._known_here):
             raise HttpError(429, "too_often", "too many wrong tokens; wait a minute")
         if who is None:
             self._failures.note(address)
             raise HttpError(401, "unauthorized", otherwise)
-        if len(self._welcome) > _MAX_ADDRESSES:
-            self._welcome.clear()
-        self._welcome.add((address, who.name))
+        if len(self._known_here) > _MAX_ADDRESSES:
+            self._known_here.clear()
+        self._known_here.add((address, who.name))
         return who
 
-    def _check_pace(self, whose: str) -> None:
-        if not self._requests.note(whose):
-            raise HttpError(429, "too_often", "too many requests; wait some seconds")
+    def _check_rate(self, key: str) -> None:
+        if not self._requests.note(key):
+            raise HttpError(429, "too_often", "too many requests; wait a few seconds")
 
 
-class _Often:
-    """Whether something happens too often from one address, or by one of those who are there."""
+class _RateLimit:
+    """Whether something happens too often per key: an address, or an address with a name."""
 
-    def __init__(self, most: int, seconds: float) -> None:
-        self._most, self._seconds = most, seconds
+    def __init__(self, maximum: int, seconds: float) -> None:
+        self._maximum, self._seconds = maximum, seconds
         self._times: dict[str, deque[float]] = {}
 
     def note(self, address: str) -> bool:
-        """False when it is too often."""
+        """Count one; False if it is too often."""
         if len(self._times) > _MAX_ADDRESSES:
             self._times.clear()
-        times = self._times.setdefault(address, deque(maxlen=self._most))
+        times = self._times.setdefault(address, deque(maxlen=self._maximum))
         over = self.is_over(address)
         times.append(time.monotonic())
         return not over
 
     def is_over(self, address: str) -> bool:
         times = self._times.get(address)
-        return bool(times) and len(times) == self._most and time.monotonic() - times[0] < self._seconds  # type: ignore[arg-type, index]
+        return bool(times) and len(times) == self._maximum and time.monotonic() - times[0] < self._seconds  # type: ignore[arg-type, index]
 
 
 async def read_body(request: Request) -> bytes:
-    """All of it. Raises HttpError for one that is too long, takes too long to come, or breaks off."""
+    """The whole body. Raises HttpError if it is too long, too slow, or incomplete."""
     from starlette.requests import ClientDisconnect
 
     length = request.headers.get("content-length", "0")
@@ -135,18 +135,18 @@ async def read_body(request: Request) -> bytes:
                 if len(data) > MAX_BODY_BYTES:
                     raise HttpError(413, "too_long", f"a body may have {MAX_BODY_BYTES:,} bytes")
     except ClientDisconnect:
-        raise HttpError(400, "broken_off", "the body ended before its time") from None
+        raise HttpError(400, "broken_off", "the body is incomplete") from None
     except TimeoutError:
-        raise HttpError(408, "too_slow", "the body did not come in time") from None
+        raise HttpError(408, "too_slow", "the body took too long") from None
     return bytes(data)
 
 
 def allowed_hosts(host: str, port: int, more: tuple[str, ...] = ()) -> frozenset[str]:
-    """The names in a Host header that mean this server, with the port and, where it is the usual one, without."""
+    """The Host headers of this server: with the port and, if it is the default port, without."""
     names = {*(LOOPBACK if host in LOOPBACK else (host, *LOOPBACK)), *more}
-    written = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names}
-    with_port = {name if _has_port(name) else f"{name}:{port}" for name in written}
-    return frozenset(name.lower() for name in (with_port | written if port in (80, 443) else with_port | set(more)))
+    bracketed = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in names}
+    with_port = {name if _has_port(name) else f"{name}:{port}" for name in bracketed}
+    return frozenset(name.lower() for name in (with_port | bracketed if port in (80, 443) else with_port | set(more)))
 
 
 def _has_port(name: str) -> bool:

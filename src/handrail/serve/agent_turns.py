@@ -1,20 +1,20 @@
-"""The agents that run here: a session each, one turn at a time; whoever watches sees what they do."""
+"""The agents of this server: one per session, one turn at a time. Their events are published on the bus."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..agent.agent import Agent
 from ..agent.agent_factory import open_agent
 from ..agent.events import Event, TextDelta, TurnEnded
+from ..app import Handrail
 from ..errors import HandrailError
-
-if TYPE_CHECKING:
-    from ..agent.agent import Agent
-    from ..types import JsonDict
-    from .shared_state import Served
+from ..store.sessions import SessionStore
+from ..types import JsonDict
+from .event_bus import Bus
 
 log = logging.getLogger(__name__)
 
@@ -26,10 +26,10 @@ class SessionBusy(HandrailError):
 
 
 class Turns:
-    """Opens agents and keeps them while they are used. All of it happens in the server's loop."""
+    """Opens agents and keeps them while they are used. Everything here runs on the server's loop."""
 
-    def __init__(self, served: Served) -> None:
-        self._served = served
+    def __init__(self, app: Handrail, sessions: SessionStore, bus: Bus) -> None:
+        self._app, self._sessions, self._bus = app, sessions, bus
         self._agents: dict[str, Agent] = {}
         self._running: dict[str, asyncio.Task[TurnEnded]] = {}
 
@@ -41,16 +41,16 @@ class Turns:
         toolsets: Sequence[str] | None = None,
         platform: str = "api",
     ) -> Agent:
-        """The agent of a session, or of a new one. Raises SessionNotFound, and ModelError when there is no model."""
+        """The agent of a session, or of a new one. Raises SessionNotFound, and ModelError if there is no model."""
         known = self._agents.get(session or "")
         if known is not None:
             return known
         agent = await asyncio.to_thread(
             open_agent,
-            self._served.here,
+            self._app,
             model=model,
             resume=session,
-            store=self._served.sessions,
+            store=self._sessions,
             toolsets=toolsets,
             platform=platform,
         )
@@ -58,26 +58,26 @@ class Turns:
         return self._agents.setdefault(agent.session_id, agent)
 
     async def run(self, agent: Agent, text: str | list[JsonDict], *, detached: bool = False) -> AsyncIterator[Event]:
-        """One turn. Raises SessionBusy. Who stops listening stops the turn, unless it is detached."""
+        """One turn. Raises SessionBusy. If the consumer stops, the turn is interrupted, unless it is detached."""
         if agent.session_id in self._running:
             raise SessionBusy(f"the session {agent.session_id} is in the middle of a turn; stop it, or wait")
-        news: asyncio.Queue[Event] = asyncio.Queue()
-        work = self._running[agent.session_id] = asyncio.ensure_future(agent.arun(text, self._teller(agent, news)))
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        work = self._running[agent.session_id] = asyncio.ensure_future(agent.arun(text, self._publisher(agent, events)))
         work.add_done_callback(lambda work: self._ended(agent.session_id, work))
-        coming = asyncio.ensure_future(news.get())
+        event = asyncio.ensure_future(events.get())
         try:
             while True:
-                await asyncio.wait({work, coming}, return_when=asyncio.FIRST_COMPLETED)
-                if coming.done():
-                    yield coming.result()
-                    coming = asyncio.ensure_future(news.get())
+                await asyncio.wait({work, event}, return_when=asyncio.FIRST_COMPLETED)
+                if event.done():
+                    yield event.result()
+                    event = asyncio.ensure_future(events.get())
                 elif work.done():
                     yield work.result()
                     return
         finally:
-            coming.cancel()
+            event.cancel()
             if not work.done() and not detached:
-                agent.interrupt("nobody listens any more")
+                agent.interrupt("nobody is listening any more")
                 await asyncio.wait({work})
 
     def _ended(self, session: str, work: asyncio.Task[TurnEnded]) -> None:
@@ -87,21 +87,21 @@ class Turns:
         if error := work.exception():
             log.warning("a turn of %s failed: %s", session, error)
             return
-        self._served.bus.publish("turn.ended", session=session, **_told(work.result()))
+        self._bus.publish("turn.ended", session=session, **_payload(work.result()))
 
-    def _teller(self, agent: Agent, news: asyncio.Queue[Event]) -> Any:
-        loop, bus = asyncio.get_running_loop(), self._served.bus
+    def _publisher(self, agent: Agent, events: asyncio.Queue[Event]) -> Any:
+        loop, bus = asyncio.get_running_loop(), self._bus
 
-        def tell(event: Event) -> None:
+        def publish(event: Event) -> None:
             if not isinstance(event, TextDelta | TurnEnded):
-                bus.publish(f"agent.{type(event).__name__}", session=agent.session_id, **_told(event))
+                bus.publish(f"agent.{type(event).__name__}", session=agent.session_id, **_payload(event))
             if not isinstance(event, TurnEnded):
-                loop.call_soon_threadsafe(news.put_nowait, event)
+                loop.call_soon_threadsafe(events.put_nowait, event)
 
-        return tell
+        return publish
 
     def stop(self, session: str) -> bool:
-        """Interrupt the turn of a session. False when there is none."""
+        """Interrupt the turn of a session. False if there is none."""
         if session not in self._running:
             return False
         self._agents[session].interrupt("somebody stopped it")
@@ -123,16 +123,16 @@ class Turns:
             await asyncio.wait(set(self._running.values()), timeout=5)
 
 
-def _told(event: Event) -> JsonDict:
-    told = dict(event._asdict())
-    for name, value in told.items():
+def _payload(event: Event) -> JsonDict:
+    payload = dict(event._asdict())
+    for name, value in payload.items():
         if hasattr(value, "_asdict"):
-            told[name] = value._asdict()
+            payload[name] = value._asdict()
         elif hasattr(value, "value"):
-            told[name] = value.value
-    return told
+            payload[name] = value.value
+    return payload
 
 
 def event_view(event: Event) -> JsonDict:
-    """An event for JSON: its kind, and what it tells."""
-    return {"kind": type(event).__name__, **_told(event)}
+    """An event for JSON: its kind and its payload."""
+    return {"kind": type(event).__name__, **_payload(event)}

@@ -1,4 +1,4 @@
-"""The whole server as one ASGI application: every request is checked, let in, read, handled, noted, and answered as JSON."""
+"""The server as one ASGI application: every request is checked, authorized, parsed, handled, audited, and answered as JSON."""
 
 from __future__ import annotations
 
@@ -8,34 +8,30 @@ import time
 from collections.abc import AsyncIterator
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from ..errors import StoreError
 from .access_control import SECURITY_HEADERS, Guard, read_body
-from .endpoint import Asked, Endpoint, HttpError, as_response, refusal
+from .endpoint import Endpoint, HttpError, RequestContext, as_response, refusal
+from .gateway.gateway import Gateway
+from .http import endpoints
+from .mcp.mount import McpEndpoint
+from .roles import Who
+from .shared_state import Served
+from .static import console
 from .tokens import Audited
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from .mcp.mount import McpEndpoint
-    from .roles import Who
-    from .shared_state import Served
 
 log = logging.getLogger(__name__)
 
-_NOTED_CHARS = 300
+_MAX_AUDITED_CHARS = 300
 
 
 def build(served: Served, guard: Guard) -> Starlette:
-    from starlette.applications import Starlette
-    from starlette.routing import Route
-
-    from .http import endpoints
-    from .static import console
-
     methods: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints():
         methods.setdefault(endpoint.path, {})[endpoint.method] = _handler(served, guard, endpoint)
@@ -53,9 +49,7 @@ def build(served: Served, guard: Guard) -> Starlette:
             await stack.enter_async_context(served.running())
             if mcp is not None:
                 await stack.enter_async_context(mcp.running())
-            if served.here.config.gateway.accounts:
-                from .gateway.gateway import Gateway
-
+            if served.app.config.gateway.accounts:
                 await stack.enter_async_context(Gateway(served).running())
             yield
 
@@ -67,12 +61,8 @@ def build(served: Served, guard: Guard) -> Starlette:
 
 
 def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
-    """None where the SDK is not installed."""
-    if find_spec("mcp") is None:
-        return None
-    from .mcp.mount import McpEndpoint
-
-    return McpEndpoint(served.here, guard, partial(_note, served))
+    """None if the SDK is not installed."""
+    return None if find_spec("mcp") is None else McpEndpoint(served.app, guard, partial(_audit, served))
 
 
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
@@ -82,26 +72,26 @@ def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
             who = guard.admit(request, endpoint.role)
             query = endpoint.read_query(request.query_params)
             body = endpoint.read_body(await read_body(request)) if endpoint.body is not None else None
-            asked = Asked(served, who, request.path_params, query, body, request)
-            response = as_response(await endpoint.handler(asked), endpoint.status)
+            context = RequestContext(served, who, request.path_params, query, body, request)
+            response = as_response(await endpoint.handler(context), endpoint.status)
         except Exception as error:
             response = refusal(error)
             if response.status_code >= 500 and not isinstance(error, HttpError):
                 log.exception("%s %s", request.method, endpoint.path)
         if who is not None and request.method != "GET" and endpoint.role is not None:
-            _note(served, request, who, response.status_code)
+            _audit(served, request, who, response.status_code)
         return response
 
     return handle
 
 
-def _note(served: Served, request: Request, who: Who, status: int) -> None:
+def _audit(served: Served, request: Request, who: Who, status: int) -> None:
     address = request.client.host if request.client else ""
-    action = f"{request.method} {request.url.path}"[:_NOTED_CHARS]
+    action = f"{request.method} {request.url.path}"[:_MAX_AUDITED_CHARS]
     try:
         served.keys.note(Audited(time.time(), who.name, who.role.word, address, action, "", status))
-    except StoreError as error:  # it is done already, and who did it is told how it went
-        log.error("%s by %s (%d) could not be noted: %s", action, who.name, status, error)  # noqa: TRY400  not ours
+    except StoreError as error:  # the action is done, and its caller gets the result
+        log.error("%s by %s (%d) could not be audited: %s", action, who.name, status, error)  # noqa: TRY400  the traceback says no more
 
 
 def _by_method(handlers: dict[str, Any]) -> Any:
@@ -116,7 +106,7 @@ async def _unknown(request: Request, error: Any) -> Response:
     response = refusal(
         HttpError(error.status_code, "not_found", f"there is no {request.method} {request.url.path[:200]}")
     )
-    response.headers.update(error.headers or {})  # which methods there are
+    response.headers.update(error.headers or {})  # the allowed methods
     return response
 
 
@@ -125,15 +115,13 @@ async def _broken(_: Request, error: Exception) -> Response:
 
 
 class _OurHost:
-    """Nothing is answered to who calls us by another's name, or from another's page."""
+    """Rejects requests with a foreign Host or Origin."""
 
     def __init__(self, app: Any, guard: Guard) -> None:
         self._app, self._guard = app, guard
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            from starlette.requests import Request
-
             try:
                 self._guard.check_origin(Request(scope))
             except HttpError as error:
@@ -146,7 +134,7 @@ class _OurHost:
 
 
 class _Headers:
-    """What every answer says to a browser."""
+    """Adds the security headers to every response."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -1,6 +1,6 @@
-"""Connections are bounded: who says nothing, or says it letter by letter, is hung up on, sooner when others want to come in.
+"""Limits connections: idle clients and those that send too slowly are disconnected, sooner if others want to connect.
 
-uvicorn has no limit for the time that a request's head takes, nor for connections that ask for nothing.
+uvicorn limits neither the time to send a request's head nor the number of idle connections.
 """
 
 from __future__ import annotations
@@ -15,63 +15,65 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_SECONDS = 10.0
 _MAX_CONNECTIONS = 2_000
-_MAX_AT_THE_DOOR = 2_048
-_GOODBYE_SECONDS = 2.0
-_TEXT = b'{"error": "too many are connected; try again in some seconds", "error_type": "too_many"}'
+_MAX_BACKLOG = 2_048
+_REFUSAL_SECONDS = 2.0
+_TEXT = b'{"error": "too many connections; try again in a few seconds", "error_type": "too_many"}'
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 5\r\nconnection: close\r\n"
     b"content-length: %d\r\n\r\n%s" % (len(_TEXT), _TEXT)
 )
 
 
-def most_connections() -> int:
-    """Half of the files that this process may open: the calls that are asked for need some, too."""
+def max_connections() -> int:
+    """Half of the files that this process may open: the calls need some, too."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(_MAX_CONNECTIONS, max(1, soft // 2))
 
 
-def protocol(most: int, *, header_seconds: float = HEADER_SECONDS) -> type[Impatient]:
-    """For one server. Who comes when `most` are there takes the place of the one that is idle for longest."""
-    return type("Impatient", (Impatient,), {"most": most, "header_seconds": header_seconds, "idle": {}})
+def protocol(limit: int, *, header_seconds: float = HEADER_SECONDS) -> type[LimitedConnection]:
+    """The connection class of one server. Over `limit`, a new connection replaces the one that has been idle longest."""
+    return type(
+        "LimitedConnection", (LimitedConnection,), {"limit": limit, "header_seconds": header_seconds, "idle": {}}
+    )
 
 
-class PatientServer(uvicorn.Server):
-    """Lets many wait at the door. asyncio has one number for them and for how many it lets in at once, which has to be small."""
+class BacklogServer(uvicorn.Server):
+    """A long backlog. asyncio has one number for it and for how many it accepts at once, which has to be small."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        for listening in [each for server in self.servers for each in server.sockets]:
-            with listening.dup() as door:
-                door.listen(_MAX_AT_THE_DOOR)
+        for bound in [each for server in self.servers for each in server.sockets]:
+            with bound.dup() as listener:
+                listener.listen(_MAX_BACKLOG)
 
 
-class Impatient(H11Protocol):
-    """A connection. `idle` are those of the same server without a request under way, the longest first."""
+class LimitedConnection(H11Protocol):
+    """A connection. `idle` are the server's connections without a request in progress, the longest idle first."""
 
-    most: ClassVar[int]
+    limit: ClassVar[int]
     header_seconds: ClassVar[float]
-    idle: ClassVar[dict[Impatient, None]]
+    idle: ClassVar[dict[LimitedConnection, None]]
     _waiting: asyncio.TimerHandle | None = None
     _is_refused = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) <= self.most:
-            self._look()
+        if len(self.connections) <= self.limit:
+            self._watch()
         elif self.idle:
             next(iter(self.idle)).hang_up()
-            self._look()
+            self._watch()
         else:
             self._refuse()
 
     def data_received(self, data: bytes) -> None:
         if not self._is_refused:
             super().data_received(data)
-            self._look()
+            self._watch()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._look()
+        self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
@@ -82,8 +84,8 @@ class Impatient(H11Protocol):
         self.connections.discard(self)
         self.transport.close()
 
-    def _look(self) -> None:
-        """Wait for a head, unless a request is under way."""
+    def _watch(self) -> None:
+        """Start the timer for the next head, unless a request is in progress."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
         elif self._waiting is None and not self.transport.is_closing():
@@ -97,11 +99,11 @@ class Impatient(H11Protocol):
             self._waiting = None
 
     def _refuse(self) -> None:
-        """Say why, and leave some time to read it: what is closed with unread words in it is lost on the way."""
+        """Send the reason and leave time to read it: it would be lost if we closed with unread data."""
         self._is_refused = True
         self.transport.write(_FULL)
-        if len(self.connections) > self.most + self.most // 4:
+        if len(self.connections) > self.limit + self.limit // 4:
             self.hang_up()
             return
         self.transport.write_eof()
-        self._waiting = self.loop.call_later(_GOODBYE_SECONDS, self.hang_up)
+        self._waiting = self.loop.call_later(_REFUSAL_SECONDS, self.hang_up)

@@ -1,4 +1,4 @@
-"""One thing that can be asked for over HTTP: who may, with what, and what comes back. The OpenAPI page is made from these."""
+"""One HTTP endpoint: the role it needs, what it takes and returns. The OpenAPI document is made from these."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jsonschema_rs
+
 from ..errors import HandrailError, StoreError, ToolError
 from .roles import Role, Who
 
 if TYPE_CHECKING:
-    import jsonschema_rs
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class HttpError(Exception):
-    """An answer that says what is wrong. `kind` is for programs and never changes its meaning."""
+    """An error answer. `kind` is for programs and stays stable."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(message)
         self.status, self.kind = status, kind
 
 
-class Asked(NamedTuple):
-    """A request that was let in and understood."""
+class RequestContext(NamedTuple):
+    """A request that was authorized and parsed."""
 
     served: Served
     who: Who
@@ -39,16 +40,16 @@ class Asked(NamedTuple):
 
 
 Answer = Any  # a value for JSON, or a Response
-Handler = Callable[[Asked], Awaitable[Answer]]
+Handler = Callable[[RequestContext], Awaitable[Answer]]
 
 
 class Endpoint:
-    """`query` and `body` are JSON Schemas; a query's values come as text and are read as its schema says.
+    """`query` and `body` are JSON Schemas; query values are parsed from text by their schema.
 
-    `streams`: who asks for it gets events instead of `media`.
+    `streams`: on request it answers with events instead of `media`.
     """
 
-    def __init__(  # noqa: PLR0913  one keyword a thing that can be said of it
+    def __init__(  # noqa: PLR0913  one keyword per property
         self,
         method: str,
         path: str,
@@ -76,8 +77,6 @@ class Endpoint:
 
     @cached_property
     def _body_check(self) -> jsonschema_rs.Draft202012Validator:
-        import jsonschema_rs
-
         return jsonschema_rs.Draft202012Validator(self.body or {})
 
     def read_body(self, data: bytes) -> Any:
@@ -86,7 +85,7 @@ class Endpoint:
             return None
         try:
             value = json.loads(data, parse_constant=_refuse)
-            if b"\\ud" in data.lower():  # halves of characters come together, or are no text
+            if b"\\ud" in data.lower():  # surrogates must come in pairs
                 json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             raise HttpError(400, "invalid_json", "the body is not JSON") from None
@@ -98,8 +97,6 @@ class Endpoint:
 
     def read_query(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Raises HttpError."""
-        import jsonschema_rs
-
         unknown = sorted(set(given) - set(self.query))
         if unknown:
             raise HttpError(
@@ -111,12 +108,12 @@ class Endpoint:
             value: Any = text
             if schema["type"] == "integer":
                 if not text.isascii() or not text.removeprefix("-").isdigit():
-                    raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} is no whole number")
+                    raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} is not a whole number")
                 value = int(text[:30])
             elif schema["type"] == "boolean":
                 value = {"true": True, "false": False, "1": True, "0": False}.get(text, text)
             if not jsonschema_rs.is_valid(schema, value):
-                raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} is not what was expected")
+                raise HttpError(422, "invalid_query", f"{name}: {text[:50]!r} does not fit its schema")
             read[name] = value
         missing = [name for name, schema in self.query.items() if schema.get("x-required") and name not in read]
         if missing:
@@ -134,12 +131,12 @@ def as_response(value: Answer, status: int = 200) -> Response:
     if isinstance(value, Response):
         return value
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str) + "\n"
-    # Lone halves of surrogate pairs come from file names and programs, and are no UTF-8.
+    # Lone surrogates come from file names and programs, and are not valid UTF-8.
     return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
 
 
 def refusal(error: Exception) -> Response:
-    """What went wrong, in the one form that every answer of ours has."""
+    """The error answer for an exception, in the format of all error answers."""
     status, kind = 500, "internal"
     if isinstance(error, HttpError):
         status, kind = error.status, error.kind
@@ -151,5 +148,5 @@ def refusal(error: Exception) -> Response:
         status, kind = 404, "not_found"
     elif isinstance(error, HandrailError):
         status, kind = 422, "refused"
-    message = "something went wrong; the server's log has it" if kind == "internal" else str(error)
+    message = "something went wrong; see the server's log" if kind == "internal" else str(error)
     return as_response({"error": message, "error_type": kind}, status)

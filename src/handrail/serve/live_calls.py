@@ -1,4 +1,4 @@
-"""Calls as they run, and how they went: told to who watches, and counted."""
+"""Running and finished calls: published as events, and counted."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import itertools
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.safe_text import safe_error
 from ..plugins.hook_manager import HookManager
-
-if TYPE_CHECKING:
-    from ..types import JsonDict
-    from .event_bus import Bus
+from ..types import JsonDict
+from .event_bus import Bus
 
 PLUGIN = "handrail serve"
 _MAX_SHOWN = 2_000
@@ -23,7 +21,7 @@ _MINUTES = 24 * 60
 
 
 class LiveCalls:
-    """Hooks around every call of this process. They run in the caller's thread and do next to nothing."""
+    """Hooks around every call of this process. They run on the caller's thread and do very little."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -35,13 +33,13 @@ class LiveCalls:
         self._tools: dict[str, _Tool] = {}
 
     def attach(self, hooks: HookManager) -> None:
-        hooks.register_hook("pre_tool_call", self._begun, plugin=PLUGIN, inline=True, trylast=True)
-        hooks.register_hook("post_tool_call", self._over, plugin=PLUGIN, inline=True)
+        hooks.register_hook("pre_tool_call", self._started, plugin=PLUGIN, inline=True, trylast=True)
+        hooks.register_hook("post_tool_call", self._ended, plugin=PLUGIN, inline=True)
 
     def detach(self, hooks: HookManager) -> None:
         hooks.unregister_plugin(PLUGIN)
 
-    def _begun(
+    def _started(
         self, tool_name: str, args: JsonDict, task_id: str | None, session_id: str | None, tool_call_id: str
     ) -> None:
         call: JsonDict = {
@@ -57,7 +55,7 @@ class LiveCalls:
             self._running.setdefault((tool_name, f"{task_id} {tool_call_id}"), deque()).append(call)
         self._bus.publish("call.started", **call)
 
-    def _over(
+    def _ended(
         self,
         tool_name: str,
         result: Any,
@@ -110,11 +108,11 @@ class LiveCalls:
 
     def tools(self) -> list[JsonDict]:
         with self._lock:
-            return [{"tool": name, **tool.told()} for name, tool in sorted(self._tools.items())]
+            return [{"tool": name, **tool.summary()} for name, tool in sorted(self._tools.items())]
 
 
 class _Tool:
-    """How long the last calls of one tool took."""
+    """Durations of the latest calls of one tool."""
 
     def __init__(self) -> None:
         self.calls = self.errors = 0
@@ -127,14 +125,14 @@ class _Tool:
         self.total += seconds
         self._last.append(seconds)
 
-    def told(self) -> JsonDict:
+    def summary(self) -> JsonDict:
         ordered = sorted(self._last)
-        middle, late = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
-        return {"calls": self.calls, "errors": self.errors, "total": self.total, "p50": middle, "p95": late}
+        median, p95 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
+        return {"calls": self.calls, "errors": self.errors, "total": self.total, "p50": median, "p95": p95}
 
 
 def _shown(args: JsonDict) -> JsonDict:
-    """Arguments as people look at them: long ones shortened."""
+    """Arguments for display: long ones are cut."""
     return {
         name: safe_error(value[:_MAX_SHOWN]) if isinstance(value, str) and len(value) > _MAX_SHOWN else value
         for name, value in args.items()

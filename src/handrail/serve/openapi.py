@@ -1,17 +1,14 @@
-"""The API described for programs: made from the endpoints themselves, so that it says what is true."""
+"""The OpenAPI document, generated from the endpoints."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
 
 from .. import __version__
+from ..types import JsonDict
+from .endpoint import Endpoint
 from .http import endpoints
-
-if TYPE_CHECKING:
-    from ..types import JsonDict
-    from .endpoint import Endpoint
 
 _ERROR: JsonDict = {
     "type": "object",
@@ -25,7 +22,7 @@ _EVENT = {
     "properties": {"event": {"type": "string"}, "id": {"type": "string"}, "data": {"type": "string"}},
 }
 _PROBLEM = {
-    "description": "What is wrong.",
+    "description": "The error.",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
 }
 _REFUSALS = (400, 401, 403, 404, 408, 409, 413, 421, 422, 429, 502, 503)
@@ -38,7 +35,7 @@ def document() -> JsonDict:
         paths.setdefault(re.sub(r":path\}", "}", endpoint.path), {})[endpoint.method.lower()] = _operation(endpoint)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Handrail", "version": __version__, "description": "What `handrail serve` serves."},
+        "info": {"title": "Handrail", "version": __version__, "description": "The API of `handrail serve`."},
         "paths": paths,
         "security": [{"token": []}],
         "components": {

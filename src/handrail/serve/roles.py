@@ -1,4 +1,4 @@
-"""What somebody may do: see, answer what is asked, or work with the tools."""
+"""Roles: watch, answer questions, or operate the tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Role(IntEnum):
-    """Each may do what those before it may."""
+    """Each includes those before it."""
 
     WATCH = 1
     APPROVE = 2
@@ -27,7 +27,7 @@ class Role(IntEnum):
 
 
 class Who(NamedTuple):
-    """Somebody who has shown who they are. `by_cookie`: a browser sent it by itself, so the request needs to prove more."""
+    """An authenticated client. `by_cookie`: a browser sends it by itself, so the request needs one more proof."""
 
     name: str
     role: Role

@@ -1,4 +1,4 @@
-"""The scheduler beside the server: a process of its own, as its jobs have nobody to ask, that ends with the server."""
+"""The scheduler beside the server: a separate process, as its jobs have no user to ask. It ends with the server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _END_SECONDS = 10
 
 @contextlib.contextmanager
 def scheduler() -> Iterator[None]:
-    """While this is open, jobs run when they are due; by another scheduler, if there is one already."""
+    """While this is open, due jobs run; by another scheduler if one is already running."""
     command = [sys.executable, "-m", "handrail", "cron", "run"]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(command, preexec_fn=_end_with_parent, **quiet)  # type: ignore[call-overload]
@@ -31,5 +31,5 @@ def scheduler() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    """Also when the server is killed."""
+    """Also if the server is killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

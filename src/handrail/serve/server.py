@@ -1,4 +1,4 @@
-"""Run the server: one a store, on this machine alone unless it was said otherwise, and gone without a trace when it ends."""
+"""Run the server: one per store, on this machine only unless configured otherwise, and without traces when it ends."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ..errors import ConfigError, HandrailError
 from .access_control import LOOPBACK, Guard, allowed_hosts
 from .address import Address, listening
 from .roles import Role, Who
+from .scheduler_process import scheduler
 
 if TYPE_CHECKING:
     import uvicorn
@@ -30,15 +31,15 @@ _LOCK, _WHO = "serve.lock", "serve.who"
 _GRACE_SECONDS = 5
 
 
-class ServerRuns(HandrailError):
+class ServerRunning(HandrailError):
     """Another server uses the same store."""
 
 
 @contextlib.contextmanager
 def as_the_server(wanted: Address) -> Iterator[tuple[socket.socket, Address]]:
-    """Be the one server of this store: its open door, and where that is.
+    """Become the only server of this store. Yields the listening socket and its address.
 
-    The system lets go of the lock when the process ends, in whatever way. Raises ServerRuns, and ConfigError for an address
+    The system releases the lock when the process ends, in whatever way. Raises ServerRunning, and ConfigError for an address
     that is taken.
     """
     import filelock
@@ -51,20 +52,20 @@ def as_the_server(wanted: Address) -> Iterator[tuple[socket.socket, Address]]:
     except filelock.Timeout:
         known = running_server()
         where = f" at {known['url']} (process {known['pid']})" if known else ""
-        raise ServerRuns(
-            f"a server runs already{where}; stop that one first, or set HANDRAIL_HOME for another"
+        raise ServerRunning(
+            f"a server is already running{where}; stop that one first, or set HANDRAIL_HOME for another"
         ) from None
     try:
-        with listening(wanted) as (door, address):
+        with listening(wanted) as (listener, address):
             (folder / _WHO).write_text(json.dumps({"owner": runtime_id(), "url": address.url}))
-            yield door, address
+            yield listener, address
     finally:
         (folder / _WHO).unlink(missing_ok=True)
         lock.release()
 
 
 def running_server() -> dict[str, Any] | None:
-    """Where the server of this store is; None when there is none."""
+    """The address and process of this store's server; None if there is none."""
     try:
         known = json.loads((state_dir() / _WHO).read_text())
         return None if has_exited(known["owner"]) else {"url": known["url"], "pid": pid_of(known["owner"])}
@@ -73,7 +74,7 @@ def running_server() -> dict[str, Any] | None:
 
 
 def check_bind(address: Address, *, has_token: bool) -> None:
-    """Raises ConfigError for an address that others reach, when nothing would hold them off."""
+    """Raises ConfigError for an address that other machines can reach, if there is no token."""
     if address.host in LOOPBACK or has_token:
         return
     raise ConfigError(
@@ -83,7 +84,7 @@ def check_bind(address: Address, *, has_token: bool) -> None:
 
 
 def first_link(served: Served, address: Address) -> str:
-    """A link that lets the person who started the server in."""
+    """A login link for the user who started the server."""
     return f"{address.url}/login?code={served.keys.new_link(Who('operator', Role.OPERATE))}"
 
 
@@ -91,51 +92,51 @@ def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> 
     import uvicorn
 
     from .app import build
-    from .connection_limits import PatientServer, most_connections, protocol
+    from .connection_limits import BacklogServer, max_connections, protocol
 
     guard = Guard(served.keys, allowed_hosts(address.host, address.port, hosts))
-    most = most_connections()
+    limit = max_connections()
     config = uvicorn.Config(
         build(served, guard),
         host=address.host,
         port=address.port,
-        http=protocol(most),
-        backlog=max(8, most // 8),  # asyncio lets in so many at once, some times over before others are out
+        http=protocol(limit),
+        backlog=max(8, limit // 8),  # asyncio accepts up to this many at once, several times before others are closed
         ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
-        # Who is called by another name stands behind a proxy, which says for whom it asks. Others could say anything.
+        # With extra host names we are behind a proxy, whose headers name the client. Others could forge them.
         proxy_headers=bool(hosts),
         timeout_graceful_shutdown=_GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,
     )
-    return PatientServer(config)
+    return BacklogServer(config)
 
 
-def keep_serving(running: uvicorn.Server, served: Served, door: socket.socket, *, token: str, with_jobs: bool) -> None:
-    """Until somebody ends it. SIGHUP begins anew with the configuration as it is then."""
-    from .scheduler_process import scheduler
-
-    again = False
+def keep_serving(
+    running: uvicorn.Server, served: Served, listener: socket.socket, *, token: str, with_jobs: bool
+) -> None:
+    """Serve until stopped. SIGHUP restarts with the current configuration."""
+    restart = False
 
     def reload(*_: object) -> None:
-        nonlocal again
-        again = running.should_exit = True
+        nonlocal restart
+        restart = running.should_exit = True
 
     signal.signal(signal.SIGHUP, reload)
-    # uvicorn ends gracefully and then raises the signal again, which must not cut our own goodbyes short.
+    # uvicorn ends gracefully and then raises the signal again, which must not interrupt our clean-up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with scheduler() if with_jobs else contextlib.nullcontext():
-        running.run([door])
-    if again:
-        served.here.close()
+        running.run([listener])
+    if restart:
+        served.app.close()
         os.environ.update({TOKEN_VARIABLE: token} if token else {})
         os.execv(sys.executable, [sys.executable, "-m", "handrail", *sys.argv[1:]])
 
 
 def token_from_environment(variable: str = TOKEN_VARIABLE) -> str:
-    """Taken out of the environment, so that nothing that is started from here has it, nor finds it in `/proc`."""
+    """Remove it from the environment, so that no child process has it or finds it in `/proc`."""
     _wipe_variable(variable)
     token = os.environ.pop(variable, "")
     if token and len(token) < 16:
@@ -147,10 +148,10 @@ def token_from_environment(variable: str = TOKEN_VARIABLE) -> str:
 
 
 def _wipe_variable(name: str) -> None:
-    """Where the system keeps what this process was started with. Python's own copy stays."""
+    """Overwrite the system's copy of this process's environment. Python's own copy stays."""
     with contextlib.suppress(OSError, AttributeError):
         find = ctypes.CDLL(None).getenv
         find.restype = ctypes.c_void_p
-        place = find(name.encode())
-        if place:
-            ctypes.memset(place, 0, len(os.environb.get(name.encode(), b"")))
+        address = find(name.encode())
+        if address:
+            ctypes.memset(address, 0, len(os.environb.get(name.encode(), b"")))

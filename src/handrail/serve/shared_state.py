@@ -1,4 +1,4 @@
-"""Everything that the server's parts share: one runtime, the stores, who watches, and the agents that run here."""
+"""What the server's parts share: one app, the stores, the event bus, and the agents of this server."""
 
 from __future__ import annotations
 
@@ -7,57 +7,51 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from ..agent.agent_factory import open_store
+from ..app import Handrail
 from ..config.paths import state_dir
+from ..store.approvals import ApprovalStore
+from ..store.sessions import SessionStore
+from .agent_turns import Turns
 from .event_bus import Bus
 from .live_calls import LiveCalls
 from .pending_requests import ServedApprover, WaitingRequests
 from .tokens import STORE_NAME, Keys
 
-if TYPE_CHECKING:
-    from ..app import Handrail
-    from ..store.approvals import ApprovalStore
-    from ..store.sessions import SessionStore
-    from .agent_turns import Turns
-
 
 class Served:
-    """What one `handrail serve` serves. `run` keeps it going."""
+    """The state of one `handrail serve`. It works while `running` is open."""
 
-    def __init__(self, here: Handrail, *, token: str = "") -> None:
-        self.here = here
+    def __init__(self, app: Handrail, *, token: str = "") -> None:
+        self.app = app
         self.started = time.time()
         self.bus = Bus()
         self.keys = Keys(state_dir() / STORE_NAME, token=token)
         self.live = LiveCalls(self.bus)
         self.requests = WaitingRequests(self.approvals, self.bus)
-        here.runtime.approver = ServedApprover(self.requests)
-        here.runtime.person = None
+        app.runtime.approver = ServedApprover(self.requests)
+        app.runtime.person = None
 
     @property
     def approvals(self) -> ApprovalStore:
-        return self.here.gate.store
+        return self.app.gate.store
 
     @cached_property
     def sessions(self) -> SessionStore:
-        from ..agent.agent_factory import open_store
-
         return open_store()
 
     @cached_property
     def turns(self) -> Turns:
-        from .agent_turns import Turns
-
-        return Turns(self)
+        return Turns(self.app, self.sessions, self.bus)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """While this is open, what happens is told."""
+        """While this is open, events are published."""
         self.bus.attach()
-        self.live.attach(self.here.runtime.hooks)
+        self.live.attach(self.app.runtime.hooks)
         watching = asyncio.create_task(self.requests.run())
-        forget = self.here.processes.on_notice(lambda notice: self.bus.publish("process.notice", text=str(notice)))
+        forget = self.app.processes.on_notice(lambda notice: self.bus.publish("process.notice", text=str(notice)))
         try:
             yield
         finally:
@@ -66,7 +60,7 @@ class Served:
             await asyncio.wait({watching})
             if "turns" in self.__dict__:
                 await self.turns.close()
-            self.live.detach(self.here.runtime.hooks)
+            self.live.detach(self.app.runtime.hooks)
             if "sessions" in self.__dict__:
                 self.sessions.close()
             self.keys.close()

@@ -1,4 +1,4 @@
-"""Events to a browser: one long answer, each event with its number, so that a new connection goes on where the last ended."""
+"""Server-sent events: each has a number, so that a new connection continues where the last one ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-# Proxies and browsers take a silent connection for a dead one.
+# Proxies and browsers treat a silent connection as dead.
 _HEARTBEAT_SECONDS = 15.0
 
 
@@ -24,7 +24,7 @@ def frame(kind: str, data: Any, number: int | None = None) -> bytes:
 
 
 def streamed(pieces: AsyncIterator[bytes]) -> Response:
-    """`pieces` are frames. They end when the client is gone."""
+    """`pieces` are frames. They end when the client disconnects."""
     from starlette.responses import StreamingResponse
 
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -32,27 +32,27 @@ def streamed(pieces: AsyncIterator[bytes]) -> Response:
 
 
 async def _alive(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    following = aiter(pieces)
+    frames = aiter(pieces)
     yield b": hello\n\n"
-    coming: asyncio.Task[bytes] | None = None
+    upcoming: asyncio.Task[bytes] | None = None
     try:
         while True:
-            coming = coming or asyncio.ensure_future(anext(following))
-            done, _ = await asyncio.wait({coming}, timeout=_HEARTBEAT_SECONDS)
+            upcoming = upcoming or asyncio.ensure_future(anext(frames))
+            done, _ = await asyncio.wait({upcoming}, timeout=_HEARTBEAT_SECONDS)
             if not done:
-                yield b": still here\n\n"
+                yield b": keep-alive\n\n"
                 continue
             try:
-                piece = coming.result()
+                piece = upcoming.result()
             except StopAsyncIteration:
                 return
-            coming = None
+            upcoming = None
             yield piece
     finally:
-        if coming is not None:
-            coming.cancel()
+        if upcoming is not None:
+            upcoming.cancel()
             with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-                await coming
-        close = getattr(following, "aclose", None)
+                await upcoming
+        close = getattr(frames, "aclose", None)
         if close is not None:
             await close()

@@ -1,9 +1,13 @@
-"""The web console: files that were built from `web/` and are part of the package."""
+"""The web console: files that are built from `web/` and shipped in the package."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 FOLDER = Path(__file__).parent / "console"
 _NOT_BUILT = """<!doctype html><meta charset="utf-8"><title>Handrail</title>
@@ -13,10 +17,7 @@ packages from PyPI have it.</p>
 
 
 def console() -> list[Any]:
-    """Routes for it. Pages are public; what they show is not."""
-    from starlette.responses import FileResponse, HTMLResponse, Response
-    from starlette.routing import Mount, Route
-    from starlette.staticfiles import StaticFiles
+    """Its routes. The pages are public, their data is not."""
 
     async def index(_: Any) -> Response:
         page = FOLDER / "index.html"

@@ -1,6 +1,6 @@
-"""Who may come in: tokens and browsers' logins, of which only digests are kept, and links that work once.
+"""Credentials: tokens and browser logins, of which only digests are stored, and links that work once.
 
-What is on disk helps nobody to get in: an agent that runs with the user's rights may read it.
+What is on disk cannot be used to log in, as an agent that runs with your rights may read it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STEPS = (
     );
     """,
 )
-_MAX_AUDITED, _LOOK_EVERY = 100_000, 1_000
+_MAX_AUDITED, _PRUNE_EVERY = 100_000, 1_000
 
 
 class StoredToken(NamedTuple):
@@ -43,7 +43,7 @@ class StoredToken(NamedTuple):
 
 
 class Audited(NamedTuple):
-    """Something that somebody did over HTTP. `status` is the answer's."""
+    """An audited HTTP request. `status` is that of the answer."""
 
     at: float
     who: str
@@ -55,7 +55,7 @@ class Audited(NamedTuple):
 
 
 class Keys:
-    """`path` None keeps all of it in memory. `token` is one more that may do everything, given at the start."""
+    """`path` None: in memory. `token` is one more operator token, given at the start."""
 
     def __init__(self, path: Path | None = None, *, token: str = "") -> None:
         self._database = Database(path, _STEPS)
@@ -68,9 +68,9 @@ class Keys:
     # Tokens
 
     def new_token(self, name: str, role: Role) -> str:
-        """The token itself, which is shown once and kept nowhere. One of the same name is replaced.
+        """Returns the token, which is not stored. One with the same name is replaced.
 
-        Raises Denied for what an agent runs.
+        Raises Denied in a process that an agent started.
         """
         if started_by_agent():
             raise Denied("an agent cannot make tokens; this process was started by one of its tools")
@@ -88,7 +88,7 @@ class Keys:
         return [StoredToken(row["name"], Role(row["role"]), row["created"], row["used"]) for row in rows]
 
     def revoke(self, name: str) -> bool:
-        """Take a token back, and with it the browsers that came in by it. False when there is none of that name."""
+        """Revoke a token and the browser logins by it. False if there is none of that name."""
         with self._database.transaction() as connection:
             gone = connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount
             connection.execute("DELETE FROM logins WHERE name = ?", (name,))
@@ -108,7 +108,7 @@ class Keys:
     # Browsers
 
     def new_link(self, who: Who) -> str:
-        """A code that lets one browser in, once, within some minutes."""
+        """A code that logs in one browser, once, within LINK_SECONDS."""
         code = secrets.token_urlsafe(24)
         now = time.monotonic()
         self._links = {digest: kept for digest, kept in self._links.items() if kept[0] > now}
@@ -140,7 +140,7 @@ class Keys:
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM logins WHERE digest = ?", (_digest(value),))
 
-    # What was done
+    # Audit
 
     def note(self, record: Audited) -> None:
         with self._database.transaction() as connection:
@@ -148,7 +148,7 @@ class Keys:
                 "INSERT INTO audit (at, who, role, address, action, detail, status) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 record._replace(role=int(Role.named(record.role))),  # type: ignore[arg-type]
             ).lastrowid
-            if number and number % _LOOK_EVERY == 0:
+            if number and number % _PRUNE_EVERY == 0:
                 connection.execute("DELETE FROM audit WHERE id <= ?", (number - _MAX_AUDITED,))
 
     def audited(self, limit: int) -> list[Audited]:

@@ -1,19 +1,15 @@
-"""What the store holds, as JSON for who watches. Commands are shown escape-safe, in pieces: dangerous ones are marked."""
+"""Stored values as JSON for clients. Commands are split into escape-safe pieces, with the dangerous ones marked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..approval.approvers.prompt import covered_by
 from ..approval.display import pieces
-
-if TYPE_CHECKING:
-    from ..processes.tracked import TrackedProcess
-    from ..protocols import ApprovalRequest
-    from ..store.approvals import StoredRequest
-    from ..store.grants import StoredGrant
-    from ..store.sessions import SessionInfo
-    from ..types import JsonDict
+from ..processes.tracked import TrackedProcess
+from ..protocols import ApprovalRequest
+from ..store.approvals import StoredRequest
+from ..store.grants import StoredGrant
+from ..store.sessions import SessionInfo
+from ..types import JsonDict
 
 
 def request_view(stored: StoredRequest) -> JsonDict:
@@ -43,7 +39,7 @@ def request_view(stored: StoredRequest) -> JsonDict:
 
 
 def shown(request: ApprovalRequest) -> list[JsonDict]:
-    """The text of a request: what is ours in it says something of characters that cannot be shown."""
+    """The text of a request in pieces; pieces marked as ours describe characters that cannot be shown."""
     spans = [(each.start, each.end) for each in request.concerns]
     return [piece._asdict() for piece in pieces(request.text, spans)]
 

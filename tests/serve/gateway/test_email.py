@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from handrail.errors import ConfigError, ToolFailed
-from handrail.platforms.adapter import News, Said
-from handrail.platforms.adapters.email import Adapter, Settings, parse, without_quote
+from handrail.platforms.base import Message, Updates
+from handrail.platforms.email import Adapter, Settings, parse, without_quote
 from tests.support import PATIENCE_SECONDS
 
 from ...platforms.conftest import Mail, mail  # noqa: F401
@@ -107,11 +107,11 @@ def _letter(text: str, subject: str = "hello", sender: str = ADA, **headers: str
     return letter.as_bytes()
 
 
-async def _next_said(news: AsyncIterator[News]) -> Said:
+async def _next_message(news: AsyncIterator[Updates]) -> Message:
     async with asyncio.timeout(PATIENCE_SECONDS):
         async for told in news:
             for event in told.events:
-                assert isinstance(event, Said)
+                assert isinstance(event, Message)
                 return event
     raise AssertionError("nothing came")
 
@@ -132,7 +132,7 @@ def test_only_a_letter_with_the_mark_of_its_sender_is_heard(mailbox: Mailbox, ma
         mailbox.letters.append(_letter("let me in", f"Re: {mark[0]}", sender="eve@example.org"))
         mailbox.letters.append(_letter("I am away", f"Re: {mark[0]}", Auto_Submitted="auto-replied"))
         mailbox.letters.append(_letter("yes\n\nOn Monday the agent wrote:\n> what?\n", f"Re: {mark[0]}"))
-        assert await _next_said(news) == Said(ADA, ADA, "yes", True, True)
+        assert await _next_message(news) == Message(ADA, ADA, "yes", True, True)
         await news.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(talk())
@@ -144,7 +144,7 @@ def test_after_a_restart_only_what_is_new_comes(mailbox: Mailbox, adapter: Adapt
         mark = adapter._mark_of(ADA)
         mailbox.letters += [_letter("one", f"[handrail {mark}]"), _letter("two", f"[handrail {mark}]")]
         news = aiter(adapter.receive("7:2"))
-        assert (await _next_said(news)).text == "two"
+        assert (await _next_message(news)).text == "two"
         await news.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(talk())

@@ -123,7 +123,7 @@ def test_stop_stops_and_status_tells(place: Place) -> None:
     room.say("clean up")
     room.hears("/deny")
     room.say("/status")
-    room.hears("What waits for your answer")
+    room.hears("Waiting for your answer")
     room.say("/stop")
     room.hears("⏹ stopped")
     room.hears("the call was cancelled")
@@ -134,7 +134,7 @@ def test_stop_stops_and_status_tells(place: Place) -> None:
 def test_yolo_is_for_one_chat(place: Place) -> None:
     room, folder = place.room(), place.folder("yolo")
     room.say("/yolo")
-    room.hears("yes to everything in this chat")
+    room.hears("Everything in this chat is approved")
     _asks_to_delete(place, folder)
     room.say("clean up")
     room.hears("That is done.")
@@ -159,9 +159,9 @@ def test_a_question_from_elsewhere_comes_home(place: Place) -> None:
 def test_help_and_tools_tell_what_there_is(place: Place) -> None:
     room = place.room()
     room.say("/tools")
-    assert "terminal" in room.hears("What I can use here")["content"]["body"]
+    assert "terminal" in room.hears("Tools here")["content"]["body"]
     room.say("/nonsense")
-    room.hears("I know no /nonsense")
+    room.hears("Unknown command /nonsense")
 
 
 def test_an_answer_is_said_once_though_the_line_was_cut(place: Place) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from handrail.errors import ConfigError
-from handrail.platforms.adapter_table import accounts
+from handrail.platforms.table import accounts
 from handrail.testing import ModelReply, ModelServer, call
 from tests.support import wait_until
 
@@ -100,7 +100,7 @@ def test_who_begins_anew_has_another_session_and_the_hooks_are_told(place: Place
     telegram.say("711", ADA, "hello")
     telegram.hears("711", "Hello Ada.")
     telegram.say("711", ADA, "/new")
-    telegram.hears("711", "We begin anew")
+    telegram.hears("711", "New session")
     telegram.say("711", ADA, "who am I?")
     telegram.hears("711", "Who are you?")
     assert "hello" not in [message.get("content") for message in place.model.requests[-1]["messages"]]

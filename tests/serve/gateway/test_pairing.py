@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from handrail.errors import ConfigError, Denied
-from handrail.platforms.adapter import decision_of, sign_of
-from handrail.platforms.adapter_table import accounts, kinds
+from handrail.platforms.base import decision_of, sign_of
+from handrail.platforms.table import accounts, platforms
 from handrail.protocols import ApprovalRequest, Concern, Decision
 from handrail.serve.gateway import store as stores
 from handrail.serve.gateway.store import GatewayStore, Where
@@ -75,8 +75,8 @@ def test_every_kind_can_be_configured_by_its_name() -> None:
         "matrix": {"homeserver": "https://x"},
         "email": {"address": "a@b.c", "imap_host": "i", "smtp_host": "s"},
     }
-    made = accounts({kind: {"kind": kind, "home": "h", **needed.get(kind, {})} for kind in kinds()})
-    assert [each.kind for each in made] == list(kinds())
+    made = accounts({kind: {"kind": kind, "home": "h", **needed.get(kind, {})} for kind in platforms("Adapter")})
+    assert [each.kind for each in made] == platforms("Adapter")
     assert {each.home for each in made} == {"h"}
 
 

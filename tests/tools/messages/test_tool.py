@@ -10,8 +10,8 @@ import pytest
 from handrail.config import ConfigFile
 from handrail.core.builtin import registry
 from handrail.model_tools import default, get_tool_definitions, handle_function_call
-from handrail.platforms.message import split
-from handrail.platforms.target_table import kinds, target_of
+from handrail.platforms.base import split
+from handrail.platforms.table import platforms, target_of
 from handrail.protocols import Decision
 from handrail.testing import RecordingApprover
 from tests.support import error_in
@@ -56,7 +56,7 @@ def test_an_unknown_target_gets_a_suggestion(targets: None) -> None:
     ("settings", "what"),
     [
         ({"kind": "webhok"}, "did you mean 'webhook'?"),
-        ({}, "None is no kind"),
+        ({}, "None is not a kind"),
         ({"kind": "webhook"}, "give url or url_variable"),
         ({"kind": "email", "host": "h"}, "messages.targets.ada.sender: is missing"),
         ({"kind": "matrix", "homeserver": 7, "room": "!x"}, "messages.targets.ada.homeserver: must be text"),
@@ -101,7 +101,7 @@ def test_every_kind_says_what_it_needs_without_asking_a_server() -> None:
         "webhook": {"url_variable": "X"},
         "apprise": {"url_variable": "X"},
     }
-    for kind in kinds():
+    for kind in platforms("Target"):
         target = target_of("it", {"it": {"kind": kind, **needed.get(kind, {})}})
         assert isinstance(target.takes_files, bool)
         why = target.check()

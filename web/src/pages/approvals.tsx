@@ -1,4 +1,4 @@
-// Questions that wait for a person: what would run, why it asks, and what each answer would cover.
+// Open questions: what would run, why it needs approval, and what each answer covers.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api";
 import type { Decision, PageProps, Question } from "../types";
@@ -7,12 +7,12 @@ import { useWatch, watch } from "../watch";
 
 const WORDS: Record<Decision, string> = { once: "Once", task: "Task", session: "Session", always: "Always", deny: "Deny" };
 const KEYS: Record<string, Decision> = { o: "once", t: "task", s: "session", a: "always", d: "deny" };
-// A key that was meant for something else must not answer a card that came under it.
+// A key press meant for something else must not answer a card that just appeared.
 const CALM_MS = 600;
 
 watch.onAsked = (question) => {
   if (!document.hidden || !("Notification" in window) || Notification.permission !== "granted") return;
-  const shown = new Notification("Handrail asks", { body: `${question.tool}: ${question.reason}`, tag: question.id });
+  const shown = new Notification("Handrail needs your approval", { body: `${question.tool}: ${question.reason}`, tag: question.id });
   shown.onclick = () => { window.focus(); location.hash = "#/approvals"; shown.close(); };
 };
 
@@ -38,19 +38,19 @@ export function Approvals({ me }: PageProps) {
   return (
     <div class="page" ref={list}>
       <div class="line bar">
-        <p role="status">{waiting.length > 0 && `${waiting.length} ${waiting.length === 1 ? "question waits" : "questions wait"} for you`}</p>
+        <p role="status">{waiting.length > 0 && `${waiting.length} ${waiting.length === 1 ? "question" : "questions"} waiting for you`}</p>
         <Notify />
       </div>
       {waiting.map((question) => <Card key={question.id} question={question} mayAnswer={me.role !== "watch"} onAnswered={() => move(1)} />)}
       {!waiting.length && (
-        <Empty title="Nothing waits for you">
-          <p>When an agent wants to do something dangerous, its command stands here, with what is dangerous in it marked.
+        <Empty title="No open questions">
+          <p>When an agent wants to do something dangerous, its command appears here, with the dangerous part marked.
             Until you answer it waits; without an answer it is denied.</p>
           <p>Try it: <code>handrail call terminal command='rm -rf build'</code> in another terminal, or run
             the tool <a href="#/tools/terminal">terminal</a> with <code>rm -rf build</code>.</p>
         </Empty>
       )}
-      {over.length > 0 && <h2>Over</h2>}
+      {over.length > 0 && <h2>Closed</h2>}
       {over.map((question) => <Over key={question.id} question={question} />)}
     </div>
   );
@@ -73,9 +73,9 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
     const hadFocus = card.current?.contains(document.activeElement);
     try {
       const body = why && decision === "deny" ? { decision, why } : { decision };
-      const said = await ask<{ holds: boolean; request: Question }>("POST", `/v1/approvals/${question.id}`, body);
+      const answered = await ask<{ holds: boolean; request: Question }>("POST", `/v1/approvals/${question.id}`, body);
       if (hadFocus) onAnswered();
-      watch.closed(said.request);
+      watch.closed(answered.request);
     } catch (error) {
       setTrouble((error as Error).message);
       setBusy(false);
@@ -97,8 +97,8 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
       <div class="line"><b>{question.tool}</b>
         {!question.concerns.length && <span>{question.reason}</span>}
         {question.asker && <Tag>{question.asker}</Tag>}
-        <span class={left < 30 ? "left soon" : "left"}>{!question.is_waiting ? "whoever asked is gone; your answer is kept for when it asks again"
-          : left > 0 ? `denied in ${lasting(Math.floor(left))}` : "time is up"}</span></div>
+        <span class={left < 30 ? "left soon" : "left"}>{!question.is_waiting ? "the process that asked has exited; your answer applies if it asks again"
+          : left > 0 ? `denied in ${lasting(Math.floor(left))}` : "timed out"}</span></div>
       <Command pieces={question.pieces} />
       <dl class="facts">
         <dt>in</dt><dd>{question.cwd}</dd>
@@ -118,14 +118,14 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
             </li>
           ))}
         </ul>
-      ) : <p>You may watch, and not answer. Somebody with the role “approve” may.</p>}
+      ) : <p>Read-only: answering needs the role “approve”.</p>}
       {isDenying && (
         <form class="line denying" onSubmit={(event) => { event.preventDefault(); void answer("deny"); }}>
-          <label class="grow">Why not? The model reads it, and can go another way.
+          <label class="grow">Why not? The model reads it, and can try something else.
             <input ref={reason} value={why} maxLength={1000} placeholder="optional: move it to trash/ instead"
               onInput={(event) => setWhy(event.currentTarget.value)} /></label>
           <button class="deny" disabled={isBusy}>Deny</button>
-          <button type="button" onClick={() => { setDenying(false); card.current!.focus(); }}>Not yet</button>
+          <button type="button" onClick={() => { setDenying(false); card.current!.focus(); }}>Cancel</button>
         </form>
       )}
       <Trouble text={trouble} />

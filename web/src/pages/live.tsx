@@ -1,4 +1,4 @@
-// Calls as they run, the newest first; those of delegated agents stand in from their parents'.
+// Calls as they run, the newest first; those of delegated agents are indented below their parents'.
 import { useMemo, useState } from "preact/hooks";
 import type { Call } from "../types";
 import { clock, Empty, lasting, pretty, Rows, Split, Tag, Text, useNow, visible } from "../ui";
@@ -18,8 +18,8 @@ export function Live() {
   if (!calls.length) {
     return (
       <Empty title="No calls yet">
-        <p>Every tool call of this server shows here as it runs: its arguments, how long it takes, and what it said last.</p>
-        <p>Try a tool on <a href="#/tools">Tools</a>, say something on <a href="#/sessions">Sessions</a>, or point an
+        <p>Every tool call of this server shows here as it runs: its arguments, how long it takes, and its latest progress.</p>
+        <p>Try a tool on <a href="#/tools">Tools</a>, start a conversation on <a href="#/sessions">Sessions</a>, or point an
           MCP client at <code>{location.origin}/mcp</code>.</p>
       </Empty>
     );
@@ -54,16 +54,16 @@ function Detail({ call, now }: { call: Call; now: number }) {
     <>
       <h2>{call.tool} <State call={call} /></h2>
       <dl class="facts">
-        {call.started !== undefined && <><dt>began</dt><dd>{clock(call.started)}</dd></>}
-        <dt>took</dt><dd>{took(call, now)}</dd>
+        {call.started !== undefined && <><dt>started</dt><dd>{clock(call.started)}</dd></>}
+        <dt>duration</dt><dd>{took(call, now)}</dd>
         <dt>task</dt><dd>{call.task ?? "none"}</dd>
         {call.session && <><dt>session</dt><dd><a href={`#/sessions/${call.session}`}>{call.session}</a></dd></>}
         {call.error_type && <><dt>error</dt><dd>{call.error_type}</dd></>}
       </dl>
       <h3>Arguments</h3>
       <pre class="text" tabIndex={0} aria-label="Arguments">{pretty(call.arguments ?? {})}</pre>
-      {call.progress && !call.status && <><h3>Says</h3><Text value={call.progress} label="What it says" /></>}
-      {call.result !== undefined && <><h3>Result, its end</h3><Text value={call.result} label="Result" /></>}
+      {call.progress && !call.status && <><h3>Progress</h3><Text value={call.progress} label="Progress" /></>}
+      {call.result !== undefined && <><h3>End of the result</h3><Text value={call.result} label="Result" /></>}
     </>
   );
 }
@@ -78,7 +78,7 @@ function took(call: Call, now: number): string {
 }
 
 function summary(call: Call): string {
-  const said = Object.entries(call.arguments ?? {})
+  const parts = Object.entries(call.arguments ?? {})
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
-  return visible(said.join(" "));
+  return visible(parts.join(" "));
 }

@@ -1,4 +1,4 @@
-// What asks and what is blocked: a command on trial, the rules, what is allowed for longer, a policy tried on what happened.
+// The policy: check a command, the rules, lasting approvals, and simulating another policy on past actions.
 import { useState } from "preact/hooks";
 import { ask, get } from "../api";
 import type { PageProps, Piece } from "../types";
@@ -11,7 +11,7 @@ type Trial = { at: number; tool: string; text: string; was: string; would: strin
 type Simulated = { counts: Record<string, unknown>; changed: Trial[] };
 type Decided = { tool: string; text: string; decision: string; by: string; why: string };
 
-const SAYS: Record<string, string> = { allow: "It would run.", ask: "It would ask first.", block: "It would be blocked, whoever asks." };
+const SAYS: Record<string, string> = { allow: "It would run.", ask: "It would ask first.", block: "It would be blocked, without asking." };
 const KINDS: Record<string, string> = { allow: "good", ask: "busy", block: "bad" };
 
 export function Policy({ me, chosen }: PageProps) {
@@ -32,7 +32,7 @@ function Check() {
   function check(event: Event) {
     event.preventDefault();
     ask<Verdict>("POST", "/v1/policy/check", { command }).then(
-      (said) => { setFound(said); setTrouble(""); }, (error: Error) => setTrouble(error.message));
+      (answer) => { setFound(answer); setTrouble(""); }, (error: Error) => setTrouble(error.message));
   }
   return (
     <section>
@@ -59,7 +59,7 @@ function Allowed({ mayRevoke }: { mayRevoke: boolean }) {
   const { grants, always } = useWatch();
   const [trouble, setTrouble] = useState("");
   const revoke = (id: string) => ask("DELETE", `/v1/grants/${encodeURIComponent(id)}`).then(
-    () => { setTrouble(""); void watch.lookAtApprovals(); }, (error: Error) => setTrouble(error.message));
+    () => { setTrouble(""); void watch.refreshApprovals(); }, (error: Error) => setTrouble(error.message));
   const rows = [
     ...always.map((key) => ({ id: key, key, about: "always" })),
     ...grants.map((each) => ({
@@ -71,7 +71,7 @@ function Allowed({ mayRevoke }: { mayRevoke: boolean }) {
   return (
     <section>
       <h2>Allowed without asking</h2>
-      {!rows.length && <p>Nothing. What you allow for a task, a session or always stands here, and can be taken back.</p>}
+      {!rows.length && <p>Nothing. What you allow for a task, a session or always is listed here, and can be revoked.</p>}
       <ul class="plain-list">
         {rows.map((row) => (
           <li class="line"><span class="grow"><code>{visible(row.key)}</code> <small>{row.about}</small></span>
@@ -89,8 +89,8 @@ function Decisions() {
   const decisions = answer?.decisions ?? [];
   return (
     <section>
-      <h2>Decided</h2>
-      {!decisions.length && <p>Nothing yet. Who decided what, and by which rule, stands here.</p>}
+      <h2>Decisions</h2>
+      {!decisions.length && <p>None yet. Decisions are listed here with who made them and the rule.</p>}
       <ul class="plain-list">
         {[...decisions].reverse().map((each) => (
           <li><Tag kind={/deny|denied|block/.test(each.decision) ? "bad" : "good"}>{each.decision}</Tag> <code>{visible(each.text)}</code>{" "}
@@ -108,7 +108,7 @@ function Simulate() {
   function simulate(event: Event) {
     event.preventDefault();
     ask<Simulated>("POST", "/v1/policy/simulate", { policy }).then(
-      (said) => { setFound(said); setTrouble(""); }, (error: Error) => { setFound(null); setTrouble(error.message); });
+      (answer) => { setFound(answer); setTrouble(""); }, (error: Error) => { setFound(null); setTrouble(error.message); });
   }
   return (
     <section>
@@ -116,12 +116,12 @@ function Simulate() {
       <form onSubmit={simulate}>
         <textarea rows={4} aria-label="Policy as config.yaml" placeholder={"approvals:\n  mode: manual"} value={policy}
           onInput={(event) => setPolicy(event.currentTarget.value)} />
-        <button>Try it on what happened</button> <small>The text of a config.yaml. Nothing is changed.</small>
+        <button>Simulate on past actions</button> <small>The text of a config.yaml. Nothing is changed.</small>
       </form>
       <Trouble text={trouble} />
       {found && (
         <div role="status">
-          <p>{Object.entries(found.counts).map(([name, count]) => `${name}: ${String(count)}`).join(" · ") || "Nothing has happened yet."}</p>
+          <p>{Object.entries(found.counts).map(([name, count]) => `${name}: ${String(count)}`).join(" · ") || "No past actions yet."}</p>
           {found.changed.length === 0 && <p>Nothing would have been different.</p>}
           <ul>{found.changed.map((each) => <li><code>{visible(each.text)}</code> was {each.was}, would {each.would}</li>)}</ul>
         </div>
@@ -144,8 +144,8 @@ function Rules({ chosen }: { chosen: string }) {
       {rules.map((rule) => (
         <details key={rule.id} open={rule.id === chosen} ref={(made) => { if (made && rule.id === chosen) made.scrollIntoView({ block: "center" }); }}>
           <summary><Tag kind={KINDS[rule.severity]}>{rule.severity}</Tag> <b>{rule.id}</b> {rule.why}</summary>
-          <h3>It finds</h3><ul>{rule.match.map((each) => <li><code>{visible(each)}</code></li>)}</ul>
-          <h3>It spares</h3><ul>{rule.spare.map((each) => <li><code>{visible(each)}</code></li>)}</ul>
+          <h3>Matches</h3><ul>{rule.match.map((each) => <li><code>{visible(each)}</code></li>)}</ul>
+          <h3>Does not match</h3><ul>{rule.spare.map((each) => <li><code>{visible(each)}</code></li>)}</ul>
         </details>
       ))}
     </section>

@@ -1,6 +1,6 @@
-// Conversations: find them, read them with their calls and cost, play them again, go on with them.
+// Conversations: search, read with their calls and cost, replay, continue.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, get, told, type Fields } from "../api";
+import { ask, get, streamEvents, type Fields } from "../api";
 import type { Hit, PageProps, Session } from "../types";
 import { clock, Empty, lasting, Rows, Split, Tag, Text, Trouble, useAnswer, visible } from "../ui";
 import { useWatch } from "../watch";
@@ -14,7 +14,7 @@ type Whole = {
 };
 type Done = { role: "user" | "assistant" | "tool"; text: string };
 const STEP_MS = 900;
-const LOOK_SECONDS = 2;
+const POLL_SECONDS = 2;
 
 export function Sessions({ me, chosen }: PageProps) {
   const [query, setQuery] = useState("");
@@ -41,11 +41,11 @@ export function Sessions({ me, chosen }: PageProps) {
         <Trouble text={trouble} />
         {answer && !isSearch && !answer.sessions.length && (
           <Empty title="No conversations yet"><p>Every conversation with an agent is kept: its messages, the calls in it, what was
-            decided and what it cost. Begin one with <b>New</b>, with <code>handrail chat</code>, or over the API.</p></Empty>
+            decided and what it cost. Start one with <b>New</b>, with <code>handrail chat</code>, or over the API.</p></Empty>
         )}
-        {answer && isSearch && !answer.hits.length && <Empty title="Nothing fits"><p>Words are found in any order; "quoted" text as it stands.</p></Empty>}
+        {answer && isSearch && !answer.hits.length && <Empty title="No matches"><p>Words match in any order; "quoted" text matches exactly.</p></Empty>}
         {answer && (isSearch
-          ? <Rows items={answer.hits} height={76} label="Messages that fit" keyOf={(hit) => hit.message_id} chosen={null}
+          ? <Rows items={answer.hits} height={76} label="Matching messages" keyOf={(hit) => hit.message_id} chosen={null}
               onChoose={(hit) => goTo(hit.session)} row={(hit) => (
                 <><div class="line"><b>{visible(hit.title || hit.session)}</b><Tag>{hit.role}</Tag><span class="left">{clock(hit.at)}</span></div>
                   <div class="two">{visible(hit.excerpt)}</div></>
@@ -62,7 +62,7 @@ export function Sessions({ me, chosen }: PageProps) {
 
 function Detail({ id, mayTalk, onChanged }: { id: string; mayTalk: boolean; onChanged: () => void }) {
   const [isRunning, setRunning] = useState(false);
-  const { answer, trouble, again } = useAnswer(() => get<Whole>(`/v1/sessions/${encodeURIComponent(id)}`), [id], isRunning ? LOOK_SECONDS : 0);
+  const { answer, trouble, again } = useAnswer(() => get<Whole>(`/v1/sessions/${encodeURIComponent(id)}`), [id], isRunning ? POLL_SECONDS : 0);
   useEffect(() => {
     if (isRunning && !answer?.is_running) onChanged();
     setRunning(answer?.is_running ?? false);
@@ -87,21 +87,21 @@ function Detail({ id, mayTalk, onChanged }: { id: string; mayTalk: boolean; onCh
         <button onClick={() => setStep(step === null ? 1 : null)}>{step === null ? "Replay" : "Show all"}</button>
         {step !== null && <label class="grow">Message <input type="range" min={1} max={count} value={step}
           onInput={(event) => setStep(Number(event.currentTarget.value))} /></label>}
-        <button onClick={again}>Look again</button>
+        <button onClick={again}>Refresh</button>
         {answer.is_running && mayTalk && <button class="deny" onClick={() => void ask("POST", `/v1/sessions/${id}/stop`).then(again, again)}>Stop</button>}
-        {session.parent && <a href={`#/sessions/${session.parent}`}>its parent</a>}
+        {session.parent && <a href={`#/sessions/${session.parent}`}>parent session</a>}
         {children.map((child) => <a href={`#/sessions/${child.id}`}>{visible(child.title || child.id)}</a>)}
       </p>
       <ol class="talk">
         {shown.filter((each) => each.role !== "tool").map((message) => (
           <li key={message.id} class={message.role}>
             <small>{message.role} · {clock(message.at)}</small>
-            {textOf(message) && <div class="said">{visible(textOf(message))}</div>}
+            {textOf(message) && <div class="words">{visible(textOf(message))}</div>}
             {message.tool_calls?.map((call) => <Called key={call.id} call={call} ran={ran.get(call.id)} result={results.get(call.id)} />)}
           </li>
         ))}
       </ol>
-      {decisions.length > 0 && <><h3>Decided</h3><ul>{decisions.map((each) => (
+      {decisions.length > 0 && <><h3>Decisions</h3><ul>{decisions.map((each) => (
         <li><Tag kind={each.decision === "deny" ? "bad" : "good"}>{each.decision}</Tag> <code>{visible(each.text)}</code> <small>by {each.by}{each.why && `: ${visible(each.why)}`}</small></li>
       ))}</ul></>}
       {mayTalk && !answer.is_running && <Talk session={id} onSaid={() => { again(); onChanged(); }} />}
@@ -120,7 +120,7 @@ function Called({ call, ran, result }: { call: Asked; ran?: Ran; result?: Messag
   );
 }
 
-/** Say something to an agent, and see what it does. It goes on when this page is left. */
+/** Send a message to an agent and watch its turn, which continues when you leave this page. */
 function Talk({ session, onSaid }: { session: string | null; onSaid: (session: string) => void }) {
   const { waiting } = useWatch();
   const [text, setText] = useState("");
@@ -139,7 +139,7 @@ function Talk({ session, onSaid }: { session: string | null; onSaid: (session: s
     let began = "";
     let failure = "";
     try {
-      for await (const [kind, data] of told(session ? `/v1/sessions/${session}/turns` : "/v1/sessions", { text, detached: true }, signal)) {
+      for await (const [kind, data] of streamEvents(session ? `/v1/sessions/${session}/turns` : "/v1/sessions", { text, detached: true }, signal)) {
         if (kind === "session") setId(began = String(data.id));
         if (kind === "TextDelta") setDone((before) => longer(before, String(data.text ?? "")));
         if (kind === "ToolStarted") setDone((before) => [...before, { role: "tool", text: `${String(data.tool)} ${JSON.stringify(data.arguments)}` }]);
@@ -149,7 +149,7 @@ function Talk({ session, onSaid }: { session: string | null; onSaid: (session: s
       if (!failure || session) onSaid(began);
     } catch (error) {
       if (signal.aborted) return;
-      if (began) onSaid(began); // it goes on though it is not heard any more
+      if (began) onSaid(began); // it continues although its events are no longer received
       else failure = (error as Error).message;
     }
     if (failure) { setTrouble(failure); setText(text); }
@@ -159,22 +159,22 @@ function Talk({ session, onSaid }: { session: string | null; onSaid: (session: s
   const asks = waiting.filter((question) => question.session === id).length;
   return (
     <form class="say" onSubmit={(event) => void say(event)}>
-      <div role="log" aria-label="What it does">{done.length > 0 && <ol class="talk">{done.map((each) => (
-        <li class={each.role}><small>{each.role}</small><div class={each.role === "tool" ? "cut" : "said"}>{visible(each.text)}</div></li>
+      <div role="log" aria-label="Activity">{done.length > 0 && <ol class="talk">{done.map((each) => (
+        <li class={each.role}><small>{each.role}</small><div class={each.role === "tool" ? "cut" : "words"}>{visible(each.text)}</div></li>
       ))}</ol>}</div>
-      {isBusy && asks > 0 && <p class="trouble" role="status">It waits for you: <a href="#/approvals">answer on Approvals</a>.</p>}
-      <textarea rows={3} aria-label="Say something" placeholder={session ? "Go on…" : "What should the agent do?"} value={text}
+      {isBusy && asks > 0 && <p class="trouble" role="status">The agent waits for you: <a href="#/approvals">answer on Approvals</a>.</p>}
+      <textarea rows={3} aria-label="Message to the agent" placeholder={session ? "Reply…" : "What should the agent do?"} value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void say(event); }} />
-      <p class="line"><button class="main" disabled={isBusy}>{isBusy ? "Working…" : "Say it"}</button>
+      <p class="line"><button class="main" disabled={isBusy}>{isBusy ? "Working…" : "Send"}</button>
         {isBusy && id && <button type="button" onClick={() => void ask("POST", `/v1/sessions/${id}/stop`).catch(() => {})}>Stop</button>}
-        <small>{isBusy ? "It goes on when you leave this page." : "Ctrl+Enter"}</small></p>
+        <small>{isBusy ? "It continues when you leave this page." : "Ctrl+Enter"}</small></p>
       <Trouble text={trouble} />
     </form>
   );
 }
 
-/** What was said, with more at its end: a model's text comes in pieces. */
+/** The messages so far, with new text appended: a model's text arrives in pieces. */
 function longer(done: Done[], text: string): Done[] {
   const last = done.at(-1);
   return last?.role === "assistant" ? [...done.slice(0, -1), { ...last, text: last.text + text }] : [...done, { role: "assistant", text }];

@@ -1,4 +1,4 @@
-// How it goes: calls a minute, how long each tool takes, what models took and cost.
+// Statistics: calls per minute, duration per tool, tokens and cost.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { get } from "../api";
 import { clock, Empty, lasting, Trouble, useAnswer } from "../ui";
@@ -6,7 +6,7 @@ import { clock, Empty, lasting, Trouble, useAnswer } from "../ui";
 type Minute = { minute: number; calls: number; errors: number; denied: number };
 type ToolTimes = { tool: string; calls: number; errors: number; total: number; p50: number; p95: number };
 type Day = { day: number; input_tokens: number | null; output_tokens: number | null; cost: number | null };
-// Nothing that is drawn comes in halves.
+// All plotted values are whole numbers.
 const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
 type Answer = { since: number; minutes: Minute[]; tools: ToolTimes[]; days: Day[]; waiting: number };
@@ -17,7 +17,7 @@ export function Stats() {
   const calls = answer.tools.reduce((sum, each) => sum + each.calls, 0);
   const denied = answer.minutes.reduce((sum, each) => sum + each.denied, 0);
   if (!calls && !answer.days.length) {
-    return <Empty title="Nothing to count yet"><p>Calls a minute, how long each tool takes, denials, tokens and cost are drawn here
+    return <Empty title="No data yet"><p>Calls per minute, duration per tool, denials, tokens and cost are shown here
       once there are some. Programs read the same at <code>/metrics</code>.</p></Empty>;
   }
   const tokens = answer.days.reduce((sum, each) => sum + (each.input_tokens ?? 0) + (each.output_tokens ?? 0), 0);
@@ -33,28 +33,28 @@ export function Stats() {
         <li><b>{denied.toLocaleString()}</b> denied</li>
         <li><b>{answer.waiting}</b> waiting</li>
         {tokens > 0 && <li><b>{tokens.toLocaleString()}</b> tokens in {answer.days.length === 1 ? "a day" : `${answer.days.length} days`}</li>}
-        {cost > 0 && <li><b>{money(cost)}</b> for them</li>}
+        {cost > 0 && <li><b>{money(cost)}</b> cost</li>}
       </ul>
-      <h2>Calls a minute</h2>
-      <Plot label="Calls, failures and denials a minute" x={minutes.map((each) => each.minute)} lines={[
+      <h2>Calls per minute</h2>
+      <Plot label="Calls, failures and denials per minute" x={minutes.map((each) => each.minute)} lines={[
         ["calls", "--accent", minutes.map((each) => each.calls)], ["failed", "--busy", minutes.map((each) => each.errors)],
         ["denied", "--bad", minutes.map((each) => each.denied)],
       ]} />
-      <h2>How long tools take</h2>
+      <h2>Duration per tool</h2>
       <div class="table"><table>
-        <thead><tr><th>tool</th><th>calls</th><th>failed</th><th>half within</th><th>95 % within</th><th class="wide-only"><span class="unseen">drawn</span></th></tr></thead>
+        <thead><tr><th>tool</th><th>calls</th><th>failed</th><th>median</th><th>p95</th><th class="wide-only"><span class="unseen">bar</span></th></tr></thead>
         <tbody>{[...answer.tools].sort((a, b) => b.calls - a.calls).map((each) => (
           <tr><th scope="row">{each.tool}</th><td>{each.calls.toLocaleString()}</td><td>{each.errors}</td><td>{lasting(each.p50)}</td><td>{lasting(each.p95)}</td>
             <td class="wide-only"><div class="beam" style={{ width: `${(100 * each.p95) / slowest}%` }} /></td></tr>
         ))}</tbody>
       </table></div>
-      <h2>Tokens a day</h2>
+      <h2>Tokens per day</h2>
       {answer.days.length > 0
-        ? <Plot label="Tokens a day" x={answer.days.map((each) => each.day)} lines={[
+        ? <Plot label="Tokens per day" x={answer.days.map((each) => each.day)} lines={[
             ["read", "--accent", answer.days.map((each) => each.input_tokens ?? 0)],
             ["written", "--busy", answer.days.map((each) => each.output_tokens ?? 0)],
           ]} />
-        : <p>No agent has talked to a model here yet.</p>}
+        : <p>No model has been called yet.</p>}
     </div>
   );
 }
@@ -75,7 +75,7 @@ function Plot({ label, x, lines }: { label: string; x: number[]; lines: [string,
   const drawn = useRef<{ setData(data: unknown): void } | null>(null);
   const latest = useRef(data);
   latest.current = data;
-  // A layout effect, because others are taken back only after the box is gone.
+  // A layout effect, because other effects are cleaned up only after the box is gone.
   useLayoutEffect(() => {
     let over = () => {};
     let isGone = false;
@@ -96,7 +96,7 @@ function Plot({ label, x, lines }: { label: string; x: number[]; lines: [string,
       });
       sized.observe(box.current!);
       over = () => { sized.disconnect(); plot.destroy(); drawn.current = null; };
-    }, () => {}); // without the drawing there are still the figures
+    }, () => {}); // without the plot there are still the figures
     return () => { isGone = true; over(); };
   }, []);
   useEffect(() => drawn.current?.setData(data));

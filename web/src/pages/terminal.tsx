@@ -1,10 +1,10 @@
-// Background processes, and the terminal of each: to look at, or to type into.
+// Background processes and their terminals: read-only, or interactive.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, get } from "../api";
 import type { PageProps, Process } from "../types";
 import { clock, Empty, lasting, Rows, Split, Tag, Trouble, useAnswer, useNow, visible } from "../ui";
 
-// A terminal keeps about so much; what was printed before is in the log.
+// About as much as a terminal keeps; older output is in the log.
 const LAST_BYTES = 300_000;
 const AGAIN_MS = 1_500;
 
@@ -55,7 +55,7 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
   typing.current = isTyping;
   const isOver = process.ended_at !== null;
 
-  // Layout effects, because others are taken back only after the box is gone.
+  // Layout effects, because other effects are cleaned up only after the box is gone.
   useLayoutEffect(() => {
     let isGone = false;
     void import("../screen").then(({ openScreen }) => {
@@ -67,7 +67,7 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
         },
       });
       screen.current = opened;
-      opened.letType(typing.current); // it may have been wanted while this was loading
+      opened.letType(typing.current); // it may have been switched on during loading
       stop = follow(process.id, opened.write, onChanged, setTrouble);
     }, () => setTrouble("the terminal could not be loaded; open it again when the server is there"));
     let stop = () => {};
@@ -88,10 +88,10 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
       <h2 class="one-line">{visible(process.command)} <State process={process} /></h2>
       <p class="line">
         {mayType && !isOver && <label class="check"><input type="checkbox" checked={isTyping}
-          onChange={(event) => setTyping(event.currentTarget.checked)} /> Type into it</label>}
-        {mayType && !isOver && <button class="deny" onClick={end}>End it</button>}
+          onChange={(event) => setTyping(event.currentTarget.checked)} /> Interactive</label>}
+        {mayType && !isOver && <button class="deny" onClick={end}>Kill process</button>}
         {isOver && <small>{process.reason || `ended ${clock(process.ended_at!)}`}</small>}
-        {!isOver && <small>{isTyping ? "Keys go to the program, Tab too; Alt+1 to Alt+7 lead out." : "You only look."}</small>}
+        {!isOver && <small>{isTyping ? "Keys, including Tab, go to the program; Alt+1 to Alt+7 leave the terminal." : "Read-only"}</small>}
       </p>
       <Trouble text={trouble} />
       <div class="screen" ref={box} />
@@ -101,7 +101,7 @@ function Attached({ process, mayType, onChanged }: { process: Process; mayType: 
 
 type Screen = { write(data: Uint8Array): void; letType(may: boolean): void; close(): void };
 
-/** Its output as it comes, over lost connections. Gives a way to stop. */
+/** Stream the output, across lost connections. Returns a function that stops it. */
 function follow(id: string, write: (data: Uint8Array) => void, onEnd: () => void, onTrouble: (text: string) => void): () => void {
   let source: EventSource | null = null;
   let next = 0;
@@ -111,14 +111,14 @@ function follow(id: string, write: (data: Uint8Array) => void, onEnd: () => void
     if (isOver || source || document.hidden) return;
     const opened = (source = new EventSource(`/v1/processes/${id}/output?offset=${next}`));
     opened.addEventListener("output", (event) => {
-      const said = JSON.parse((event as MessageEvent<string>).data) as { data: string; next: number };
-      next = said.next;
-      write(Uint8Array.from(atob(said.data), (byte) => byte.charCodeAt(0)));
+      const output = JSON.parse((event as MessageEvent<string>).data) as { data: string; next: number };
+      next = output.next;
+      write(Uint8Array.from(atob(output.data), (byte) => byte.charCodeAt(0)));
     });
     opened.addEventListener("ended", () => { isOver = true; close(); onEnd(); });
     opened.onerror = () => { if (source === opened) { close(); setTimeout(open, AGAIN_MS); } };
   };
-  // A browser makes six connections to a server for all of its tabs: one that nobody looks at leaves them to the others.
+  // A browser allows six connections per server for all tabs: a hidden tab leaves them to the others.
   const turned = () => document.hidden ? close() : open();
   get<{ end: number }>(`/v1/processes/${id}/log?limit=1`).then(({ end }) => {
     next = Math.max(0, end - LAST_BYTES);

@@ -1,6 +1,6 @@
-// The tools there are: what each lacks, what a model is told of it, and a form to try it.
+// All tools: what each needs, its schema, and a form to try it.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { get, told, type Fields } from "../api";
+import { get, streamEvents, type Fields } from "../api";
 import type { PageProps, Schema, Tool } from "../types";
 import { Empty, pretty, Rows, Split, Tag, Text, Trouble, useAnswer, visible } from "../ui";
 
@@ -41,11 +41,11 @@ function Detail({ tool, mayRun }: { tool: Tool; mayRun: boolean }) {
   return (
     <>
       <h2>{tool.name} {tool.available ? <Tag kind="good">available</Tag> : <Tag kind="bad">not available</Tag>}
-        {!tool.offered && <> <Tag>not offered to models now</Tag></>}</h2>
+        {!tool.offered && <> <Tag>not offered to the model now</Tag></>}</h2>
       <p>{visible(tool.description)}</p>
-      {!tool.available && <div class="trouble"><p>{visible(tool.reason)}</p>{tool.fix && <p>To have it: <code>{visible(tool.fix)}</code></p>}</div>}
+      {!tool.available && <div class="trouble"><p>{visible(tool.reason)}</p>{tool.fix && <p>To enable it: <code>{visible(tool.fix)}</code></p>}</div>}
       {tool.available && (mayRun ? <Try tool={tool} /> : <p>To try it you need the role “operate”.</p>)}
-      <details><summary>What a model is told of its arguments</summary><Text value={tool.parameters} label="Schema" /></details>
+      <details><summary>Schema shown to the model</summary><Text value={tool.parameters} label="Schema" /></details>
     </>
   );
 }
@@ -54,7 +54,7 @@ function Try({ tool }: { tool: Tool }) {
   const fields = Object.entries(tool.parameters.properties ?? {});
   const required = new Set(tool.parameters.required ?? []);
   const [values, setValues] = useState<Record<string, string | boolean>>({});
-  const [said, setSaid] = useState<string[]>([]);
+  const [progress, setProgress] = useState<string[]>([]);
   const [result, setResult] = useState<unknown>(undefined);
   const [trouble, setTrouble] = useState("");
   const [isRunning, setRunning] = useState(false);
@@ -62,7 +62,7 @@ function Try({ tool }: { tool: Tool }) {
 
   async function run(event: Event) {
     event.preventDefault();
-    setTrouble(""); setSaid([]); setResult(undefined);
+    setTrouble(""); setProgress([]); setResult(undefined);
     try {
       const args: Fields = {};
       for (const [name, schema] of fields) {
@@ -72,12 +72,12 @@ function Try({ tool }: { tool: Tool }) {
       setRunning(true);
       stop.current = new AbortController();
       const body = { tool: tool.name, arguments: args, stream: true, task: "console" };
-      for await (const [kind, data] of told("/v1/calls", body, stop.current.signal)) {
-        if (kind === "progress") setSaid((before) => [...before.slice(-199), String(data.message)]);
+      for await (const [kind, data] of streamEvents("/v1/calls", body, stop.current.signal)) {
+        if (kind === "progress") setProgress((before) => [...before.slice(-199), String(data.message)]);
         if (kind === "result") setResult(data.result);
       }
     } catch (error) {
-      setTrouble(stop.current?.signal.aborted ? "You stopped it." : (error as Error).message);
+      setTrouble(stop.current?.signal.aborted ? "Stopped." : (error as Error).message);
     }
     setRunning(false);
   }
@@ -91,10 +91,10 @@ function Try({ tool }: { tool: Tool }) {
       <p class="line">
         <button class="main" disabled={isRunning}>{isRunning ? "Running…" : "Run"}</button>
         {isRunning && <button type="button" onClick={() => stop.current?.abort()}>Stop</button>}
-        <small>What is dangerous asks on <a href="#/approvals">Approvals</a>, also for you.</small>
+        <small>Dangerous calls need approval on <a href="#/approvals">Approvals</a>, also yours.</small>
       </p>
       <Trouble text={trouble} />
-      {said.length > 0 && <Text value={said.join("\n")} label="What it says" />}
+      {progress.length > 0 && <Text value={progress.join("\n")} label="Progress" />}
       {result !== undefined && <div role="status"><h3>Result</h3><Text value={result} label="Result" /></div>}
     </form>
   );
@@ -104,9 +104,9 @@ function Field({ name, schema, required, value, onChange }: {
   name: string; schema: Schema; required: boolean; value: string | boolean | undefined; onChange: (value: string | boolean) => void;
 }) {
   const kind = kindOf(schema);
-  const hint = schema.default === undefined ? "" : `if left out: ${pretty(schema.default)}`;
+  const hint = schema.default === undefined ? "" : `default: ${pretty(schema.default)}`;
   const typed = (event: { currentTarget: { value: string } }) => onChange(event.currentTarget.value);
-  const about = <span>{name}{required && <b title="needed"> *</b>} <small>{visible(schema.description ?? "")}</small></span>;
+  const about = <span>{name}{required && <b title="required"> *</b>} <small>{visible(schema.description ?? "")}</small></span>;
   if (kind === "boolean") {
     const isOn = value ?? schema.default === true;
     return <label class="check"><input type="checkbox" checked={Boolean(isOn)} onChange={(event) => onChange(event.currentTarget.checked)} /> {about}</label>;
@@ -133,7 +133,7 @@ function kindOf(schema: Schema): string {
   return kinds.length === 1 ? kinds[0] : "json";
 }
 
-/** A field as the call wants it; undefined when it was left out. */
+/** A field's value for the call; undefined if it was left out. */
 function read(name: string, schema: Schema, value: string | boolean | undefined) {
   if (value === undefined || value === "") return undefined;
   const kind = kindOf(schema);
@@ -143,6 +143,6 @@ function read(name: string, schema: Schema, value: string | boolean | undefined)
   try {
     return JSON.parse(value) as Fields;
   } catch {
-    throw new Error(`${name} is no JSON; texts in it need "quotes"`);
+    throw new Error(`${name} is not JSON; strings in it need "quotes"`);
   }
 }

@@ -25,7 +25,7 @@ import typer
 from ...approval.project_policy import policy_file, tightened
 from ...config import load_config, located
 from ...errors import ConfigError
-from ...judge.assess import assess
+from ...judge import assess
 from ...judge.rules.custom import configured
 from ...judge.values.assessment import stretches
 from .. import options

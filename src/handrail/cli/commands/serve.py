@@ -19,7 +19,7 @@ import typer
 from ...config.paths import state_dir
 from ...errors import ConfigError
 from ...model_tools import default
-from ...platforms.adapter_table import accounts
+from ...platforms.table import accounts
 from ...serve.address import parse_address
 from ...serve.roles import Role
 from ...serve.shared_state import Served

@@ -1,101 +1,96 @@
-"""What people can say to the gateway itself: each command is a function here."""
+"""The commands that users can give the gateway itself: one function each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ...protocols import Answer, Decision
 from . import texts
-
-if TYPE_CHECKING:
-    from .chat_session import Chat
-    from .gateway import Gateway
+from .chat_session import Chat
+from .questions import Questions
 
 
-def obey(gateway: Gateway, chat: Chat, person: str, text: str) -> str:
-    """What is answered to a command, which begins with a slash."""
+def run_command(questions: Questions, chat: Chat, user: str, text: str) -> str:
+    """Run a command, which starts with a slash, and return the reply."""
     name, _, rest = text.partition(" ")
     # Telegram writes `/help@name_of_the_bot` in groups.
     command = _COMMANDS.get(name.partition("@")[0].lower())
     if command is None:
-        return f"I know no {name[:50]}.\n{texts.HELP}"
-    return command(gateway, chat, person, rest.strip())
+        return f"Unknown command {name[:50]}.\n{texts.HELP}"
+    return command(questions, chat, user, rest.strip())
 
 
-def approve(gateway: Gateway, chat: Chat, person: str, rest: str) -> str:
+def approve(questions: Questions, chat: Chat, user: str, rest: str) -> str:
     words = rest.lower().split()
     is_all = "all" in words
     given = [word for word in words if word != "all"]
     decisions = {each.value: each for each in Decision if each.allows}
     if len(given) > 1 or any(word not in decisions for word in given):
-        return f"Say /approve [all] [{'|'.join(decisions)}]."
-    return _answer(gateway, chat, Answer(decisions[given[0]] if given else Decision.ONCE, person), is_all=is_all)
+        return f"Usage: /approve [all] [{'|'.join(decisions)}]"
+    return _answer(questions, chat, Answer(decisions[given[0]] if given else Decision.ONCE, user), is_all=is_all)
 
 
-def deny(gateway: Gateway, chat: Chat, person: str, rest: str) -> str:
+def deny(questions: Questions, chat: Chat, user: str, rest: str) -> str:
     first, _, more = rest.partition(" ")
     is_all = first.lower() == "all"
-    return _answer(gateway, chat, Answer(Decision.DENY, person, (more if is_all else rest).strip()), is_all=is_all)
+    return _answer(questions, chat, Answer(Decision.DENY, user, (more if is_all else rest).strip()), is_all=is_all)
 
 
-def _answer(gateway: Gateway, chat: Chat, answer: Answer, *, is_all: bool) -> str:
-    waiting = gateway.questions.at(chat.where)
+def _answer(questions: Questions, chat: Chat, answer: Answer, *, is_all: bool) -> str:
+    waiting = questions.at(chat.where)
     if not waiting:
-        return "Nothing waits for an answer here."
-    said = []
+        return "There is no open question here."
+    replies = []
     for stored in waiting if is_all else waiting[:1]:
         if answer.decision not in stored.request.offers:
-            said.append(f"{stored.request.id} takes {', '.join(each.value for each in stored.request.offers)}.")
+            replies.append(f"{stored.request.id} takes {', '.join(each.value for each in stored.request.offers)}.")
             continue
-        before = gateway.questions.answer(stored.request.id, answer._replace(by=f"{chat.where.adapter}:{answer.by}"))
+        before = questions.answer(stored.request.id, answer._replace(by=f"{chat.where.adapter}:{answer.by}"))
         if before is not None:
-            said.append(texts.too_late(before))
-    # What was answered shows in its own message.
-    return "\n".join(said)
+            replies.append(texts.too_late(before))
+    # A question that was answered shows that in its own message.
+    return "\n".join(replies)
 
 
-def yolo(gateway: Gateway, chat: Chat, person: str, rest: str) -> str:
+def yolo(questions: Questions, chat: Chat, user: str, rest: str) -> str:
     if rest.lower() == "off":
-        gateway.questions.yolo.discard(chat.where)
-        return "You are asked again."
+        questions.yolo.discard(chat.where)
+        return "I will ask you again."
     if rest and rest.lower() != "on":
-        return "Say /yolo, or /yolo off."
-    gateway.questions.yolo.add(chat.where)
-    for stored in gateway.questions.at(chat.where):
-        gateway.questions.answer(stored.request.id, Answer(Decision.ONCE, f"{chat.where.adapter}:{person}"))
-    return "I say yes to everything in this chat now, until /yolo off or a restart. What can never run still does not."
+        return "Usage: /yolo [off]"
+    questions.yolo.add(chat.where)
+    for stored in questions.at(chat.where):
+        questions.answer(stored.request.id, Answer(Decision.ONCE, f"{chat.where.adapter}:{user}"))
+    return "Everything in this chat is approved, until /yolo off or a restart. What can never run is still blocked."
 
 
-def status(gateway: Gateway, chat: Chat, person: str, rest: str) -> str:  # noqa: ARG001
-    lines = ["I am at work." if chat.is_busy else "I wait for you."]
-    if chat.where in gateway.questions.yolo:
+def status(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
+    lines = ["I am working." if chat.is_busy else "I am idle."]
+    if chat.where in questions.yolo:
         lines.append("/yolo is on.")
-    waiting = gateway.questions.at(chat.where)
-    lines += ["What waits for your answer:", *map(texts.brief, waiting)] if waiting else []
-    return "\n".join([*lines, f"Session {chat.session or 'not begun'}."])
+    waiting = questions.at(chat.where)
+    lines += ["Waiting for your answer:", *map(texts.brief, waiting)] if waiting else []
+    return "\n".join([*lines, f"Session {chat.session or 'not started'}."])
 
 
-def stop(gateway: Gateway, chat: Chat, person: str, rest: str) -> str:  # noqa: ARG001
+def stop(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
     return "" if chat.stop() else "There is nothing to stop."
 
 
-def new(gateway: Gateway, chat: Chat, person: str, rest: str) -> str:  # noqa: ARG001
-    chat.begin_anew()
-    return "We begin anew. `handrail sessions list` still has what was before."
+def new(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
+    chat.start_new_session()
+    return "New session. `handrail sessions list` still has the previous one."
 
 
-def tools(gateway: Gateway, chat: Chat, person: str, rest: str) -> str:  # noqa: ARG001
-    here = gateway.served.here
-    names = sorted(here.toolsets.select([f"handrail-{gateway.accounts[chat.where.adapter].kind}"]))
-    return "What I can use here: " + ", ".join(names)
+def tools(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
+    return "Tools here: " + ", ".join(chat.tools())
 
 
-def help_(gateway: Gateway, chat: Chat, person: str, rest: str) -> str:  # noqa: ARG001
+def help_(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
     return texts.HELP
 
 
-_COMMANDS: dict[str, Callable[[Gateway, Chat, str, str], str]] = {
+_COMMANDS: dict[str, Callable[[Questions, Chat, str, str], str]] = {
     "/approve": approve,
     "/deny": deny,
     "/yolo": yolo,
@@ -104,5 +99,5 @@ _COMMANDS: dict[str, Callable[[Gateway, Chat, str, str], str]] = {
     "/new": new,
     "/tools": tools,
     "/help": help_,
-    "/start": help_,  # what Telegram sends when somebody opens the chat
+    "/start": help_,  # what Telegram sends when a user opens the chat
 }

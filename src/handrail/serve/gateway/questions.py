@@ -1,70 +1,66 @@
-"""Questions in chats: each put there once, answered once, and rewritten when it is over, whoever answered it and where."""
+"""Questions in chats: each is posted once, answered once, and edited when it is closed, whoever answered it and where."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING
 
 from ...errors import HandrailError, SessionNotFound
-from ...platforms.adapter import Unreachable
+from ...platforms.base import Unreachable
+from ...platforms.table import Account
 from ...protocols import Answer, Decision
+from ...store.approvals import StoredRequest
 from ..event_bus import MISSED
+from ..shared_state import Served
 from . import texts
-from .store import Post, Where
-
-if TYPE_CHECKING:
-    from ...platforms.adapter_table import Account
-    from ...store.approvals import StoredRequest
-    from ..shared_state import Served
-    from .store import GatewayStore
+from .store import GatewayStore, Post, Where
 
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 2.0
-_DEEPEST = 10
+_MAX_DEPTH = 10
 
 
 class Questions:
-    """Compares what waits with what was put into chats, after every change: so nothing is lost, whatever was down."""
+    """Compares open questions with posted ones after every change, so that nothing is lost, whatever was down."""
 
     def __init__(self, served: Served, store: GatewayStore, accounts: dict[str, Account]) -> None:
         self._served, self._store, self._accounts = served, store, accounts
-        self._looking = {name: asyncio.Lock() for name in accounts}
+        self._refreshing = {name: asyncio.Lock() for name in accounts}
         self.yolo: set[Where] = set()
 
     async def run(self, account: str) -> None:
-        """Until cancelled. Each account by itself: one that hangs holds up no other."""
-        following = self._served.bus.follow()
-        news = asyncio.ensure_future(anext(following))
+        """Runs until cancelled. One task per account: one that hangs does not delay another."""
+        updates = self._served.bus.follow()
+        batch = asyncio.ensure_future(anext(updates))
         try:
             while True:
-                again_at = time.monotonic() + (float("inf") if await self._looked(account) else _RETRY_SECONDS)
-                while (left := again_at - time.monotonic()) > 0:
-                    await asyncio.wait({news}, timeout=None if left == float("inf") else left)
-                    if not news.done():
+                retry_at = time.monotonic() + (float("inf") if await self._try_refresh(account) else _RETRY_SECONDS)
+                while (left := retry_at - time.monotonic()) > 0:
+                    await asyncio.wait({batch}, timeout=None if left == float("inf") else left)
+                    if not batch.done():
                         break
-                    events, news = news.result(), asyncio.ensure_future(anext(following))
+                    events, batch = batch.result(), asyncio.ensure_future(anext(updates))
                     if any(event.kind == MISSED or event.kind.startswith("approval.") for event in events):
                         break
         finally:
-            news.cancel()
-            await asyncio.wait({news})
-            await following.aclose()  # type: ignore[attr-defined]
+            batch.cancel()
+            await asyncio.wait({batch})
+            await updates.aclose()  # type: ignore[attr-defined]
 
-    async def _looked(self, account: str) -> bool:
+    async def _try_refresh(self, account: str) -> bool:
         try:
-            return await self.look(account)
+            return await self.refresh(account)
         except HandrailError as error:
-            log.warning("questions cannot be put into chats: %s; trying again", error)
+            log.warning("questions cannot be posted: %s; retrying", error)
         except Exception:
-            log.exception("questions cannot be put into chats; trying again")
+            log.exception("questions cannot be posted; retrying")
         return False
 
-    async def look(self, account: str) -> bool:
-        """Whether all was done that is to be done; what could not be sent is tried again."""
-        async with self._looking[account]:
+    async def refresh(self, account: str) -> bool:
+        """Post and close what has changed. False if something could not be sent; the caller retries."""
+        async with self._refreshing[account]:
             waiting = {stored.request.id: stored for stored in await asyncio.to_thread(self._served.approvals.pending)}
             posts = self._store.open_posts(account)
             done = [await self._end(post) for post in posts if post.request not in waiting]
@@ -76,15 +72,15 @@ class Questions:
             return all(done)
 
     def _places(self, stored: StoredRequest) -> list[Where]:
-        """The chat whose agent asks, or the homes of all accounts for a question from elsewhere."""
+        """The chat whose agent asks, or the home chats of all accounts for a question from elsewhere."""
         asker = self._chat_of(stored.request.session_id)
         if asker is not None:
             return [asker]
         return [Where(each.name, each.home) for each in self._accounts.values() if each.home]
 
     def _chat_of(self, session: str | None) -> Where | None:
-        """A child agent's questions go to the chat of whom it works for."""
-        for _ in range(_DEEPEST):
+        """The chat of a session; a child agent's is that of its parent."""
+        for _ in range(_MAX_DEPTH):
             if session is None:
                 return None
             if (where := self._store.chat_of(session)) is not None:
@@ -107,8 +103,8 @@ class Questions:
             log.info("%s: %s", where.adapter, error)
             return False
         except HandrailError as error:
-            log.warning("%s: a question cannot be put into %s: %s", where.adapter, where.chat, error)
-            message = ""  # trying again would be no use; it waits in the console
+            log.warning("%s: a question cannot be posted to %s: %s", where.adapter, where.chat, error)
+            message = ""  # a retry is pointless; the question is in the console
         self._store.add_post(Post(request.id, where, message))
         return True
 
@@ -116,42 +112,41 @@ class Questions:
         if post.message:
             try:
                 text = texts.over(self._served.approvals.get(post.request))
-                await _put(self._accounts[post.where.adapter], post, text)
+                await _close(self._accounts[post.where.adapter], post, text)
             except Unreachable as error:
                 log.info("%s: %s", post.where.adapter, error)
                 return False
             except HandrailError as error:
-                log.warning("%s: a question cannot be rewritten: %s", post.where.adapter, error)
+                log.warning("%s: a question cannot be edited: %s", post.where.adapter, error)
         self._store.end_post(post)
         return True
 
     def at(self, where: Where) -> list[StoredRequest]:
-        """What waits in this chat, the oldest first."""
+        """The open questions of this chat, the oldest first."""
         return [stored for stored in self._served.approvals.pending() if where in self._places(stored)]
 
-    async def tapped(self, where: Where, message: str, decision: Decision, person: str) -> str:
-        """What to say to who tapped; nothing when the message itself will tell."""
+    async def pressed(self, where: Where, message: str, decision: Decision, user: str) -> str:
+        """The reply to a button press; empty if the question's own message will show the outcome."""
         request_id = self._store.request_at(where, message)
         if request_id is None:
-            async with self._looking[
-                where.adapter
-            ]:  # they may be faster than we are in writing down what we have just sent
+            # The user may be faster than we are in storing what we have just sent.
+            async with self._refreshing[where.adapter]:
                 request_id = self._store.request_at(where, message)
         if request_id is None:
             return ""
         stored = self._served.approvals.get(request_id)
         if decision not in stored.request.offers:
             return f"This question takes {', '.join(each.value for each in stored.request.offers)}."
-        before = self.answer(request_id, Answer(decision, f"{where.adapter}:{person}"))
+        before = self.answer(request_id, Answer(decision, f"{where.adapter}:{user}"))
         return texts.too_late(before) if before is not None else ""
 
     def answer(self, request_id: str, answer: Answer) -> StoredRequest | None:
-        """None: it holds. Else what had happened before."""
+        """None if this answer counts, else the request as it was closed before."""
         return self._served.approvals.answer(request_id, answer)
 
 
-async def _put(account: Account, post: Post, text: str) -> None:
-    """In place of the question, or below it where nothing can be edited."""
+async def _close(account: Account, post: Post, text: str) -> None:
+    """Replace the question, or write below it if the platform cannot edit."""
     if account.adapter.can_edit:
         await account.adapter.edit(post.where.chat, post.message, text)
     else:

@@ -1,4 +1,4 @@
-"""What the chats must remember over a restart: who is paired, which session a chat is, which questions were put where."""
+"""What the chats keep over a restart: paired users, the session of each chat, and posted questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...store.database import Database
 
 STORE_NAME = "gateway.db"
 CODE_SECONDS = 600
-# Without letters that look like others.
+# Without letters that look alike.
 _ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 _CODE_CHARS = 10
 _STEPS = (
@@ -33,14 +33,14 @@ _STEPS = (
 
 
 class Where(NamedTuple):
-    """A chat: which adapter's, and its id there."""
+    """A chat: the name of its account, and its id there."""
 
     adapter: str
     chat: str
 
 
 class Post(NamedTuple):
-    """A question as it was put into a chat."""
+    """A question that was posted into a chat."""
 
     request: str
     where: Where
@@ -54,7 +54,7 @@ class Person(NamedTuple):
 
 
 class GatewayStore:
-    """`path` None keeps it all in memory."""
+    """`path` None: in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._database = Database(path, _STEPS)
@@ -65,7 +65,7 @@ class GatewayStore:
     # People
 
     def new_code(self) -> str:
-        """A code that pairs one person, once, within some minutes. Raises Denied for what an agent runs."""
+        """A code that pairs one user, once, within CODE_SECONDS. Raises Denied in a process that an agent started."""
         if started_by_agent():
             raise Denied("an agent cannot pair people; this process was started by one of its tools")
         code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS))
@@ -76,7 +76,7 @@ class GatewayStore:
         return code
 
     def pair(self, adapter: str, person: str, code: str) -> bool:
-        """Whether the code was one that holds."""
+        """Whether the code was valid."""
         now = time.time()
         with self._database.transaction() as connection:
             used = connection.execute(
@@ -117,7 +117,7 @@ class GatewayStore:
         return Where(*rows[0]) if rows else None
 
     def set_unfinished(self, where: Where, text: str) -> None:
-        """What the agent works on; empty when it is done."""
+        """The text of the agent's current turn; empty when it is done."""
         with self._database.transaction() as connection:
             connection.execute(
                 "INSERT INTO chats VALUES (?, ?, NULL, ?) ON CONFLICT DO UPDATE SET unfinished = excluded.unfinished",
@@ -125,7 +125,7 @@ class GatewayStore:
             )
 
     def unfinished(self, adapter: str) -> list[tuple[str, str]]:
-        """Chats whose agent was cut off, with what it worked on."""
+        """Chats whose agent was interrupted, with the text of its turn."""
         query = "SELECT chat, unfinished FROM chats WHERE adapter = ? AND unfinished != ''"
         return [(row["chat"], row["unfinished"]) for row in self._database.rows(query, (adapter,))]
 
@@ -142,7 +142,7 @@ class GatewayStore:
         return [Post(row["request"], Where(row["adapter"], row["chat"]), row["message"]) for row in rows]
 
     def request_at(self, where: Where, message: str) -> str | None:
-        """The question that a message asks."""
+        """The id of the question in a message."""
         query = "SELECT request FROM posts WHERE adapter = ? AND chat = ? AND message = ?"
         rows = self._database.rows(query, (*where, message))
         return rows[0]["request"] if rows else None
@@ -154,15 +154,15 @@ class GatewayStore:
                 (post.request, *post.where),
             )
 
-    # Places
+    # Cursors
 
-    def place(self, adapter: str) -> str:
+    def cursor(self, adapter: str) -> str:
         rows = self._database.rows("SELECT place FROM places WHERE adapter = ?", (adapter,))
         return str(rows[0]["place"]) if rows else ""
 
-    def set_place(self, adapter: str, place: str) -> None:
+    def set_cursor(self, adapter: str, cursor: str) -> None:
         with self._database.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO places VALUES (?, ?)", (adapter, place))
+            connection.execute("INSERT OR REPLACE INTO places VALUES (?, ?)", (adapter, cursor))
 
 
 def _digest(code: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...approval.approvers.prompt import covered_by
 from ...approval.display import pieces, visible
-from ...platforms.adapter import sign_of
+from ...platforms.base import sign_of
 from ...protocols import Decision
 from ...store.approvals import State
 
@@ -16,27 +16,20 @@ if TYPE_CHECKING:
     from ...store.approvals import StoredRequest
 
 _MAX_COMMAND_CHARS = 2_000
-_NOT_SERVED = (
-    "I work for people I know. If you are one: run `handrail pair` where I run, and send me the code it shows."
-)
-
-HELP = """Write to me as to a person; I work on this machine and ask before anything dangerous.
-/approve [all] [once|task|session|always] – yes to the oldest question, or to all
-/deny [all] [reason] – no, and why
-/yolo [off] – answer yes to everything in this chat, until I restart or you say off
-/status – what I do, and what waits for you
-/stop – stop what I do
-/tools – what I can use here
-/new – begin anew
-/help – this"""
-
-
-def stranger() -> str:
-    return _NOT_SERVED
+STRANGER = "I only work for paired users. To pair: run `handrail pair` on my machine, and send me the code it shows."
+HELP = """Write to me in plain language; I work on this machine and ask before anything dangerous.
+/approve [all] [once|task|session|always] – approve the oldest question, or all
+/deny [all] [reason] – deny it, with a reason
+/yolo [off] – approve everything in this chat, until a restart or /yolo off
+/status – what I am doing, and what waits for you
+/stop – stop the current turn
+/tools – tools I can use here
+/new – start a new session
+/help – this text"""
 
 
 def question(request: ApprovalRequest, *, can_tap: bool, max_chars: int) -> str:
-    """At most half of it is the command: what it does and how to answer always has room."""
+    """The command takes at most half of the text, so that the reasons and the answers always fit."""
     spans = [(concern.start, concern.end) for concern in request.concerns]
     shown = "".join(
         f"⟦{piece.text}⟧" if piece.marked else piece.text
@@ -49,13 +42,13 @@ def question(request: ApprovalRequest, *, can_tap: bool, max_chars: int) -> str:
         sign = f"{sign_of(decision)} " if can_tap else ""
         lines.append(f"{sign}{_command(decision)} – {covered_by(request, decision)}")
     left = max(0, round(request.expires_at - time.time()))
-    lines.append(f"[{request.id}] No answer within {_duration(left)} is a no.")
+    lines.append(f"[{request.id}] Denied automatically in {_duration(left)}.")
     text = "\n".join(lines)
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
 def over(stored: StoredRequest) -> str:
-    """What stands in place of a question that is over."""
+    """The text that replaces a closed question."""
     return f"{outcome(stored)}\n{_what(stored.request)}\n    {visible(stored.request.text, max_chars=500)}"
 
 

@@ -1,4 +1,4 @@
-"""What can be asked for over HTTP: one module a resource, each with its `ENDPOINTS`."""
+"""The HTTP API: one module per resource, each with its `ENDPOINTS`."""
 
 from __future__ import annotations
 

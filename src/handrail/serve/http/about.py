@@ -1,37 +1,39 @@
-"""The server itself: whether it lives, what it can do, how it goes."""
+"""The server itself: health, API description, statistics, audit."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 
+from starlette.responses import PlainTextResponse
+
 from ... import __version__
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint
+from ..endpoint import Endpoint, RequestContext
 from ..roles import Role
 from .shapes import ANYTHING, NUMBER, TEXT, count, loose, many, record
 
 
-async def health(_: Asked) -> JsonDict:
-    """Whether the server lives."""
+async def health(_: RequestContext) -> JsonDict:
+    """Whether the server is up."""
     return {"status": "ok", "version": __version__}
 
 
-async def me(asked: Asked) -> JsonDict:
-    """Who you are here, and what you may do."""
-    return {"name": asked.who.name, "role": asked.who.role.word}
+async def me(context: RequestContext) -> JsonDict:
+    """Your name and role."""
+    return {"name": context.who.name, "role": context.who.role.word}
 
 
-async def openapi(_: Asked) -> JsonDict:
-    """This API, described."""
+async def openapi(_: RequestContext) -> JsonDict:
+    """The OpenAPI description of this API."""
     from ..openapi import document
 
     return document()
 
 
-async def stats(asked: Asked) -> JsonDict:
-    """How many calls a minute, how long each tool takes, what models cost: of this server since it started."""
-    served = asked.served
+async def stats(context: RequestContext) -> JsonDict:
+    """Calls per minute, duration per tool, and model costs since the server started."""
+    served = context.served
     spent = await asyncio.to_thread(
         served.sessions.rows,
         "SELECT CAST(updated / 86400 AS INTEGER) * 86400 AS day, sum(input_tokens) AS input_tokens, "
@@ -46,11 +48,9 @@ async def stats(asked: Asked) -> JsonDict:
     }
 
 
-async def metrics(asked: Asked) -> object:
-    """The same for a monitoring system, in the text form that Prometheus reads."""
-    from starlette.responses import PlainTextResponse
-
-    served = asked.served
+async def metrics(context: RequestContext) -> object:
+    """The same in the text format of Prometheus."""
+    served = context.served
     lines = [
         "# TYPE handrail_uptime_seconds gauge",
         f"handrail_uptime_seconds {time.time() - served.started:.0f}",
@@ -73,9 +73,9 @@ def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-async def audit(asked: Asked) -> JsonDict:
-    """Who did what over HTTP, the newest last."""
-    found = await asyncio.to_thread(asked.served.keys.audited, asked.query["limit"])
+async def audit(context: RequestContext) -> JsonDict:
+    """The audit log of HTTP requests, the newest last."""
+    found = await asyncio.to_thread(context.served.keys.audited, context.query["limit"])
     return {"audit": [each._asdict() for each in found]}
 
 

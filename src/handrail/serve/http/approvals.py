@@ -1,63 +1,63 @@
-"""Questions that wait for a person, and their answers: each is answered once, whoever is first."""
+"""Open approval questions and their answers: the first answer to each counts."""
 
 from __future__ import annotations
 
 import asyncio
 
-from ...config import config_path, load_config
+from ...approval.settings import remove_from_allowlist
+from ...config import config_path
 from ...protocols import Answer, Decision
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..roles import Role
 from ..views import grant_view, request_view
 from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
 
-async def waiting(asked: Asked) -> JsonDict:
-    """What waits for an answer, and what is allowed for longer than once."""
-    return await asyncio.to_thread(_waiting, asked)
+async def waiting(context: RequestContext) -> JsonDict:
+    """Open questions, and what is allowed for longer than once."""
+    return await asyncio.to_thread(_waiting, context)
 
 
-def _waiting(asked: Asked) -> JsonDict:
-    store = asked.served.approvals
+def _waiting(context: RequestContext) -> JsonDict:
+    store, settings = context.served.approvals, context.served.app.gate.settings
+    settings.policy()  # reads the file again if it has changed
     return {
         "waiting": [request_view(stored) for stored in store.pending()],
         "grants": [grant_view(grant) for grant in store.grants.all()],
-        "always": list(load_config().command_allowlist),
+        "always": list(settings.config.command_allowlist),
     }
 
 
-async def one(asked: Asked) -> JsonDict:
-    """One question, and what became of it."""
-    return request_view(await asyncio.to_thread(asked.served.approvals.get, asked.path["id"]))
+async def one(context: RequestContext) -> JsonDict:
+    """One question and its outcome."""
+    return request_view(await asyncio.to_thread(context.served.approvals.get, context.path["id"]))
 
 
-async def answer(asked: Asked) -> JsonDict:
-    """Answer a question. The first answer holds: `holds` is false for one that came too late, and the question says why."""
-    store, body = asked.served.approvals, asked.body
-    stored = await asyncio.to_thread(store.get, asked.path["id"])
+async def answer(context: RequestContext) -> JsonDict:
+    """Answer a question. The first answer counts: `holds` is false for a late one, and the question shows the outcome."""
+    store, body = context.served.approvals, context.body
+    stored = await asyncio.to_thread(store.get, context.path["id"])
     decision = Decision(body["decision"])
     if decision not in stored.request.offers:
         offered = ", ".join(each.value for each in stored.request.offers)
-        raise HttpError(422, "not_offered", f"this question offers {offered}, and not {decision.value}")
-    given = Answer(decision, f"web:{asked.who.name}", body.get("why", ""))
+        raise HttpError(422, "not_offered", f"this question offers {offered}, not {decision.value}")
+    given = Answer(decision, f"web:{context.who.name}", body.get("why", ""))
     before = await asyncio.to_thread(store.answer, stored.request.id, given)
     now = before if before is not None else await asyncio.to_thread(store.get, stored.request.id)
     return {"holds": before is None, "request": request_view(now)}
 
 
-async def decisions(asked: Asked) -> JsonDict:
-    """Who decided what, by which rule; the newest last."""
-    found = await asyncio.to_thread(asked.served.approvals.decisions.latest, asked.query["limit"])
+async def decisions(context: RequestContext) -> JsonDict:
+    """Who decided what, and by which rule; the newest last."""
+    found = await asyncio.to_thread(context.served.approvals.decisions.latest, context.query["limit"])
     return {"decisions": [{**each._asdict(), "keys": list(each.keys)} for each in found]}
 
 
-async def revoke(asked: Asked) -> JsonDict:
-    """Take back what was allowed for longer than once: by a grant's number, or by the kind that is always allowed."""
-    from ...approval.settings import remove_from_allowlist
-
-    name = asked.path["id"]
-    grants = asked.served.approvals.grants
+async def revoke(context: RequestContext) -> JsonDict:
+    """Revoke a lasting approval: by a grant's number, or by the key of an entry that is always allowed."""
+    name = context.path["id"]
+    grants = context.served.approvals.grants
     taken = (
         await asyncio.to_thread(grants.revoke, int(name))
         if name.isascii() and name.isdigit() and len(name) < 16
@@ -65,7 +65,7 @@ async def revoke(asked: Asked) -> JsonDict:
     )
     if taken is None and not await asyncio.to_thread(remove_from_allowlist, config_path(), name):
         raise HttpError(404, "not_found", f"nothing is allowed as {name[:100]!r}")
-    asked.served.bus.publish("grants.changed")
+    context.served.bus.publish("grants.changed")
     return {"revoked": taken.key if taken else name}
 
 

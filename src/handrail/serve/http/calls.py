@@ -1,4 +1,4 @@
-"""Run tools: one call, as a whole or as it goes; the calls of a model's message together; long results page by page."""
+"""Run tools: one call, streamed or not; a batch of a model's calls; long results page by page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from ...types import CancelToken, JsonDict, Progress
-from ..endpoint import Asked, Endpoint
+from ..endpoint import Endpoint, RequestContext
 from ..roles import Role
 from ..sse import frame, streamed
 from .shapes import ANYTHING, FLAG, TEXT, WHOLE, bounded, count, loose, many, record
@@ -18,14 +18,14 @@ _HTTP_TASK = "http"
 _GONE = "the client went away"
 
 
-async def call(asked: Asked) -> Any:
-    """Run one tool. A result or an error, as the model would get it; with `stream` what it says on the way, too."""
-    if asked.body.get("stream"):
-        return streamed(_as_it_goes(asked))
+async def call(context: RequestContext) -> Any:
+    """Run one tool. Returns its result or error as the model would get it; with `stream` also its progress."""
+    if context.body.get("stream"):
+        return streamed(_progress(context))
     cancel = CancelToken()
-    work = asyncio.ensure_future(_run(asked, cancel, None))
-    # The body was read: what comes now is that the client hangs up.
-    gone: asyncio.Future[Any] = asyncio.ensure_future(asked.request.receive())
+    work = asyncio.ensure_future(_run(context, cancel, None))
+    # The body was read, so the next message is the client's disconnect.
+    gone: asyncio.Future[Any] = asyncio.ensure_future(context.request.receive())
     await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
     gone.cancel()
     if not work.done():
@@ -33,9 +33,9 @@ async def call(asked: Asked) -> Any:
     return {"result": _value(await work)}
 
 
-async def _run(asked: Asked, cancel: CancelToken, on_progress: Any) -> Any:
-    body = asked.body
-    return await asked.served.here.runtime.ahandle(
+async def _run(context: RequestContext, cancel: CancelToken, on_progress: Any) -> Any:
+    body = context.body
+    return await context.served.app.runtime.ahandle(
         body["tool"],
         body.get("arguments", {}),
         body.get("task", _HTTP_TASK),
@@ -46,33 +46,35 @@ async def _run(asked: Asked, cancel: CancelToken, on_progress: Any) -> Any:
     )
 
 
-async def _as_it_goes(asked: Asked) -> AsyncIterator[bytes]:
+async def _progress(context: RequestContext) -> AsyncIterator[bytes]:
     loop, cancel = asyncio.get_running_loop(), CancelToken()
-    news: asyncio.Queue[bytes] = asyncio.Queue()
+    frames: asyncio.Queue[bytes] = asyncio.Queue()
 
-    def tell(progress: Progress) -> None:
-        told = {"message": progress.message, "fraction": progress.fraction}
-        loop.call_soon_threadsafe(news.put_nowait, frame("progress", told))
-        asked.served.bus.publish("call.progress", tool=progress.tool, task=asked.body.get("task", _HTTP_TASK), **told)
+    def publish(progress: Progress) -> None:
+        payload = {"message": progress.message, "fraction": progress.fraction}
+        loop.call_soon_threadsafe(frames.put_nowait, frame("progress", payload))
+        context.served.bus.publish(
+            "call.progress", tool=progress.tool, task=context.body.get("task", _HTTP_TASK), **payload
+        )
 
-    work = asyncio.ensure_future(_run(asked, cancel, tell))
-    coming: asyncio.Future[bytes] = asyncio.ensure_future(news.get())
+    work = asyncio.ensure_future(_run(context, cancel, publish))
+    next_frame: asyncio.Future[bytes] = asyncio.ensure_future(frames.get())
     try:
         while True:
-            await asyncio.wait({work, coming}, return_when=asyncio.FIRST_COMPLETED)
-            if coming.done():
-                yield coming.result()
-                coming = asyncio.ensure_future(news.get())
+            await asyncio.wait({work, next_frame}, return_when=asyncio.FIRST_COMPLETED)
+            if next_frame.done():
+                yield next_frame.result()
+                next_frame = asyncio.ensure_future(frames.get())
             elif work.done():
                 yield frame("result", {"result": _value(work.result())})
                 return
     finally:
-        coming.cancel()
-        cancel.cancel(_GONE)  # a call that has ended is not touched by it
+        next_frame.cancel()
+        cancel.cancel(_GONE)  # no effect on a call that has ended
 
 
 def _value(outcome: Any) -> Any:
-    """A result is JSON text for a model; here it is JSON already."""
+    """A model gets JSON as text; here it is a value of the JSON answer."""
     if not isinstance(outcome, str):
         return outcome
     try:
@@ -81,21 +83,21 @@ def _value(outcome: Any) -> Any:
         return outcome
 
 
-async def batch(asked: Asked) -> JsonDict:
-    """Run the calls of a model's message, together where that is safe: the tool messages in its order."""
-    body = asked.body
-    messages = await asked.served.here.batches.run(
+async def batch(context: RequestContext) -> JsonDict:
+    """Run the calls of a model's message, concurrently where that is safe. Returns the tool messages in order."""
+    body = context.body
+    messages = await context.served.app.batches.run(
         body["tool_calls"], task_id=body.get("task", _HTTP_TASK), session_id=body.get("session")
     )
     return {"messages": messages}
 
 
-async def result(asked: Asked) -> JsonDict:
+async def result(context: RequestContext) -> JsonDict:
     """A stored result, page by page."""
-    results = asked.served.here.runtime.results
+    results = context.served.app.runtime.results
     assert results is not None
-    text = await asyncio.to_thread(results.get, asked.path["id"])
-    offset, limit = asked.query["offset"], asked.query["limit"]
+    text = await asyncio.to_thread(results.get, context.path["id"])
+    offset, limit = context.query["offset"], context.query["limit"]
     following = offset + limit
     return {
         "text": text[offset:following],
@@ -105,10 +107,10 @@ async def result(asked: Asked) -> JsonDict:
     }
 
 
-async def recent(asked: Asked) -> JsonDict:
-    """The calls that run now, and the last ones that ended."""
-    live = asked.served.live
-    return {"running": live.running(), "ended": live.recent()[-asked.query["limit"] :]}
+async def recent(context: RequestContext) -> JsonDict:
+    """Running calls, and the latest finished ones."""
+    live = context.served.live
+    return {"running": live.running(), "ended": live.recent()[-context.query["limit"] :]}
 
 
 _WHO = {"task": bounded(200, minLength=1), "session": bounded(200, minLength=1)}

@@ -1,4 +1,4 @@
-"""The API that OpenAI's clients speak: the agent answers, with its tools, which run here."""
+"""The OpenAI-compatible API: the agent answers, with its tools, which run on this server."""
 
 from __future__ import annotations
 
@@ -6,48 +6,46 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.responses import StreamingResponse
+
+from ...agent.agent import Agent
 from ...agent.events import End, TextDelta, ToolEnded, ToolStarted, TurnEnded
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext, as_response
 from ..roles import Role
 from .shapes import ANYTHING, FLAG, TEXT, bounded, loose, many, maybe
-
-if TYPE_CHECKING:
-    from ...agent.agent import Agent
 
 MODEL = "handrail"
 SESSION_HEADER = "x-handrail-session"
 _REASONS = {End.ANSWERED: "stop", End.TOKENS: "length", End.TURNS: "length", End.TIME: "length", End.COST: "length"}
 
 
-async def models(asked: Asked) -> JsonDict:
+async def models(context: RequestContext) -> JsonDict:
     """The one model of this server: its agent."""
     return {
         "object": "list",
-        "data": [{"id": MODEL, "object": "model", "created": int(asked.served.started), "owned_by": MODEL}],
+        "data": [{"id": MODEL, "object": "model", "created": int(context.served.started), "owned_by": MODEL}],
     }
 
 
-async def complete(asked: Asked) -> Any:
-    """A chat completion by the agent. The last message is what it is told; `x-handrail-session` goes on with a session.
+async def complete(context: RequestContext) -> Any:
+    """A chat completion by the agent. The last message is its prompt; `x-handrail-session` continues a session.
 
-    Without that header every request is a conversation of its own, and the messages before the last are told as its history.
+    Without that header every request is a new conversation, and the earlier messages are its history.
     """
-    from starlette.responses import StreamingResponse
-
-    body = asked.body
-    text = _told(body["messages"], has_session=SESSION_HEADER in asked.request.headers)
-    agent = await asked.served.turns.agent(asked.request.headers.get(SESSION_HEADER), platform="api")
-    if asked.served.turns.is_running(agent.session_id):
-        raise HttpError(409, "busy", "the session is in the middle of a turn")
+    body = context.body
+    text = _prompt(body["messages"], has_session=SESSION_HEADER in context.request.headers)
+    agent = await context.served.turns.agent(context.request.headers.get(SESSION_HEADER), platform="api")
+    if context.served.turns.is_running(agent.session_id):
+        raise HttpError(409, "busy", "the session is busy with a turn")
     name = f"chatcmpl-{uuid.uuid4().hex}"
     if body.get("stream"):
         headers = {SESSION_HEADER: agent.session_id}
-        return StreamingResponse(_chunks(asked, agent, text, name), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(_chunks(context, agent, text, name), media_type="text/event-stream", headers=headers)
     ended = None
-    async for event in asked.served.turns.run(agent, text):
+    async for event in context.served.turns.run(agent, text):
         ended = event if isinstance(event, TurnEnded) else ended
     assert ended is not None
     if ended.end is End.FAILED:
@@ -57,25 +55,23 @@ async def complete(asked: Asked) -> Any:
 
 
 def _answered(agent: Agent, answer: JsonDict) -> Any:
-    from ..endpoint import as_response
-
     response = as_response(answer)
     response.headers[SESSION_HEADER] = agent.session_id
     return response
 
 
-async def _chunks(asked: Asked, agent: Agent, text: str, name: str) -> AsyncIterator[bytes]:
+async def _chunks(context: RequestContext, agent: Agent, text: str, name: str) -> AsyncIterator[bytes]:
     def chunk(delta: JsonDict, reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
-        told = {**_head(name, "chat.completion.chunk"), "choices": [choice], **more}
-        return f"data: {json.dumps(told, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+        payload = {**_head(name, "chat.completion.chunk"), "choices": [choice], **more}
+        return f"data: {json.dumps(payload, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
 
     yield chunk({"role": "assistant", "content": ""})
-    async for event in asked.served.turns.run(agent, text):
+    async for event in context.served.turns.run(agent, text):
         if isinstance(event, TextDelta):
             yield chunk({"content": event.text})
         elif isinstance(event, ToolStarted | ToolEnded):
-            # A comment: clients that do not know it pass it over.
+            # A comment, which clients ignore.
             yield f": {type(event).__name__} {event.tool}\n\n".encode()
         elif isinstance(event, TurnEnded):
             if event.end is End.FAILED:
@@ -86,14 +82,14 @@ async def _chunks(asked: Asked, agent: Agent, text: str, name: str) -> AsyncIter
     yield b"data: [DONE]\n\n"
 
 
-def _told(messages: list[JsonDict], *, has_session: bool) -> str:
-    said = [(str(each["role"]), _text(each.get("content"))) for each in messages]
-    if said[-1][0] != "user":
+def _prompt(messages: list[JsonDict], *, has_session: bool) -> str:
+    turns = [(str(each["role"]), _text(each.get("content"))) for each in messages]
+    if turns[-1][0] != "user":
         raise HttpError(422, "invalid_body", "the last message must be the user's: tools run on the server")
-    if has_session or len(said) == 1:
-        return said[-1][1]
-    before = "\n\n".join(f"[{role}]\n{text}" for role, text in said[:-1] if text)
-    return f"What was said before:\n\n{before}\n\nNow:\n\n{said[-1][1]}"
+    if has_session or len(turns) == 1:
+        return turns[-1][1]
+    before = "\n\n".join(f"[{role}]\n{text}" for role, text in turns[:-1] if text)
+    return f"The conversation so far:\n\n{before}\n\nNow:\n\n{turns[-1][1]}"
 
 
 def _text(content: Any) -> str:

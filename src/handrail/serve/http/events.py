@@ -1,29 +1,27 @@
-"""What happens, as it happens."""
+"""The event stream."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..endpoint import Asked, Endpoint
+from ..endpoint import Endpoint, RequestContext
+from ..event_bus import Bus
 from ..sse import frame, streamed
 
-if TYPE_CHECKING:
-    from ..event_bus import Bus
 
+async def events(context: RequestContext) -> Any:
+    """Events of calls, questions, agents and processes, from now or after the event `after` (or the header Last-Event-ID).
 
-async def events(asked: Asked) -> Any:
-    """Calls, questions, agents and processes as they go, from now or after the event `after` (or the header Last-Event-ID).
-
-    An event `missed` says that some are forgotten: look at the whole again.
+    An event `missed` says that some were dropped: fetch the full state again.
     """
-    given = asked.request.headers.get("last-event-id", "")
-    after = asked.query.get("after", int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None)
-    return streamed(_frames(asked.served.bus, after))
+    given = context.request.headers.get("last-event-id", "")
+    after = context.query.get("after", int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None)
+    return streamed(_frames(context.served.bus, after))
 
 
 async def _frames(bus: Bus, after: int | None) -> AsyncIterator[bytes]:
-    last = bus.last_id if after is None else after  # what comes while the greeting is on its way is not missed
+    last = bus.last_id if after is None else after  # events during the greeting are not missed
     yield frame("hello", {"last": last}, last)
     async for found in bus.follow(last):
         yield b"".join(each.frame for each in found)

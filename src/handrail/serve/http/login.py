@@ -1,86 +1,82 @@
-"""How a browser comes in: with a token that is typed once, or by a link that works once."""
+"""How a browser logs in: with a token that is typed once, or by a link that works once."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+
+from starlette.responses import RedirectResponse, Response
 
 from ...types import JsonDict
 from ..access_control import COOKIE
-from ..endpoint import Asked, Endpoint, HttpError, as_response
+from ..endpoint import Endpoint, HttpError, RequestContext, as_response
 from ..roles import Role, Who
 from ..tokens import LOGIN_SECONDS
 from .shapes import NUMBER, TEXT, bounded, many, maybe, record
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
 _ROLES = {"type": "string", "enum": [role.word for role in Role]}
 
 
-async def log_in(asked: Asked) -> Response:
-    """Let this browser in with a token."""
-    guard = asked.request.app.state.guard
-    who = guard.by_typed_token(asked.request, asked.body["token"])
-    return await _let_in(asked, who, as_response({"name": who.name, "role": who.role.word}))
+async def log_in(context: RequestContext) -> Response:
+    """Log this browser in with a token."""
+    guard = context.request.app.state.guard
+    who = guard.by_typed_token(context.request, context.body["token"])
+    return await _logged_in(context, who, as_response({"name": who.name, "role": who.role.word}))
 
 
-async def follow_link(asked: Asked) -> Response:
-    """Let this browser in by a link that works once, and show the console."""
-    from starlette.responses import RedirectResponse
-
-    keys = asked.served.keys
-    who = keys.use_link(asked.query["code"])
+async def follow_link(context: RequestContext) -> Response:
+    """Log this browser in by a link that works once, and show the console."""
+    keys = context.served.keys
+    who = keys.use_link(context.query["code"])
     if who is None:
-        here_already = await asyncio.to_thread(keys.by_cookie, asked.request.cookies.get(COOKIE, ""))
-        if here_already is None:
-            raise HttpError(401, "unauthorized", "this link was used, or is too old; ask for another")
+        already_in = await asyncio.to_thread(keys.by_cookie, context.request.cookies.get(COOKIE, ""))
+        if already_in is None:
+            raise HttpError(401, "unauthorized", "this link was used or has expired; ask for another")
         return RedirectResponse("/", 303)
-    return await _let_in(asked, who, RedirectResponse("/", 303))
+    return await _logged_in(context, who, RedirectResponse("/", 303))
 
 
-async def _let_in(asked: Asked, who: Who, response: Response) -> Response:
-    value = await asyncio.to_thread(asked.served.keys.log_in, who)
-    secure = asked.request.url.scheme == "https"
+async def _logged_in(context: RequestContext, who: Who, response: Response) -> Response:
+    value = await asyncio.to_thread(context.served.keys.log_in, who)
+    secure = context.request.url.scheme == "https"
     response.set_cookie(COOKIE, value, max_age=LOGIN_SECONDS, httponly=True, samesite="strict", secure=secure, path="/")
     return response
 
 
-async def log_out(asked: Asked) -> Response:
-    """Forget this browser."""
-    value = asked.request.cookies.get(COOKIE, "")
+async def log_out(context: RequestContext) -> Response:
+    """Log this browser out."""
+    value = context.request.cookies.get(COOKIE, "")
     if value:
-        await asyncio.to_thread(asked.served.keys.log_out, value)
+        await asyncio.to_thread(context.served.keys.log_out, value)
     response = as_response({"ok": True})
     response.delete_cookie(COOKIE, path="/")
     return response
 
 
-async def new_link(asked: Asked) -> JsonDict:
-    """A link that lets one other browser in, once, with the role that you name."""
-    role = Role.named(asked.body["role"])
-    code = asked.served.keys.new_link(Who(f"link by {asked.who.name}", role))
-    base = str(asked.request.base_url).rstrip("/")
+async def new_link(context: RequestContext) -> JsonDict:
+    """A link that logs in one other browser, once, with the given role."""
+    role = Role.named(context.body["role"])
+    code = context.served.keys.new_link(Who(f"link by {context.who.name}", role))
+    base = str(context.request.base_url).rstrip("/")
     return {"url": f"{base}/login?code={code}"}
 
 
-async def tokens(asked: Asked) -> JsonDict:
-    """The tokens there are; not what they are."""
-    found = await asyncio.to_thread(asked.served.keys.tokens)
+async def tokens(context: RequestContext) -> JsonDict:
+    """The names and roles of all tokens, without their values."""
+    found = await asyncio.to_thread(context.served.keys.tokens)
     return {"tokens": [{**each._asdict(), "role": each.role.word} for each in found]}
 
 
-async def new_token(asked: Asked) -> JsonDict:
-    """Make a token. It is shown here, and never again."""
-    body = asked.body
-    token = await asyncio.to_thread(asked.served.keys.new_token, body["name"], Role.named(body["role"]))
+async def new_token(context: RequestContext) -> JsonDict:
+    """Create a token. It is shown only in this answer."""
+    body = context.body
+    token = await asyncio.to_thread(context.served.keys.new_token, body["name"], Role.named(body["role"]))
     return {"token": token}
 
 
-async def revoke_token(asked: Asked) -> JsonDict:
-    """Take a token back, and every browser that came in by it."""
-    if not await asyncio.to_thread(asked.served.keys.revoke, asked.path["name"]):
-        raise HttpError(404, "not_found", f"no token is called {asked.path['name']!r}")
+async def revoke_token(context: RequestContext) -> JsonDict:
+    """Revoke a token, and log out every browser that used it."""
+    if not await asyncio.to_thread(context.served.keys.revoke, context.path["name"]):
+        raise HttpError(404, "not_found", f"there is no token {context.path['name']!r}")
     return {"ok": True}
 
 

@@ -1,4 +1,4 @@
-"""Who is served in chats: a code that lets a person in, who is in, and how to put them out."""
+"""Users of the chat gateway: pairing codes, paired users, and removing them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ...config.paths import state_dir
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..gateway.store import CODE_SECONDS, STORE_NAME, GatewayStore
 from ..roles import Role
 from .shapes import NUMBER, TEXT, many, record
@@ -20,8 +20,8 @@ def _store() -> Iterator[GatewayStore]:
         yield store
 
 
-async def new_code(asked: Asked) -> JsonDict:  # noqa: ARG001  it depends on nothing
-    """A code that a person sends to the agent's account in a chat: it lets them in, once, within some minutes."""
+async def new_code(context: RequestContext) -> JsonDict:  # noqa: ARG001  handlers take it
+    """A pairing code, which a user sends to the agent's account in a chat. It works once, within a few minutes."""
 
     def make() -> str:
         with _store() as store:
@@ -30,8 +30,8 @@ async def new_code(asked: Asked) -> JsonDict:  # noqa: ARG001  it depends on not
     return {"code": await asyncio.to_thread(make), "seconds": CODE_SECONDS}
 
 
-async def people(asked: Asked) -> JsonDict:  # noqa: ARG001
-    """Who is served in chats."""
+async def people(context: RequestContext) -> JsonDict:  # noqa: ARG001  handlers take it
+    """The paired users."""
 
     def found() -> list[JsonDict]:
         with _store() as store:
@@ -42,16 +42,16 @@ async def people(asked: Asked) -> JsonDict:  # noqa: ARG001
     return {"people": await asyncio.to_thread(found)}
 
 
-async def remove(asked: Asked) -> JsonDict:
-    """Do not serve a person any more."""
+async def remove(context: RequestContext) -> JsonDict:
+    """Unpair a user."""
 
-    def put_out() -> bool:
+    def unpair() -> bool:
         with _store() as store:
-            return store.unpair(asked.path["account"], asked.path["person"])
+            return store.unpair(context.path["account"], context.path["person"])
 
-    if not await asyncio.to_thread(put_out):
-        raise HttpError(404, "not_found", "nobody like that is paired")
-    return {"removed": asked.path["person"]}
+    if not await asyncio.to_thread(unpair):
+        raise HttpError(404, "not_found", "no such user is paired")
+    return {"removed": context.path["person"]}
 
 
 _PERSON = record(account=TEXT, person=TEXT, paired_at=NUMBER)

@@ -1,4 +1,4 @@
-"""What asks and what is blocked: the rules, a command on trial, a policy tried on what happened."""
+"""The policy: its rules, checking a command, simulating a policy on past actions."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import asyncio
 import os
 import tempfile
 
-from ...config import load_config
+from ...approval.display import pieces
+from ...approval.simulation import simulate_policy
+from ...config.paths import state_dir
 from ...errors import ConfigError
+from ...judge import assess
+from ...judge.rules.custom import configured
+from ...judge.rules.rulebook import Rulebook
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from .shapes import ANYTHING, TEXT, bounded, loose, many, record
 
 
-async def rules(_: Asked) -> JsonDict:
-    """Every rule about commands, with commands that it finds and commands that it spares."""
-    return {"rules": await asyncio.to_thread(_rules)}
+async def rules(context: RequestContext) -> JsonDict:
+    """Every rule about commands, with examples that match and that do not."""
+    return {"rules": await asyncio.to_thread(_rules, context)}
 
 
-def _rules() -> list[JsonDict]:
-    from ...judge import assess
-    from ...judge.rules.custom import configured
-
+def _rules(context: RequestContext) -> list[JsonDict]:
     return [
         {
             "id": rule.id,
@@ -30,41 +32,39 @@ def _rules() -> list[JsonDict]:
             "match": list(rule.match),
             "spare": list(rule.not_match),
         }
-        for rule in configured(load_config().approval_rules, assess=assess).rules.values()
+        for rule in _rulebook(context).rules.values()
     ]
 
 
-async def check(asked: Asked) -> JsonDict:
-    """What a command would do, and whether it may. Nothing is run."""
-    return await asyncio.to_thread(_check, asked.body["command"], asked.body.get("cwd") or os.getcwd())
+async def check(context: RequestContext) -> JsonDict:
+    """What a command would do, and the verdict. Nothing is run."""
+    return await asyncio.to_thread(_check, context)
 
 
-def _check(command: str, cwd: str) -> JsonDict:
-    from ...approval.display import pieces
-    from ...approval.project_policy import policy_file, tightened
-    from ...judge import assess
-    from ...judge.rules.custom import configured
-
-    custom_rules = tightened(load_config(), policy_file()).approval_rules
-    assessment = assess(command, cwd=cwd, rulebook=configured(custom_rules, assess=assess))
+def _check(context: RequestContext) -> JsonDict:
+    command, cwd = context.body["command"], context.body.get("cwd") or os.getcwd()
+    assessment = assess(command, cwd=cwd, rulebook=_rulebook(context))
     spans = [each.span for each in assessment.findings if each.severity.value != "note"]
     return {**assessment.as_dict(), "pieces": [each._asdict() for each in pieces(command, spans)]}
 
 
-async def simulate(asked: Asked) -> JsonDict:
-    """Try a policy, as the text of a config.yaml, on what really happened."""
-    return await asyncio.to_thread(_simulate, asked.body["policy"])
+def _rulebook(context: RequestContext) -> Rulebook:
+    """The rules that the server's gate uses now."""
+    settings = context.served.app.gate.settings
+    return settings.policy().rulebook or configured(settings.config.approval_rules, assess=assess)
 
 
-def _simulate(policy: str) -> JsonDict:
-    from ...approval.simulation import simulate_policy
-    from ...config.paths import state_dir
+async def simulate(context: RequestContext) -> JsonDict:
+    """Simulate a policy, given as the text of a config.yaml, on past actions."""
+    return await asyncio.to_thread(_simulate, context.body["policy"], context.served.app.config.home)
 
+
+def _simulate(policy: str, home: str) -> JsonDict:
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
         file.write(policy)
         file.flush()
         try:
-            found = simulate_policy(file.name, state_dir=state_dir())
+            found = simulate_policy(file.name, state_dir=state_dir(home))
         except ConfigError as error:
             raise HttpError(422, "invalid_policy", str(error).replace(file.name, "the policy")) from None
     changed = [trial._asdict() for trial in found.trials if trial.is_changed]

@@ -1,44 +1,43 @@
-"""Background processes: what runs, what it printed, and its terminal to look at or to type into."""
+"""Background processes: their state, their output, and their terminals."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...environments.errors import NoSuchProcess
 from ...processes.interact import send, typed
+from ...processes.tracked import TrackedProcess
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..roles import Role
 from ..sse import frame, streamed
 from ..views import process_view
 from .shapes import FLAG, TEXT, WHOLE, bounded, count, loose, many, record
 
-if TYPE_CHECKING:
-    from ...processes.tracked import TrackedProcess
-
 _POLL_SECONDS = 0.05
 _PIECE_BYTES = 64 * 1024
 
 
-async def processes(asked: Asked) -> JsonDict:
+async def processes(context: RequestContext) -> JsonDict:
     """All background processes."""
-    table = asked.served.here.processes
+    table = context.served.app.processes
     return {"processes": await asyncio.to_thread(lambda: [process_view(each) for each in table.list()])}
 
 
-async def process(asked: Asked) -> JsonDict:
-    """One of them."""
-    return await asyncio.to_thread(lambda: process_view(_of(asked)))
+async def process(context: RequestContext) -> JsonDict:
+    """One background process."""
+    return await asyncio.to_thread(lambda: process_view(_of(context)))
 
 
-async def process_log(asked: Asked) -> JsonDict:
-    """What it printed, from an offset on; secrets are masked."""
-    offset, limit = asked.query["offset"], asked.query["limit"]
+async def process_log(context: RequestContext) -> JsonDict:
+    """Its output from an offset on; secrets are masked."""
+    offset, limit = context.query["offset"], context.query["limit"]
 
     def read() -> JsonDict:
-        tracked = _of(asked)
+        tracked = _of(context)
         piece = tracked.read(offset, limit)
         return {
             "text": tracked.mask(piece.data.decode("utf-8", "replace")),
@@ -50,21 +49,20 @@ async def process_log(asked: Asked) -> JsonDict:
     return await asyncio.to_thread(read)
 
 
-async def attach(asked: Asked) -> Any:
-    """Its output as it comes: events `output` with base64 of the raw bytes, for a terminal to draw, and at last `ended`."""
-    tracked = await asyncio.to_thread(_of, asked)
-    return streamed(_output(tracked, asked.query["offset"]))
+async def attach(context: RequestContext) -> Any:
+    """Its output as a stream: events `output` with base64 of the raw bytes, for a terminal, and finally `ended`."""
+    tracked = await asyncio.to_thread(_of, context)
+    return streamed(_output(tracked, context.query["offset"]))
 
 
 async def _output(tracked: TrackedProcess, offset: int) -> AsyncIterator[bytes]:
-    place = offset
     while True:
         status = await asyncio.to_thread(tracked.status)
-        piece = await asyncio.to_thread(tracked.read, place, _PIECE_BYTES)
+        piece = await asyncio.to_thread(tracked.read, offset, _PIECE_BYTES)
         if piece.data:
-            place = piece.offset + len(piece.data)
+            offset = piece.offset + len(piece.data)
             shown = tracked.mask(piece.data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-            yield frame("output", {"data": base64.b64encode(shown).decode(), "next": place})
+            yield frame("output", {"data": base64.b64encode(shown).decode(), "next": offset})
         elif status.ended_at is not None:
             yield frame("ended", {"state": status.state.value, "exit_code": status.exit_code, "reason": status.reason})
             return
@@ -72,50 +70,48 @@ async def _output(tracked: TrackedProcess, offset: int) -> AsyncIterator[bytes]:
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def write(asked: Asked) -> JsonDict:
+async def write(context: RequestContext) -> JsonDict:
     """Type into it: a text, then keys by their names (`ENTER`, `C-c`, `UP`); `raw` is sent as it is."""
-    body = asked.body
+    body = context.body
 
-    def type_it() -> None:
-        tracked = _of(asked)
+    def write_input() -> None:
+        tracked = _of(context)
         if "raw" in body:
             tracked.use(lambda running: running.write(body["raw"].encode()))
         else:
             send(tracked, typed(tracked, body.get("text", ""), body.get("keys", []), enter=body.get("enter", False)))
 
-    await asyncio.to_thread(type_it)
+    await asyncio.to_thread(write_input)
     return {"ok": True}
 
 
-async def resize(asked: Asked) -> JsonDict:
-    """Tell its terminal how large it is."""
+async def resize(context: RequestContext) -> JsonDict:
+    """Resize its terminal."""
 
     def change() -> None:
-        tracked = _of(asked)
+        tracked = _of(context)
         if not tracked.record.has_pty:
             raise HttpError(422, "no_terminal", "this process has no terminal")
-        tracked.resize(asked.body["rows"], asked.body["columns"])
+        tracked.resize(context.body["rows"], context.body["columns"])
 
     await asyncio.to_thread(change)
     return {"ok": True}
 
 
-async def kill(asked: Asked) -> JsonDict:
-    """End it, with all that it started."""
+async def kill(context: RequestContext) -> JsonDict:
+    """Kill it, with everything it started."""
 
     def end() -> JsonDict:
-        tracked = _of(asked)
+        tracked = _of(context)
         tracked.kill()
         return process_view(tracked)
 
     return await asyncio.to_thread(end)
 
 
-def _of(asked: Asked) -> TrackedProcess:
-    from ...environments.errors import NoSuchProcess
-
+def _of(context: RequestContext) -> TrackedProcess:
     try:
-        return asked.served.here.processes.get(asked.path["id"])
+        return context.served.app.processes.get(context.path["id"])
     except NoSuchProcess as error:
         raise HttpError(404, "not_found", str(error)) from None
 

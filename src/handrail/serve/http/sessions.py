@@ -1,4 +1,4 @@
-"""Conversations: find them, read them, go on with them."""
+"""Conversations: search, read, start and continue them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+from ...store.search import search
 from ...store.sessions import CHILD, MAIN
 from ...types import JsonDict
 from ..agent_turns import SessionBusy, event_view
-from ..endpoint import Asked, Endpoint, HttpError
+from ..endpoint import Endpoint, HttpError, RequestContext
 from ..roles import Role
 from ..sse import frame, streamed
 from ..views import session_view
 from .shapes import ANYTHING, FLAG, TEXT, bounded, count, loose, many, record
 
 
-async def sessions(asked: Asked) -> JsonDict:
-    """The latest conversations, or those of delegated agents; with `query` the messages that fit best, of all of them."""
-    store, query, limit = asked.served.sessions, asked.query["query"], asked.query["limit"]
+async def sessions(context: RequestContext) -> JsonDict:
+    """The latest conversations, or those of delegated agents; with `query` the best matching messages of all."""
+    store, query, limit = context.served.sessions, context.query["query"], context.query["limit"]
 
     def find() -> JsonDict:
-        from ...store.search import search
-
         if query.strip():
             return {"sessions": [], "hits": [each._asdict() for each in search(store, query, limit=limit)]}
-        turns = asked.served.turns
-        found = store.recent(limit=limit, kind=asked.query["kind"])
+        turns = context.served.turns
+        found = store.recent(limit=limit, kind=context.query["kind"])
         return {
             "sessions": [{**session_view(each), "is_running": turns.is_running(each.id)} for each in found],
             "hits": [],
@@ -35,13 +34,13 @@ async def sessions(asked: Asked) -> JsonDict:
     return await asyncio.to_thread(find)
 
 
-async def session(asked: Asked) -> JsonDict:
-    """One conversation: its messages, the calls in it, what the models took, and what was decided."""
-    store = asked.served.sessions
+async def session(context: RequestContext) -> JsonDict:
+    """One conversation: messages, calls, model usage and decisions."""
+    store = context.served.sessions
 
     def read() -> JsonDict:
-        info = store.get(asked.path["id"])
-        decided = asked.served.approvals.decisions.of_session(info.id)
+        info = store.get(context.path["id"])
+        decided = context.served.approvals.decisions.of_session(info.id)
         return {
             "session": session_view(info),
             "messages": [
@@ -51,49 +50,49 @@ async def session(asked: Asked) -> JsonDict:
             "model_calls": [each._asdict() for each in store.model_calls(info.id)],
             "children": [session_view(each) for each in store.children(info.id)],
             "decisions": [{**each._asdict(), "keys": list(each.keys)} for each in decided],
-            "is_running": asked.served.turns.is_running(info.id),
+            "is_running": context.served.turns.is_running(info.id),
         }
 
     return await asyncio.to_thread(read)
 
 
-async def begin(asked: Asked) -> Any:
-    """Begin a conversation with an agent: its answer as events, the last one is `TurnEnded`."""
-    return await _turn(asked, None)
+async def begin(context: RequestContext) -> Any:
+    """Start a conversation with an agent. Its answer is a stream of events that ends with `TurnEnded`."""
+    return await _turn(context, None)
 
 
-async def go_on(asked: Asked) -> Any:
-    """Say something in a conversation."""
-    return await _turn(asked, asked.path["id"])
+async def go_on(context: RequestContext) -> Any:
+    """Send a message in a conversation."""
+    return await _turn(context, context.path["id"])
 
 
-async def _turn(asked: Asked, session_id: str | None) -> Any:
-    body, turns = asked.body, asked.served.turns
+async def _turn(context: RequestContext, session_id: str | None) -> Any:
+    body, turns = context.body, context.served.turns
     agent = await turns.agent(session_id, model=body.get("model"), toolsets=body.get("toolsets"))
     if turns.is_running(agent.session_id):
-        raise HttpError(409, "busy", "the session is in the middle of a turn; stop it, or wait")
-    return streamed(_told(asked, agent))
+        raise HttpError(409, "busy", "the session is busy with a turn; stop it, or wait")
+    return streamed(_events(context, agent))
 
 
-async def _told(asked: Asked, agent: Any) -> AsyncIterator[bytes]:
-    text, detached = asked.body["text"], asked.body.get("detached", False)
+async def _events(context: RequestContext, agent: Any) -> AsyncIterator[bytes]:
+    text, detached = context.body["text"], context.body.get("detached", False)
     yield frame("session", {"id": agent.session_id})
     try:
-        async for event in asked.served.turns.run(agent, text, detached=detached):
+        async for event in context.served.turns.run(agent, text, detached=detached):
             view = event_view(event)
             yield frame(view.pop("kind"), view)
     except SessionBusy as error:
         yield frame("error", {"error": str(error), "error_type": "busy"})
 
 
-async def stop(asked: Asked) -> JsonDict:
-    """Interrupt the turn that runs."""
-    info = await asyncio.to_thread(asked.served.sessions.get, asked.path["id"])
-    return {"stopped": asked.served.turns.stop(info.id)}
+async def stop(context: RequestContext) -> JsonDict:
+    """Interrupt the current turn."""
+    info = await asyncio.to_thread(context.served.sessions.get, context.path["id"])
+    return {"stopped": context.served.turns.stop(info.id)}
 
 
-_DETACHED = {"type": "boolean", "description": "The turn goes on when you stop listening."}
-_SAID = record(
+_DETACHED = {"type": "boolean", "description": "The turn continues when you stop listening."}
+_MESSAGE = record(
     ("text",),
     text=bounded(1_000_000, minLength=1),
     model=bounded(200),
@@ -115,8 +114,8 @@ ENDPOINTS = (
         },
         answer=record(sessions=many(_SESSION), hits=many(ANYTHING)),
     ),
-    Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_SAID, media="text/event-stream"),
+    Endpoint("POST", "/v1/sessions", begin, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
     Endpoint("GET", "/v1/sessions/{id}", session, answer=_WHOLE),
-    Endpoint("POST", "/v1/sessions/{id}/turns", go_on, role=Role.OPERATE, body=_SAID, media="text/event-stream"),
+    Endpoint("POST", "/v1/sessions/{id}/turns", go_on, role=Role.OPERATE, body=_MESSAGE, media="text/event-stream"),
     Endpoint("POST", "/v1/sessions/{id}/stop", stop, role=Role.OPERATE, answer=record(stopped=FLAG)),
 )

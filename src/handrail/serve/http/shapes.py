@@ -22,7 +22,7 @@ def many(schema: JsonDict) -> JsonDict:
 
 
 def record(_required: tuple[str, ...] | None = None, /, **fields: JsonDict) -> JsonDict:
-    """An object with these fields, all of them required unless it is said which are."""
+    """An object with these fields, all of them required unless `_required` names some."""
     return {
         "type": "object",
         "properties": fields,
@@ -36,9 +36,9 @@ def loose(**fields: JsonDict) -> JsonDict:
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
-def count(default: int, most: int, doc: str = "How many at most.") -> JsonDict:
-    return {"type": "integer", "minimum": 1, "maximum": most, "default": default, "description": doc}
+def count(default: int, maximum: int, doc: str = "How many at most.") -> JsonDict:
+    return {"type": "integer", "minimum": 1, "maximum": maximum, "default": default, "description": doc}
 
 
-def bounded(most: int, **more: Any) -> JsonDict:
-    return {"type": "string", "maxLength": most, **more}
+def bounded(maximum: int, **more: Any) -> JsonDict:
+    return {"type": "string", "maxLength": maximum, **more}

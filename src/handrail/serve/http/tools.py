@@ -1,30 +1,27 @@
-"""The tools there are: whether each can be used, what it needs, and what a model is told of it."""
+"""All tools: whether each can be used, what it needs, and its definition for a model."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import get_args
 
+from ...app import Handrail
+from ...runtime.provider_formats import Format
 from ...types import JsonDict
-from ..endpoint import Asked, Endpoint
+from ..endpoint import Endpoint, RequestContext
 from .shapes import ANYTHING, FLAG, TEXT, loose, many, record
 
-if TYPE_CHECKING:
-    from ...app import Handrail
 
-FORMATS = ("openai", "responses", "anthropic", "gemini", "mcp")
-
-
-async def tools(asked: Asked) -> JsonDict:
-    """Every tool, with what it lacks to be used."""
-    return {"tools": await asyncio.to_thread(_listed, asked.served.here)}
+async def tools(context: RequestContext) -> JsonDict:
+    """Every tool, with what is missing to use it."""
+    return {"tools": await asyncio.to_thread(_listed, context.served.app)}
 
 
-def _listed(here: Handrail) -> list[JsonDict]:
-    registry = here.runtime.registry
-    here.toolsets.names()  # tools of MCP servers come now
+def _listed(app: Handrail) -> list[JsonDict]:
+    registry = app.runtime.registry
+    app.toolsets.names()  # connects to the MCP servers
     missing = registry.unavailable_tools()
-    offered = here.definitions.names(*here.chosen_toolsets())
+    offered = app.definitions.names(*app.chosen_toolsets())
     return [
         {
             "name": entry.name,
@@ -41,22 +38,22 @@ def _listed(here: Handrail) -> list[JsonDict]:
     ]
 
 
-async def definitions(asked: Asked) -> JsonDict:
-    """What a model may be shown now, in the form that its provider wants."""
-    here, wanted = asked.served.here, asked.query.get("toolset")
-    enabled, disabled = here.chosen_toolsets()
+async def definitions(context: RequestContext) -> JsonDict:
+    """The definitions for a model, in the format of its provider."""
+    app, wanted = context.served.app, context.query.get("toolset")
+    enabled, disabled = app.chosen_toolsets()
     chosen = [wanted] if wanted else enabled
     found = await asyncio.to_thread(
-        lambda: here.definitions.list(chosen, disabled, quiet=True, format=asked.query["format"])
+        lambda: app.definitions.list(chosen, disabled, quiet=True, format=context.query["format"])
     )
     return {"definitions": found}
 
 
-async def toolsets(asked: Asked) -> JsonDict:
+async def toolsets(context: RequestContext) -> JsonDict:
     """The named bundles of tools."""
-    here = asked.served.here
-    names = await asyncio.to_thread(here.toolsets.names)
-    return {"toolsets": [{"name": name, "tools": sorted(here.toolsets.resolve(name))} for name in names]}
+    app = context.served.app
+    names = await asyncio.to_thread(app.toolsets.names)
+    return {"toolsets": [{"name": name, "tools": sorted(app.toolsets.resolve(name))} for name in names]}
 
 
 _TOOL = loose(name=TEXT, toolset=TEXT, description=TEXT, parameters=ANYTHING, available=FLAG, reason=TEXT, fix=TEXT)
@@ -68,8 +65,8 @@ ENDPOINTS = (
         "/v1/definitions",
         definitions,
         query={
-            "toolset": {"type": "string", "description": "One toolset instead of those that are enabled."},
-            "format": {"type": "string", "enum": list(FORMATS), "default": "openai"},
+            "toolset": {"type": "string", "description": "One toolset instead of the enabled ones."},
+            "format": {"type": "string", "enum": list(get_args(Format)), "default": "openai"},
         },
         answer=record(definitions=many(ANYTHING)),
     ),

@@ -1,1 +1,1 @@
-"""Give the tools to any MCP client, with the same toolsets, approval and limits as everywhere."""
+"""The MCP server: `server` answers clients, over `stdio` or `http`, or mounted (`mount`) in `handrail serve`."""

@@ -1,4 +1,4 @@
-"""The MCP server over HTTP: only for who has the token, and only from where it may come."""
+"""The MCP server over HTTP: only with the token, and only with an accepted Host and Origin."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BearerOnly:
 
 
 def http_app(server: Server[Any], address: Address, token: str, *, names: tuple[str, ...] = ()) -> Any:
-    """`names` are others that it is called by, as from behind a proxy."""
+    """`names` are additional host names, such as that of a proxy."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     hosts = sorted(allowed_hosts(address.host, address.port, names))
@@ -50,8 +50,8 @@ def http_app(server: Server[Any], address: Address, token: str, *, names: tuple[
     return BearerOnly(server.streamable_http_app(host=address.host, transport_security=security), token)
 
 
-async def serve_http(app: Any, door: socket.socket) -> None:
+async def serve_http(app: Any, listener: socket.socket) -> None:
     import uvicorn
 
     config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=2)
-    await uvicorn.Server(config).serve([door])
+    await uvicorn.Server(config).serve([listener])

@@ -1,4 +1,4 @@
-"""The MCP server as a part of `handrail serve`: the same tokens, the same checks, and questions that the console sees too."""
+"""The MCP server as a part of `handrail serve`: same tokens, same checks, and its questions appear in the console too."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 class McpEndpoint:
     """An ASGI application for one path. `running` must be open while it is used.
 
-    The SDK takes longer to import than all the rest of the server, so that only the first who asks waits for it.
+    The SDK takes longer to import than the rest of the server, so it is imported at the first request.
     """
 
-    def __init__(self, here: Handrail, guard: Guard, note: Callable[[Request, Who, int], None]) -> None:
-        self._here, self._guard, self._note = here, guard, note
+    def __init__(self, app: Handrail, guard: Guard, audit: Callable[[Request, Who, int], None]) -> None:
+        self._app, self._guard, self._audit = app, guard, audit
         self._wanted = asyncio.Event()
         self._ready: asyncio.Future[Any]
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         self._ready = asyncio.get_running_loop().create_future()
-        keeping = asyncio.create_task(self._keep())
+        serving = asyncio.create_task(self._serve())
         try:
             yield
         finally:
-            keeping.cancel()
-            await asyncio.wait({keeping})
+            serving.cancel()
+            await asyncio.wait({serving})
 
-    async def _keep(self) -> None:
+    async def _serve(self) -> None:
         await self._wanted.wait()
         try:
             app = await asyncio.to_thread(self._built)
             async with app.router.lifespan_context(app):
                 self._ready.set_result(app)
                 await asyncio.Event().wait()
-        except Exception as error:  # noqa: BLE001  told to whoever asks
+        except Exception as error:  # noqa: BLE001  raised in every request
             self._ready.set_exception(error)
 
     def _built(self) -> Any:
@@ -53,9 +53,9 @@ class McpEndpoint:
 
         from .server import HandrailServer
 
-        # The whole server has looked at Host and Origin already.
+        # The server has checked Host and Origin already.
         unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        return HandrailServer(self._here).build().streamable_http_app(transport_security=unchecked)
+        return HandrailServer(self._app).build().streamable_http_app(transport_security=unchecked)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         from starlette.requests import ClientDisconnect, Request
@@ -69,10 +69,10 @@ class McpEndpoint:
         self._wanted.set()
         app = await asyncio.shield(self._ready)
 
-        async def noted(message: Any) -> None:
+        async def audited(message: Any) -> None:
             if message["type"] == "http.response.start" and request.method != "GET":
-                self._note(request, who, message["status"])
+                self._audit(request, who, message["status"])
             await send(message)
 
         with contextlib.suppress(ClientDisconnect):
-            await app(scope, receive, noted)
+            await app(scope, receive, audited)

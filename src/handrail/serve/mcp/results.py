@@ -1,4 +1,4 @@
-"""Turn what a tool gives back into what an MCP client takes."""
+"""Convert a tool's outcome to an MCP result."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from ...base.lazy_import import lazy_import
 from ...core.outcome import Outcome, error_of
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult
+    import mcp_types
+else:
+    mcp_types = lazy_import("mcp_types")
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
-def answer_of(outcome: Outcome) -> CallToolResult:
-    """Text, and the same as data where it is an object; pictures and sound as such; a failure is marked as one."""
-    from mcp_types import CallToolResult, TextContent
-
+def answer_of(outcome: Outcome) -> mcp_types.CallToolResult:
+    """Text, also as data if it is an object; images and audio as such; a failure is marked as an error."""
     if isinstance(outcome, dict):
-        return CallToolResult(content=[_block(part) for part in outcome["content"]])
+        return mcp_types.CallToolResult(content=[_block(part) for part in outcome["content"]])
     data = _object_in(outcome)
-    return CallToolResult(
-        content=[TextContent(text=outcome)], structured_content=data, is_error=error_of(outcome) is not None
+    return mcp_types.CallToolResult(
+        content=[mcp_types.TextContent(text=outcome)], structured_content=data, is_error=error_of(outcome) is not None
     )
 
 
@@ -35,16 +36,14 @@ def _object_in(text: str) -> dict[str, Any] | None:
 
 
 def _block(part: Any) -> Any:
-    from mcp_types import AudioContent, ImageContent, TextContent
-
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "text":
-        return TextContent(text=str(part.get("text") or ""))
+        return mcp_types.TextContent(text=str(part.get("text") or ""))
     if kind == "image_url":
         picture = _DATA_URL.fullmatch(str(part.get("image_url", {}).get("url", "")))
         if picture:
-            return ImageContent(data=picture[2], mime_type=picture[1])
+            return mcp_types.ImageContent(data=picture[2], mime_type=picture[1])
     if kind == "input_audio":
         sound = part["input_audio"]
-        return AudioContent(data=sound["data"], mime_type=f"audio/{sound.get('format', 'wav')}")
-    return TextContent(text=json.dumps(part, default=str))
+        return mcp_types.AudioContent(data=sound["data"], mime_type=f"audio/{sound.get('format', 'wav')}")
+    return mcp_types.TextContent(text=json.dumps(part, default=str))

@@ -1,6 +1,6 @@
-"""Talk to the one client over our standard input and output, without a thread that waits for every line.
+"""Serve one client over standard input and output, without a thread that waits for every line.
 
-While we serve, what a handler prints goes to standard error, and what it reads is empty: the wire is nobody else's.
+Meanwhile what a handler prints goes to standard error, and its standard input is empty.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import stat
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from ...mcp_client.pipe import Pipe
-
 _PIECE_BYTES = 64 * 1024
 _IN, _OUT, _ERR = 0, 1, 2
 
@@ -23,19 +21,19 @@ async def stdio_streams() -> AsyncIterator[Any]:
     """The pair of streams that the SDK's server works on."""
     from mcp.server.stdio import stdio_server
 
-    if not (_is_pipe(_IN) and _is_pipe(_OUT)):  # a file or a terminal; no loop can wait for those
+    if not (_is_pipe(_IN) and _is_pipe(_OUT)):  # a file or a terminal: a loop cannot wait for those
         async with stdio_server() as streams:
             yield streams
         return
-    with _taken(_IN, _nothing()) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
-        output = Pipe(os.dup(writes))
+    with _taken(_IN, _empty_input()) as reads, _taken(_OUT, os.dup(_ERR)) as writes:
+        output = await _writer(os.dup(writes))
         lines: Any = _lines(os.dup(reads))
         try:
             async with stdio_server(lines, _Output(output)) as streams:  # type: ignore[arg-type]
                 yield streams
         finally:
             await lines.aclose()
-            output.close()
+            output.transport.abort()
             os.set_blocking(writes, True)
             os.set_blocking(reads, True)
 
@@ -48,13 +46,13 @@ def _is_pipe(descriptor: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _nothing() -> int:
+def _empty_input() -> int:
     return os.open(os.devnull, os.O_RDONLY)
 
 
 @contextlib.contextmanager
 def _taken(descriptor: int, instead: int) -> Iterator[int]:
-    """A copy of the descriptor for us alone, with something else in its place for as long."""
+    """A private copy of the descriptor, with something else in its place meanwhile."""
     ours = os.dup(descriptor)
     os.dup2(instead, descriptor)
     os.close(instead)
@@ -82,14 +80,23 @@ async def _lines(descriptor: int) -> AsyncIterator[bytes]:
         transport.close()
 
 
-class _Output:
-    """As much of a file as the SDK's server uses."""
+async def _writer(descriptor: int) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    file = os.fdopen(descriptor, "wb", buffering=0)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, file)
+    # Until all is written: the SDK's server takes what it has flushed as sent.
+    transport.set_write_buffer_limits(0)
+    return asyncio.StreamWriter(transport, protocol, None, loop)
 
-    def __init__(self, pipe: Pipe) -> None:
-        self._pipe = pipe
+
+class _Output:
+    """The part of a file that the SDK's server uses."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
 
     async def write(self, text: str) -> None:
-        self._pipe.send(text.encode())
+        self._writer.write(text.encode())
 
     async def flush(self) -> None:
-        await self._pipe.drained()
+        await self._writer.drain()

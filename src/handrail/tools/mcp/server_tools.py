@@ -1,15 +1,18 @@
-"""Offer the tools of MCP servers as tools of ours: `mcp__server__tool`, in the toolset `mcp-server`."""
+"""The tools of MCP servers as tools of a registry: `mcp__server__tool`, in the toolset `mcp-server`."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...base.lazy_import import lazy_import
 from ...core.registry import ToolRegistry, registry
 from ...errors import HandrailError, RegistrationError
 from ...mcp_client.connection import State
@@ -25,7 +28,11 @@ from ...protocols import Action, ActionKind
 from ...types import JsonDict, ToolContext, Unavailable
 
 if TYPE_CHECKING:
+    from mcp.shared import exceptions
+
     from mcp import Client
+else:
+    exceptions = lazy_import("mcp.shared.exceptions")
 
 log = logging.getLogger(__name__)
 
@@ -35,27 +42,33 @@ _MAX_NAME = 64
 
 
 def tool_name(server: str, tool: str) -> str:
-    """The name that models know a server's tool by. What does not fit is cut, with a hash in place of the rest."""
+    """The name of a server's tool for models. A name that is too long is cut, with a hash in place of the rest."""
     name = f"{PREFIX}{server}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
     if len(name) <= _MAX_NAME and name.endswith(f"__{tool}"):
         return name
     return f"{name[: _MAX_NAME - 9]}_{hashlib.sha256(tool.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
-def discover_mcp_tools(
-    servers: Sequence[Server], *, wait: float = START_SECONDS, into: ToolRegistry = registry
-) -> McpTools:
-    """Connect to the servers and register their tools. Those that take longer than `wait` appear when they come."""
-    tools = McpTools(servers, into)
-    tools.start(wait)
-    return tools
+def discover_mcp_tools(app: Any = None) -> list[str]:
+    """Connect to the configured servers, register their tools and return the tools' names. Safe to call twice.
+
+    `app` is a Handrail; None means the default one. Waits until each server is connected or has failed once, at most its
+    `connect_timeout`; a server that connects later adds its tools then.
+    """
+    # By name, as the application is a row above: only this documented function needs the default one.
+    tools: McpTools | None = (app or import_module("handrail.model_tools").default()).mcp
+    if tools is None:
+        return []
+    servers = [server for server in tools.connections.servers.values() if server.settings.enabled]
+    tools.start(max((server.settings.connect_timeout for server in servers), default=0.0))
+    return tools.names()
 
 
 class McpTools:
-    """The servers' tools in a registry, kept as the servers have them.
+    """The servers' tools in a registry, kept up to date with the servers.
 
-    With `browse`, which shows a page to the person, a server that wants a login gets one. In `folder` it is kept what the
-    tools looked like when they were trusted.
+    With `browse`, which shows a page to the user, a server that wants a login gets one. `folder` holds the trusted
+    definitions.
     """
 
     def __init__(
@@ -67,47 +80,53 @@ class McpTools:
         folder: Path | None = None,
     ) -> None:
         self._folder = folder
-        self.connections = McpConnections(servers, on_offer=self._take, browse=browse)
+        self.connections = McpConnections(servers, on_offer=self._register_offer, browse=browse)
         self.doubts: dict[str, dict[str, str]] = {}
         self._registry = into
         self._names: dict[str, set[str]] = {}
         self._lock = threading.Lock()
 
     def ask_model_by(self, sampler: Sampler) -> None:
-        """How a server asks the model, where its settings let it."""
-        self.connections.asking.sampler = sampler
+        """Set how a server may call the model, if its settings allow it."""
+        self.connections.requests.sampler = sampler
 
     def start(self, wait: float = START_SECONDS) -> None:
+        """Servers that need longer than `wait` seconds add their tools when they are connected."""
         self.connections.start()
         self.connections.wait(wait)
 
+    def names(self) -> list[str]:
+        """The names of the registered tools, sorted."""
+        with self._lock:
+            return sorted(name for names in self._names.values() for name in names)
+
     def find(self, name: str) -> str:
-        """Reach the server that the name of a tool or a toolset tells of. Why it cannot be reached; empty if it can, or if
-        there is no such server."""
+        """Connect to the server that a tool or toolset name belongs to. Returns why it cannot be reached; empty if it can, or
+        if there is no such server."""
         server = name.removeprefix(PREFIX).partition("__")[0] if name.startswith(PREFIX) else name.removeprefix("mcp-")
         problem = self.reach(server) if server in self.connections.servers else ""
         return f"MCP server {server}: {problem}" if problem else ""
 
     def reach(self, name: str) -> str:
-        """Connect to one server, and wait for it as long as it may take. Why it cannot be used; empty if it can."""
+        """Connect to one server and wait, at most its `connect_timeout`. Returns why it cannot be used; empty if it can."""
         server = self.connections.servers[name]
         if not server.problem and server.settings.enabled:
             self.connections.start([name])
             self.connections.wait(server.settings.connect_timeout, [name])
-        return self._why_not_here(server)
+        return self._why_missing(server)
 
     def absent(self) -> dict[str, str]:
-        """The servers whose tools are not here, though they should be, and why."""
+        """The enabled servers whose tools are missing, and why."""
         wanted = [server for server in self.connections.servers.values() if server.settings.enabled]
-        return {server.name: why for server in wanted if (why := self._why_not_here(server))}
+        return {server.name: why for server in wanted if (why := self._why_missing(server))}
 
-    def _why_not_here(self, server: Server) -> str:
+    def _why_missing(self, server: Server) -> str:
         status = self.connections.status().get(server.name)
         if server.problem or status is None:
             return server.problem or "it is not enabled"
         if status.state in (State.READY, State.PARKED):
             return ""
-        return status.error or f"it has not connected yet; `handrail tools --toolset {server.name}` waits for it"
+        return status.error or f"it is not connected yet; `handrail tools --toolset {server.name}` waits for it"
 
     def close(self) -> None:
         self.connections.close()
@@ -116,11 +135,11 @@ class McpTools:
                 self._registry.deregister(name)
             self._names.clear()
 
-    def _take(self, server: Server, offer: Offer) -> None:
-        """Register what the server offers now, and take out what it does not offer any more."""
+    def _register_offer(self, server: Server, offer: Offer) -> None:
+        """Register what the server offers now, and remove what it does not offer any more."""
         with self._lock:
             if offer.left_out:
-                log.warning("MCP server %s has %d tools more than max_tools", server.name, offer.left_out)
+                log.warning("MCP server %s has %d more tools than max_tools", server.name, offer.left_out)
             doubts = self.doubts[server.name] = self._review(server, offer)
             now = {name for tool in offer.tools if (name := self._register(server, tool, doubts.get(tool.name, "")))}
             now |= self._register_extras(server, offer, now)
@@ -133,15 +152,15 @@ class McpTools:
     def _review(self, server: Server, offer: Offer) -> dict[str, str]:
         try:
             return Pins(server, self._folder).review(offer.tools)
-        except (HandrailError, OSError) as error:  # what cannot be compared is not trusted
+        except (HandrailError, OSError) as error:  # without the comparison nothing is trusted
             return {tool.name: str(error) for tool in offer.tools}
 
     def _register(self, server: Server, tool: Listed, doubt: str) -> str:
-        """The tool's name with us; empty when it cannot be one."""
+        """Returns the registered name; empty if the tool cannot be registered."""
         name = tool_name(server.name, tool.name)
         why = tool.problem or doubt
-        look = f"look at it with `handrail mcp tools {server.name}`, then `handrail mcp trust {server.name}`"
-        problem = Unavailable(why, "" if tool.problem else look)
+        fix = f"review it with `handrail mcp tools {server.name}`, then `handrail mcp trust {server.name}`"
+        problem = Unavailable(why, "" if tool.problem else fix)
         schema = {"description": "" if why else tool.description, "parameters": {} if why else _parameters(tool.schema)}
         try:
             taken = self._registry.register(
@@ -192,12 +211,12 @@ Work = Callable[["Client", JsonDict, ToolContext], Awaitable[Any]]
 
 
 def _parameters(schema: JsonDict) -> JsonDict:
-    """An object schema, whatever the server left out of it."""
+    """An object schema, even if the server left parts of it out."""
     return {**schema, "type": "object", "properties": schema.get("properties") or {}}
 
 
 def _actions(server: Server, tool: Listed) -> Callable[[JsonDict, ToolContext], list[Action]]:
-    """Every call passes the gate, which knows the person's own lists. What a tool says of itself can only make it ask."""
+    """Every call passes the gate, which knows your allow and deny lists. A tool's own hints can only make it ask."""
     hints, ask = tool.annotations, server.settings.ask
     reads = hints.get("readOnlyHint") is True
     details: JsonDict = {"destructive": hints.get("destructiveHint") is True}
@@ -209,8 +228,6 @@ def _actions(server: Server, tool: Listed) -> Callable[[JsonDict, ToolContext], 
 
 
 def _short(args: JsonDict) -> str:
-    import json
-
     text = json.dumps(args, ensure_ascii=False, default=str)
     return text if len(text) <= 2000 else text[:2000] + "…"
 
@@ -225,13 +242,11 @@ async def _list_resources(client: Client, args: JsonDict, _: ToolContext) -> Any
 
 
 async def _resource_templates(client: Client) -> list[JsonDict]:
-    """Addresses with gaps to fill in, for what cannot be listed. Older servers do not know of them."""
-    from mcp.shared.exceptions import MCPError
-
+    """URI templates for what cannot be listed. Older servers have none."""
     fields = {"uri_template", "name", "description", "mime_type"}
     try:
         page = await client.list_resource_templates()
-    except MCPError:
+    except exceptions.MCPError:
         return []
     return [each.model_dump(mode="json", include=fields, exclude_none=True) for each in page.resource_templates]
 
@@ -250,10 +265,8 @@ async def _get_prompt(client: Client, args: JsonDict, _: ToolContext) -> Any:
     return prompt_of(await client.get_prompt(args["name"], args.get("arguments")))
 
 
-_CURSOR: JsonDict = {"cursor": {"type": "string", "description": "next_cursor of the page before."}}
-_URI: JsonDict = {
-    "uri": {"type": "string", "description": "The resource's uri; of a template, with its gaps filled in."}
-}
+_CURSOR: JsonDict = {"cursor": {"type": "string", "description": "next_cursor of the previous page."}}
+_URI: JsonDict = {"uri": {"type": "string", "description": "The resource's uri; a template with its gaps filled in."}}
 _PROMPT: JsonDict = {
     "name": {"type": "string", "description": "The prompt's name."},
     "arguments": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Its arguments."},

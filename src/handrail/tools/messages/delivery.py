@@ -12,8 +12,8 @@ from ...core.outcome import tool_result
 from ...errors import ConfigError, InvalidArguments, ToolFailed
 from ...files.binary import read_whole
 from ...files.task_arguments import files_of, text_argument
-from ...platforms.message import Attachment, Message
-from ...platforms.target_table import target_of
+from ...platforms.base import Attachment, OutgoingMessage
+from ...platforms.table import target_of
 
 if TYPE_CHECKING:
     from ...protocols import Files
@@ -45,7 +45,7 @@ async def send(args: JsonDict, context: ToolContext | None) -> str:
     if why is not None:
         raise ToolFailed(f"nothing can be sent to {name!r} now: {why}; tell the user")
     work = pool.submit(_attachments, files_of(context), paths, settings.max_attachment_bytes)
-    message = Message(text, text_argument(args, "subject", ""), await asyncio.wrap_future(work))
+    message = OutgoingMessage(text, text_argument(args, "subject", ""), await asyncio.wrap_future(work))
     if context is not None:
         context.progress(f"sending to {name}")
     return tool_result({"sent": True, "target": name, **await target.send(message)})

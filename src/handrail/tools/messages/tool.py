@@ -44,7 +44,7 @@ def _check() -> object:
     targets = load_config().messages.targets
     if not targets:
         return Unavailable("no target is configured", "add one under messages.targets in config.yaml")
-    from ...platforms.target_table import first_usable
+    from ...platforms.table import first_usable
 
     return first_usable(targets)
 

@@ -1,4 +1,4 @@
-"""Ask a person where they are: at one of the targets whose people can write back."""
+"""Ask a user who is not at the terminal: at a target where users can reply."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from ..base.turns import Turns
 from ..errors import ToolFailed
-from .target_table import target_of
+from .table import target_of
 
 
-class FarPerson:
-    """Somebody at a target. One question at a time; no answer within `seconds` after it was asked is none."""
+class RemoteUser:
+    """A user at a target. One question at a time; after `seconds` without a reply the answer is None."""
 
     def __init__(self, name: str, targets: Mapping[str, Mapping[str, Any]], *, seconds: float) -> None:
         self._name, self._targets, self._seconds = name, targets, seconds
@@ -33,7 +33,7 @@ class FarPerson:
 
 
 def chosen(answer: str, choices: Sequence[str]) -> str:
-    """What somebody means who answers with the number of a choice, or in words of their own."""
+    """The choice that a number stands for; any other answer unchanged."""
     answer = answer.strip()
     if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(choices):
         return choices[int(answer) - 1]

@@ -1,4 +1,4 @@
-"""Any service that takes a JSON object by HTTP POST."""
+"""Any service that accepts a JSON object by HTTP POST."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ...core.availability import first_lack, missing
-from ...errors import ConfigError
-from ...net.http_client import ask
-from ...types import Unavailable
-from ..message import UPLOAD_SECONDS, Message, absent, secret
+from ..errors import ConfigError
+from ..net.http_client import ask
+from ..types import Unavailable
+from .base import UPLOAD_SECONDS, OutgoingMessage, http_unavailable, target_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The address stands in `url`, or in the variable that `url_variable` names when it holds a key itself.
+    """The address is `url`, or the value of the variable `url_variable` if the address contains a key.
 
     With `secret_variable` the body is signed: `X-Handrail-Signature: sha256=<HMAC-SHA256 of the body, in hex>`.
     """
@@ -38,10 +37,9 @@ class Target:
             raise ConfigError("give url or url_variable")
 
     def check(self) -> Unavailable | None:
-        named = [name for name in (self.url_variable, self.secret_variable) if name]
-        return first_lack(missing("messages", "httpx"), *map(absent, named))
+        return http_unavailable(*(name for name in (self.url_variable, self.secret_variable) if name))
 
-    async def send(self, message: Message) -> dict[str, Any]:
+    async def send(self, message: OutgoingMessage) -> dict[str, Any]:
         message_id = uuid.uuid4().hex
         body = json.dumps(
             {
@@ -57,9 +55,9 @@ class Target:
         ).encode()
         headers = {"content-type": "application/json", "idempotency-key": message_id, **self.headers}
         if self.secret_variable:
-            signature = hmac.new(secret(self.secret_variable).encode(), body, hashlib.sha256).hexdigest()
+            signature = hmac.new(target_key(self.secret_variable).encode(), body, hashlib.sha256).hexdigest()
             headers["x-handrail-signature"] = f"sha256={signature}"
-        url = self.url or secret(self.url_variable)
+        url = self.url or target_key(self.url_variable)
         seconds = UPLOAD_SECONDS if message.attachments else 30.0
         reply = await ask("POST", url, what="the webhook", seconds=seconds, headers=headers, content=body)
         if not reply.is_good:

@@ -1,0 +1,89 @@
+"""The configured targets and accounts, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, cast
+
+from ..base.suggest import did_you_mean, nearest
+from ..errors import ConfigError, InvalidArguments
+from ..settings.reader import read_settings
+from ..types import Unavailable
+from .base import ChatAdapter, SendTarget
+
+
+class Account(NamedTuple):
+    """An adapter under its configured name. `home`: the chat for questions that come from no chat."""
+
+    name: str
+    kind: str
+    home: str
+    adapter: ChatAdapter
+
+
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+
+
+def platforms(role: str) -> list[str]:
+    """The platforms whose file has a `Target`, or an `Adapter`."""
+    return sorted(name for name in _files() if hasattr(import_module(f"{__package__}.{name}"), role))
+
+
+def _platform(kind: object, role: str, *, what: str, key: str) -> ModuleType:
+    if kind in _files():
+        module = import_module(f"{__package__}.{kind}")
+        if hasattr(module, role):
+            return module
+    hint = did_you_mean(str(kind), platforms(role))
+    raise ConfigError(f"{kind!r} is not a kind of {what}; {hint}", key=f"{key}.kind")
+
+
+def accounts(configured: Mapping[str, Mapping[str, Any]]) -> list[Account]:
+    """Raises ConfigError for an account whose configuration is wrong."""
+    return [_account(name, dict(settings)) for name, settings in configured.items()]
+
+
+def _account(name: str, settings: dict[str, Any]) -> Account:
+    key = f"gateway.accounts.{name}"
+    kind, home = str(settings.pop("kind", "")), str(settings.pop("home", ""))
+    module = _platform(kind, "Adapter", what="account", key=key)
+    return Account(name, kind, home, module.Adapter(read_settings(module.Settings, settings, key=key)))
+
+
+def target_of(name: str, targets: Mapping[str, Mapping[str, Any]]) -> SendTarget:
+    """Raises InvalidArguments for an unknown name, ConfigError for a target whose configuration is wrong."""
+    if name not in targets:
+        near = nearest(name, targets)
+        raise InvalidArguments(
+            f"there is no target {name!r}; {did_you_mean(name, targets)}",
+            argument="target",
+            known=sorted(targets),
+            **({"did_you_mean": near} if near else {}),
+        )
+    settings = dict(targets[name])
+    key = f"messages.targets.{name}"
+    module = _platform(settings.pop("kind", None), "Target", what="target", key=key)
+    try:
+        return cast("SendTarget", read_settings(module.Target, settings, key=key))
+    except ConfigError as error:
+        raise error if error.key else ConfigError(str(error), key=key) from None
+
+
+def first_usable(targets: Mapping[str, Mapping[str, Any]]) -> Unavailable | bool:
+    """True if any target can be used, as far as can be known without asking its server; else why none can."""
+    reasons: list[str] = []
+    for name in targets:
+        try:
+            why: object = target_of(name, targets).check()
+        except ConfigError as error:
+            why = error
+        if why is None:
+            return True
+        reasons.append(f"{name}: {why}")
+    return Unavailable("; ".join(reasons), "look at messages.targets in config.yaml")

@@ -1,1 +1,0 @@
-"""The kinds of targets, each in a file of its name."""
