@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ..types import ToolCall
 from .availability import Availability
 from .entry import ToolEntry
 
@@ -77,6 +78,24 @@ class ToolTable:
         for entry in self.entries():
             sets.setdefault(entry.toolset, []).append(entry.name)
         return {toolset: sorted(sets[toolset]) for toolset in sorted(sets)}
+
+    def get_toolset_description(self, toolset: str) -> str:
+        """The line that the set's first tool with one gives."""
+        given = (entry.toolset_description for entry in self.entries() if entry.toolset == toolset)
+        return next(filter(None, given), "")
+
+    def get_example(self, name: str) -> list[ToolCall]:
+        """The calls that show how a tool is used, in order; the last one is of the tool itself."""
+        entry = self._tools.get(name)
+        example = entry.example if entry is not None and entry.example is not None else ()
+        calls: list[ToolCall] = []
+        for step in [example] if isinstance(example, Mapping) else example:
+            if isinstance(step, str):
+                calls += self.get_example(step)
+            else:
+                tool, arguments = step if isinstance(step, tuple) else (name, step)
+                calls.append(ToolCall(tool, dict(arguments)))
+        return calls
 
     def get_schema(self, name: str) -> JsonDict | None:
         entry = self._tools.get(name)

@@ -11,8 +11,8 @@ from ..errors import ToolFailed
 from ..types import Unavailable
 
 if TYPE_CHECKING:
-    from ..config import Config
     from ..net.http_client import Reply
+    from ..settings.schema import Config
 
 _KNOWN = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com/v1"}
 _MAX_ANSWER_BYTES = 8 * 1024 * 1024

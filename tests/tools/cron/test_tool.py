@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
+from handrail.config import load_config
 from handrail.model_tools import handle_function_call
 from handrail.protocols import Decision
 from handrail.store.jobs import JobState, RunState
@@ -33,7 +34,7 @@ def _call(action: str, **arguments: Any) -> dict[str, Any]:
 
 
 def _jobs() -> list[str]:
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         return [job.name for job in jobs.all()]
 
 
@@ -65,7 +66,7 @@ def test_a_job_is_updated_paused_resumed_run_and_removed(yes: RecordingApprover)
     assert "next_run" not in _call("list")["jobs"][0]
     assert _call("resume", job_id=number)["job"]["state"] == "active"
     assert "error" not in _call("run", job_id=number)
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         assert jobs.get(number).requested is not None
     before = len(yes.requests)
     assert _call("remove", job_id=number)["removed"] == number
@@ -121,7 +122,7 @@ def test_a_process_that_an_agent_started_makes_no_job(yes: RecordingApprover, mo
 
 def test_a_finished_job_goes_on_only_under_a_new_schedule(yes: RecordingApprover) -> None:
     number = _call("create", schedule="in 2h", prompt="x")["job"]["job_id"]
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         job = jobs.get(number)
         assert job.runs_left == 1
         jobs.update(job._replace(state=JobState.FINISHED, next_run=None, runs_left=0))
@@ -136,7 +137,7 @@ def test_a_finished_job_goes_on_only_under_a_new_schedule(yes: RecordingApprover
 
 def test_a_job_that_ran_shows_what_it_gave(yes: RecordingApprover) -> None:
     number = _call("create", schedule="30m", prompt="x")["job"]["job_id"]
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         job = jobs.get(number)
         run = jobs.begin(job, job, now=1_790_000_000)
         assert run is not None

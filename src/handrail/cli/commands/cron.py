@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...config import load_config
 from .. import exit_codes, options
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ def add(
         "repeat": repeat,
         "timeout": timeout,
     }
-    job = planned(given, registry, None, cwd=os.getcwd(), tools_of=here.toolsets.select)
-    _print(save(job), as_json=as_json)
+    job = planned(given, registry, None, config=here.config, cwd=os.getcwd(), tools_of=here.toolsets.select)
+    _print(save(job, here.config), as_json=as_json)
 
 
 @group.command("list")
@@ -130,7 +131,7 @@ def list_jobs(as_json: options.Json = False) -> None:
     from ...tools.cron.schedule import shown
     from ..output import emit_json, emit_table, say, visible
 
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         jobs.mark_lost()
         found = [(job, jobs.runs(job.id, limit=1)) for job in jobs.all()]
     if as_json:
@@ -152,7 +153,7 @@ def show(job: JobName) -> None:
     from ...tools.cron.job_requests import described, open_jobs
     from ..output import emit_json
 
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         jobs.mark_lost()
         found = jobs.get(job)
         emit_json(described(found, jobs.runs(found.id, limit=20), whole=True))
@@ -170,7 +171,7 @@ def upcoming(
     from ..output import emit
 
     now = time.time()
-    read = read_schedule(schedule, timezone or usual_zone(), now=now)
+    read = read_schedule(schedule, timezone or usual_zone(load_config()), now=now)
     first_run(read, now)
     for at in times(read, now, count):
         emit(at)
@@ -195,7 +196,7 @@ def now(job: JobName) -> None:
     from ..output import emit
 
     check_may_schedule()
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         found = jobs.get(job)
         jobs.request(found.id)
     emit(f"{found.id} runs when the scheduler looks next")
@@ -208,7 +209,7 @@ def remove(job: JobName) -> None:
     from ..output import emit
 
     check_may_schedule()
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         found = jobs.get(job)
         jobs.remove(found.id)
     emit(f"{found.id} is removed")
@@ -228,7 +229,7 @@ def _change(name: str, action: str) -> None:
     from ...tools.cron.job_requests import change, check_may_schedule, open_jobs
 
     check_may_schedule()
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         changed = change(jobs.get(name), action, time.time())
         jobs.update(changed)
     _print(changed, as_json=False)

@@ -1,5 +1,4 @@
-"""What is behind the tools for Home Assistant."""
+"""Tools for Home Assistant: one file per tool; `queries` and `service_calls` run them through the `client`.
 
-from __future__ import annotations
-
-HOW_TO = "make a long-lived access token in your Home Assistant profile and set it in the environment"
+`availability` is their check, `safe_services` says which services need no approval.
+"""
