@@ -41,7 +41,8 @@ def main(folder: Path) -> None:
 def tools() -> Iterator[str]:
     yield "# Tools\n\nMade from the tools' own schemas; `handrail tools` shows which of them can be used now.\n"
     for toolset, names in registry.get_toolsets().items():
-        yield f"## Toolset `{toolset}`\n\n{registry.get_toolset_description(toolset).capitalize()}.\n\n| tool | what it does |\n|---|---|"
+        about = registry.get_toolset_description(toolset).capitalize()
+        yield f"## Toolset `{toolset}`\n\n{about}.\n\n| tool | what it does |\n|---|---|"
         for entry in registry.get_entries(names):
             yield f"| {entry.emoji} [`{entry.name}`]({entry.name}.md) | {_cell(_first_sentence(entry.description))} |"
         yield ""

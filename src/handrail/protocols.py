@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from .core.entry import ToolEntry
-    from .core.outcome import Outcome
-    from .types import CancelToken, ToolContext
+from typing import Any, NamedTuple, Protocol
 
 
 class Decision(Enum):
@@ -99,13 +94,6 @@ class Approver(Protocol):
     """
 
     def decide(self, request: ApprovalRequest) -> Reply | Awaitable[Reply]: ...
-
-
-class Gate(Protocol):
-    """What every dangerous thing passes before it happens."""
-
-    def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
-        """Raise Denied, now or when awaited, unless all of it may happen. None: it may, and nobody had to be asked."""
 
 
 class FileStat(NamedTuple):
@@ -201,52 +189,6 @@ class TodoList(Protocol):
     def merge(self, changes: Sequence[Mapping[str, str]]) -> None: ...
 
 
-class AgentState(Protocol):
-    """What the agent-level tools need of the agent that runs them."""
-
-    @property
-    def label(self) -> str:
-        """What a person is told of who asks: the task of a child agent; empty for the agent that they talk to."""
-
-    @property
-    def todos(self) -> TodoList: ...
-
-    def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
-        """Add to, replace in or remove from the store "memory" or "user". What it then holds, how full it is, what fits."""
-
-    def search_sessions(self, query: str, limit: int) -> Sequence[Mapping[str, Any]]: ...
-
-    def recent_sessions(self, limit: int, offset: int) -> Sequence[Mapping[str, Any]]: ...
-
-    def messages_of(self, session: str, limit: int, offset: int) -> Sequence[Mapping[str, Any]]:
-        """Some messages of one session, from its beginning on."""
-
-    def messages_around(self, message_id: int, span: int) -> Sequence[Mapping[str, Any]]: ...
-
-    def delegate(
-        self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
-    ) -> Awaitable[Sequence[Mapping[str, Any]]]:
-        """Have child agents do the tasks, beside each other; `tell` hears what they do. One answer a task, in their order."""
-
-
-class Toolbox(Protocol):
-    """The tools that the model was given, for a tool that calls others: the same dispatch, gate and budgets hold."""
-
-    def names(self) -> frozenset[str]: ...
-
-    def names_of(self, toolsets: Sequence[str]) -> frozenset[str]:
-        """The tools of these sets, whether the model was given them or not. Raises UnknownToolset."""
-
-    def entries(self) -> Sequence[ToolEntry]:
-        """Those that can be used now, with all that is known of them, sorted by name."""
-
-    def call(self, name: str, arguments: Any, *, cancel: CancelToken | None = None, number: int = 0) -> Outcome:
-        """Run one call for whoever made the call that this belongs to. `number` tells several of them apart."""
-
-    def acall(self, name: str, arguments: Any) -> Awaitable[Outcome]:
-        """The same for async tools."""
-
-
 class Person(Protocol):
     """Someone who can be asked a question."""
 
@@ -265,3 +207,29 @@ class Model(Protocol):
     """Anything that answers a conversation."""
 
     def reply(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> ModelReply: ...
+
+
+class Environments(Protocol):
+    """Where the commands and files of each task live. The built-in one is `handrail.environments.TaskEnvironments`."""
+
+    def files(self, task_id: str | None) -> Files:
+        """The files of the task's environment."""
+
+    def cwd(self, task_id: str | None) -> str:
+        """The directory in which the task's next command starts."""
+
+    def of(self, task_id: str | None) -> Any:
+        """The task's environment; not started before its first command."""
+
+    def has_host_paths(self, task_id: str | None) -> bool:
+        """Whether a path means the same in the task's environment as on this machine."""
+
+    def companion(self, kind: type[Any], make: Callable[[], Any]) -> Any:
+        """The one object of that type that lives and ends with these environments, made at its first use."""
+
+
+class Processes(Protocol):
+    """The background processes of all tasks. The built-in one is `handrail.processes.ProcessTable`."""
+
+    def close(self) -> None:
+        """Stop watching them; those that were started to live on go on."""

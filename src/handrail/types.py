@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from .errors import CallCancelled, CallTimeout
+from .protocols import Action, Approver, Environments, Files, Person, Processes, ResultStore, TodoList
 from .settings.schema import Config
-
-if TYPE_CHECKING:
-    from .environments.tasks import TaskEnvironments
-    from .processes.table import ProcessTable
-    from .protocols import AgentState, Approver, Files, Gate, Person, ResultStore, Toolbox
 
 log = logging.getLogger(__name__)
 
 JsonDict = dict[str, Any]
+# Text for the model, or a multimodal result, which passes through untouched.
+Outcome = str | JsonDict
 ProgressListener = Callable[["Progress"], None]
 
 
@@ -92,6 +90,59 @@ class CancelToken:
             raise self.error()
 
 
+class AgentState(Protocol):
+    """What the agent-level tools need of the agent that runs them."""
+
+    @property
+    def label(self) -> str:
+        """What a person is told of who asks: the task of a child agent; empty for the agent that they talk to."""
+
+    @property
+    def todos(self) -> TodoList: ...
+
+    def remember(self, store: str, action: str, *texts: str) -> tuple[Sequence[str], int, int]:
+        """Add to, replace in or remove from the store "memory" or "user". What it then holds, how full it is, what fits."""
+
+    def search_sessions(self, query: str, limit: int) -> Sequence[Mapping[str, Any]]: ...
+
+    def recent_sessions(self, limit: int, offset: int) -> Sequence[Mapping[str, Any]]: ...
+
+    def messages_of(self, session: str, limit: int, offset: int) -> Sequence[Mapping[str, Any]]:
+        """Some messages of one session, from its beginning on."""
+
+    def messages_around(self, message_id: int, span: int) -> Sequence[Mapping[str, Any]]: ...
+
+    def delegate(
+        self, tasks: Sequence[Mapping[str, Any]], cancel: CancelToken, tell: Callable[[str], object]
+    ) -> Awaitable[Sequence[Mapping[str, Any]]]:
+        """Have child agents do the tasks, beside each other; `tell` hears what they do. One answer a task, in their order."""
+
+
+class Toolbox(Protocol):
+    """The tools that the model was given, for a tool that calls others: the same dispatch, gate and budgets hold."""
+
+    def names(self) -> frozenset[str]: ...
+
+    def names_of(self, toolsets: Sequence[str]) -> frozenset[str]:
+        """The tools of these sets, whether the model was given them or not. Raises UnknownToolset."""
+
+    def entries(self) -> Sequence[Any]:
+        """The `ToolEntry` of each tool that can be used now, sorted by name."""
+
+    def call(self, name: str, arguments: Any, *, cancel: CancelToken | None = None, number: int = 0) -> Outcome:
+        """Run one call for whoever made the call that this belongs to. `number` tells several of them apart."""
+
+    def acall(self, name: str, arguments: Any) -> Awaitable[Outcome]:
+        """The same for async tools."""
+
+
+class Gate(Protocol):
+    """What every dangerous thing passes before it happens."""
+
+    def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
+        """Raise Denied, now or when awaited, unless all of it may happen. None: it may, and nobody had to be asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a handler may know and use beyond its arguments.
@@ -112,8 +163,8 @@ class ToolContext:
     agent: AgentState | None = None
     files: Files | None = None
     person: Person | None = None
-    environments: TaskEnvironments | None = None
-    processes: ProcessTable | None = None
+    environments: Environments | None = None
+    processes: Processes | None = None
     tools: Toolbox | None = None
     config: Config = field(default_factory=Config)
 

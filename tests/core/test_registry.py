@@ -515,12 +515,16 @@ class TestDispatching:
         self, registry: ToolRegistry
     ) -> None:
         async def work(args: Any, **kw: Any) -> dict[str, Any]:
-            return {"x": args["x"]}
+            return {"x": kw["x"]}
 
         add(registry, "declared", work, is_async=True)
-        add(registry, "undeclared", lambda args, **kw: work(args))
-        assert registry.dispatch("declared", {"x": 1}) == '{"x": 1}'
-        assert registry.dispatch("undeclared", {"x": 2}) == '{"x": 2}'
+        add(registry, "undeclared", lambda args, **kw: work(args, **kw))
+        assert registry.dispatch("declared", {}, x=1) == '{"x": 1}'
+        assert registry.dispatch("undeclared", {}, x=2) == '{"x": 2}'
+
+    def test_arguments_that_do_not_fit_never_reach_the_handler(self, registry: ToolRegistry) -> None:
+        add(registry, "strict", lambda args, **kw: "ran")
+        assert error_in(registry.dispatch("strict", {"x": 1}))["error_type"] == "invalid_arguments"
 
     def test_context_reaches_the_handler(self, registry: ToolRegistry) -> None:
         add(registry, "who", lambda args, **kw: kw["task_id"])

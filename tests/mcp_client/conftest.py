@@ -14,11 +14,11 @@ import pytest
 from handrail.config import McpServerConfig
 from handrail.core.registry import ToolRegistry
 from handrail.mcp_client.server_config import Server
-from handrail.protocols import Gate
 from handrail.runtime.dispatch import Runtime
 from handrail.store.results import FileResultStore
 from handrail.testing import OpenGate
 from handrail.tools.mcp.server_tools import McpTools
+from handrail.types import Gate
 
 from ..support import free_port, wait_until
 

@@ -10,7 +10,7 @@ from handrail.core.registry import ToolRegistry
 from handrail.errors import ResultNotFound
 from handrail.plugins.hook_manager import HookManager
 from handrail.plugins.hooks import Ask
-from handrail.protocols import AgentState, ApprovalRequest, Approver, Decision, Model, Person, ResultStore, TodoItem
+from handrail.protocols import ApprovalRequest, Approver, Decision, Model, Person, ResultStore, TodoItem
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import (
     FakeAgent,
@@ -21,6 +21,7 @@ from handrail.testing import (
     ScriptedPerson,
     call,
 )
+from handrail.types import AgentState
 
 from ..support import add
 

@@ -20,7 +20,7 @@ from .telemetry import TOOL_ARGUMENTS, TOOL_RESULT, Span, Telemetry
 
 if TYPE_CHECKING:
     from ..model_tools import Handrail
-    from ..protocols import AgentState
+    from ..types import AgentState
 
 Listener = Callable[[Event], object]
 Run = Callable[..., Awaitable[list[JsonDict]]]

@@ -9,9 +9,7 @@ from ..base.async_bridge import is_cancellation
 from ..base.safe_text import safe_error, well_formed
 from ..errors import CallCancelled, ResultContract, ToolError
 from ..types import JsonDict
-
-# Text for the model, or a multimodal result, which passes through untouched.
-Outcome = str | JsonDict
+from ..types import Outcome as Outcome
 
 
 def tool_result(data: object = None, /, **fields: Any) -> str:

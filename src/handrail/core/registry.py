@@ -5,28 +5,37 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
-from ..base.async_bridge import is_being_cancelled, is_cancellation, run_async
 from ..base.suggest import nearest
-from ..errors import NeedsAgent, ToolUnavailable, UnknownTool
+from ..errors import ToolUnavailable, UnknownTool
 from .availability import Availability, CheckFn
 from .contract import Contract
 from .entry import Example, Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
-from .outcome import Outcome, failure_outcome, to_outcome, tool_error, tool_result
+from .outcome import tool_error, tool_result
 from .reference import dereferenced
 from .tool_table import ToolTable
 
 if TYPE_CHECKING:
     from ..protocols import Action
-    from ..types import JsonDict, Resources, ToolContext
+    from ..types import JsonDict, Outcome, Resources, ToolContext
 
 __all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]
 
 log = logging.getLogger(__name__)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+# Runs the calls of a registry that no runtime was made for. By name, as the runtime is built on the registry.
+DEFAULT_RUNNER = "handrail.runtime.dispatch:Runtime"
 OnCollision = Literal["refuse", "replace"]
+
+
+class Runner(Protocol):
+    """Runs the calls that `dispatch` is asked for. A runtime is one."""
+
+    def dispatch(self, name: str, args: JsonDict, context: JsonDict, /) -> Outcome: ...
+    async def adispatch(self, name: str, args: JsonDict, context: JsonDict, /) -> Outcome: ...
 
 
 class ToolRegistry(ToolTable):
@@ -44,6 +53,7 @@ class ToolRegistry(ToolTable):
         # Whoever may still bring a tool of that name, and waits for it; what it returns says why it cannot. None: everything
         # is here from the start.
         self.late: Callable[[str], str] | None = None
+        self.runner: Runner | None = None
         self._last_contract: tuple[object, object, Contract | None] = (None, None, None)
 
     def register(  # noqa: PLR0913  one keyword a documented property of a tool
@@ -185,61 +195,27 @@ class ToolRegistry(ToolTable):
                 raise ToolUnavailable(f"{name} is unavailable: {why}", reason=why.reason, fix=why.fix)
         return entry
 
-    def known_at_once(self, name: str) -> bool:
-        """Whether `lookup` answers without running a check, which may take seconds."""
+    def answers_now(self, name: str) -> bool:
+        """Whether `lookup` answers without running a check or waiting for a server, which may take seconds."""
         entry = self._tools.get(name) if isinstance(name, str) else None
-        return self.late is None if entry is None else self.availability.is_fresh(entry)
+        return self.late is None if entry is None else entry.check_fn is None or self.availability.is_fresh(entry)
 
     def dispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
-        """Run one call. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass.
+        """Run one call without hooks. Whatever goes wrong comes back as a JSON error; only KeyboardInterrupt and SystemExit pass.
 
-        A tool that says what it is about to do needs a `gate` in the context that looks at it first.
+        A tool that says what it is about to do needs a gate that looks at it first: the runtime's, or `gate` in the context.
         """
-        gate = context.pop("gate", None)
-        try:
-            entry = self.lookup(name)
-            _check_agent(entry, context)
-            if entry.actions is not None:
-                from .gating import review  # most tools have nothing to judge
-
-                asked = review(entry, args, context, gate)
-                if asked is not None:
-                    run_async(asked)
-            value = entry.handler(args, **context)
-            if type(value) is str and value.isascii():
-                return value
-            if hasattr(value, "__await__"):
-                value = run_async(value)
-            return to_outcome(name, value)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # noqa: BLE001  a handler's bug becomes the model's result
-            return failure_outcome(error)
+        return self._runner().dispatch(name, args, context)
 
     async def adispatch(self, name: str, args: JsonDict, **context: Any) -> Outcome:
         """`dispatch` for async callers: an async handler is awaited here, and cancelling the caller cancels it."""
-        gate = context.pop("gate", None)
-        try:
-            entry = self.lookup(name)
-            _check_agent(entry, context)
-            if entry.actions is not None:
-                from .gating import review  # most tools have nothing to judge
+        return await self._runner().adispatch(name, args, context)
 
-                asked = review(entry, args, context, gate)
-                if asked is not None:
-                    await asked
-            value = entry.handler(args, **context)
-            if hasattr(value, "__await__"):
-                value = await value
-            if type(value) is str and value.isascii():
-                return value
-            return to_outcome(name, value)
-        except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            raise
-        except BaseException as error:
-            if is_cancellation(error) and is_being_cancelled():
-                raise
-            return failure_outcome(error)
+    def _runner(self) -> Runner:
+        if self.runner is None:
+            module, _, name = DEFAULT_RUNNER.partition(":")
+            self.runner = cast("Runner", getattr(import_module(module), name)(self))
+        return self.runner
 
     def _changed(self) -> None:
         self.generation = next(self._generations)
@@ -279,11 +255,6 @@ def unknown_tool(name: object, known: Iterable[str]) -> UnknownTool:
     if near is None:
         return UnknownTool(f"Unknown tool: {name}")
     return UnknownTool(f"Unknown tool: {name}; did you mean {near}?", did_you_mean=near)
-
-
-def _check_agent(entry: ToolEntry, context: Mapping[str, Any]) -> None:
-    if entry.needs_agent and context.get("agent") is None:
-        raise NeedsAgent(f"{entry.name} must be handled by the agent loop, and no agent is running here")
 
 
 def _twin(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..errors import InvalidArguments, ToolFailed
 
@@ -55,4 +55,4 @@ def environments_of(context: ToolContext | None) -> TaskEnvironments:
         raise ToolFailed(
             "this runtime has no environments to run commands in; give it some: environments=TaskEnvironments()"
         )
-    return context.environments
+    return cast("TaskEnvironments", context.environments)

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..base.async_bridge import is_being_cancelled
 from ..base.loops import bounded
 from ..base.workers import pool
 from ..errors import CallCancelled, CallTimeout
-from .steps import Flow, Foreign, Step, foreign, guarded
+from .steps import TURN, Flow, Foreign, Step, foreign, guarded
 
 T = TypeVar("T")
 
 
-async def adrive(flow: Flow[T]) -> T:
-    """Run a flow in the running loop."""
-    try:
-        step = flow.send(None)
-        while True:
-            try:
-                value = await _aperform(step)
-            except BaseException as error:  # noqa: BLE001  the flow decides what becomes of it
-                step = flow.throw(error)
-            else:
-                step = flow.send(value)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+Perform = Callable[[Step], Awaitable[Any]]
 
 
-async def _aperform(step: Step) -> Any:
+async def aperform(step: Step) -> Any:
+    """Wait for one step in the running loop."""
     is_here = step.in_caller and not step.may_block
     value = guarded(step.function, contained=step.contained) if is_here else await _on_worker(step)
     if not hasattr(value, "__await__"):
@@ -38,6 +28,31 @@ async def _aperform(step: Step) -> Any:
     if step.timeout is None and step.cancel is None:
         return await aguarded(value, contained=step.contained)
     return await bounded(aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
+
+
+async def adrive(flow: Flow[T], perform: Perform = aperform) -> T:
+    """Run a flow in the running loop, from its start or from where `adrive_to_turn` left it."""
+    return cast("T", await _adrive(flow, perform, stop_at=None))
+
+
+async def adrive_to_turn(flow: Flow[T]) -> T | None:
+    """Run a flow until it waits for its turn. Returns None then, and the flow's value if it ends before."""
+    return await _adrive(flow, aperform, stop_at=TURN)
+
+
+async def _adrive(flow: Flow[T], perform: Perform, *, stop_at: Step | None) -> T | None:
+    try:
+        step = flow.send(None)
+        while step is not stop_at:
+            try:
+                value = await perform(step)
+            except BaseException as error:  # noqa: BLE001  the flow decides what becomes of it
+                step = flow.throw(error)
+            else:
+                step = flow.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    return None
 
 
 async def _on_worker(step: Step) -> Any:

@@ -13,11 +13,14 @@ from ..base.workers import MAX_SECONDS
 from ..core.outcome import Outcome, error_outcome
 from ..errors import CallCancelled, CallTimeout, ToolError
 from ..types import CancelToken, ToolCall
-from .async_driver import adrive
+from .async_driver import adrive, adrive_to_turn, aperform
+from .call import Call
 from .call_ordering import Ordering
-from .dispatch import CANCEL_GRACE_SECONDS, Call, Prepared, Runtime
+from .call_path import CANCEL_GRACE_SECONDS
+from .dispatch import Runtime
 from .fair_slots import FairSlots
 from .results import fit_turn
+from .steps import Flow, Step, StepKind
 from .tool_calls import read_call, read_calls, tool_message
 
 if TYPE_CHECKING:
@@ -55,7 +58,7 @@ class Batches:
         self,
         message: Any,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,  # noqa: ASYNC109  the batch bounds itself
         on_start: OnStart | None = None,
         on_done: OnDone | None = None,
         **who: Any,
@@ -103,22 +106,26 @@ class Batches:
                     continue
                 raw = running.call
                 call = Call(raw.name, raw.arguments, tool_call_id=raw.id, **shared)
+                call.batched = True
+                flow = self._runtime.path(call)
                 # One after the other: a hook may change the arguments, and a person is asked one question at a time.
-                prepared = await adrive(self._runtime.prepare(call))
-                waits_for: set[int] = set()
-                if prepared.refusal is None and prepared.entry is not None:
-                    named = prepared.entry.resources is not None
+                running.outcome = await adrive_to_turn(flow)
+                if running.outcome is not None or call.entry is None:
+                    earlier = []
+                else:
+                    named = call.entry.resources is not None
                     context = self._runtime.context(call, call.cancel or CancelToken()) if named else None
-                    waits_for = ordering.add(index, prepared.entry, prepared.arguments, context)
-                earlier = [task for other in waits_for if (task := batch[other].task) is not None]
-                running.task = group.create_task(self._run_one(running, prepared, earlier, asking, on_start))
+                    waits_for = ordering.add(index, call.entry, call.arguments, context)
+                    earlier = [task for other in waits_for if (task := batch[other].task) is not None]
+                running.task = group.create_task(self._run_one(running, call, flow, earlier, asking, on_start))
                 if on_done is not None:
-                    running.task.add_done_callback(partial(_tell, running, on_done))
+                    running.task.add_done_callback(partial(_notify, running, on_done))
 
     async def _run_one(
         self,
         running: _Running,
-        prepared: Prepared,
+        call: Call,
+        flow: Flow[Outcome],
         earlier: list[asyncio.Task[None]],
         asking: asyncio.Lock,
         on_start: OnStart | None,
@@ -127,16 +134,27 @@ class Batches:
             await asyncio.wait(earlier)
         if on_start is not None:
             on_start(running.call.id)
-        if prepared.entry is not None and prepared.entry.actions is not None:
-            async with asking:  # a person is asked one question at a time
-                await adrive(self._runtime.review(prepared))
-        if _within_a_call.get():  # its own call has a place already, and would wait here for itself
-            running.outcome = await adrive(self._runtime.execute(prepared, in_batch=True))
+        if running.outcome is not None:
             return
+
+        async def perform(step: Step) -> Any:
+            if step.kind is StepKind.QUESTION:
+                async with asking:  # a person is asked one question at a time
+                    return await aperform(step)
+            return await (self._in_slot(step, call) if step.kind is StepKind.HANDLER else aperform(step))
+
+        running.outcome = await adrive(flow, perform)
+
+    async def _in_slot(self, step: Step, call: Call) -> Any:
+        """Run a handler when there is a place for it. No call of a batch has the caller's thread, and who runs the batch
+        cancels its tasks."""
+        is_async = call.entry is not None and call.entry.is_async
+        step = step._replace(in_caller=is_async, contained=True, cancel=None if is_async else step.cancel)
+        if _within_a_call.get():  # its own call has a place already, and would wait here for itself
+            return await aperform(step)
         _within_a_call.set(True)
-        on_thread = prepared.entry is not None and not prepared.entry.is_async
-        slots = self._threads if on_thread else self._tasks
-        session = prepared.call.session_id or prepared.call.task_id or ""
+        slots = self._tasks if is_async else self._threads
+        session = call.session_id or call.task_id or ""
         turn = slots.acquire(session)
         if turn is not None:
             try:
@@ -146,7 +164,7 @@ class Batches:
                     slots.release(session)
                 raise
         try:
-            running.outcome = await adrive(self._runtime.execute(prepared, in_batch=True))
+            return await aperform(step)
         finally:
             slots.release(session)
 
@@ -165,6 +183,6 @@ class Batches:
         return [tool_message(r.call.id, r.call.name, outcome) for r, outcome in zip(batch, fitted, strict=True)]
 
 
-def _tell(running: _Running, on_done: OnDone, task: asyncio.Task[None]) -> None:  # noqa: ARG001  a callback of a task
+def _notify(running: _Running, on_done: OnDone, task: asyncio.Task[None]) -> None:  # noqa: ARG001  a callback of a task
     if running.outcome is not None:
         on_done(running.call.id, running.outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,16 +17,30 @@ Flow = Generator["Step", Any, T]
 
 
 class Foreign(Exception):  # not an error of ours
-    """What a handler, a hook or an approver raised. StopIteration, a cancellation or a time-out of its own would mean
+    """Wraps what a handler, a hook or an approver raised. A StopIteration, a cancellation or a timeout of its own would mean
     something else to whoever waits for it."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(f"{type(error).__name__}: {error}")
+        super().__init__(type(error).__name__)  # its own text may fail to be made
         self.error = error
 
 
+def cause(error: BaseException) -> BaseException:
+    """The error itself, without the wrapper."""
+    return error.error if isinstance(error, Foreign) else error
+
+
+class StepKind(Enum):
+    """What a step is for, so that who drives several flows can take turns."""
+
+    WORK = "work"
+    TURN = "turn"  # the call is ready: it waits for earlier calls of its message
+    QUESTION = "question"  # somebody may be asked
+    HANDLER = "handler"  # the tool itself
+
+
 class Step(NamedTuple):
-    """Something to wait for: a function of no arguments, which may give back an awaitable."""
+    """Something to wait for: a function without arguments, which may return an awaitable."""
 
     function: Callable[[], Any]
     timeout: float | None = None
@@ -36,8 +51,12 @@ class Step(NamedTuple):
     may_block: bool = False
     # Leaving the program is not this step's to decide: sys.exit becomes an error. Always so on a worker.
     contained: bool = False
-    # Seconds that a worker which hears of the cancel may take to end by itself, with what it has so far.
+    # Seconds that a worker which notices the cancel may take to end by itself, with what it has so far.
     grace: float = 0
+    kind: StepKind = StepKind.WORK
+
+
+TURN = Step(lambda: None, kind=StepKind.TURN)
 
 
 def drive(flow: Flow[T]) -> T:
@@ -62,13 +81,13 @@ def _perform(step: Step) -> Any:
         work = partial(guarded, step.function, contained=True)
         value = run_bounded(work, timeout=step.timeout, cancel=step.cancel, grace=step.grace)
     if hasattr(value, "__await__"):
-        from .async_driver import aguarded
+        from .async_driver import aguarded  # imports asyncio, which most programs never need
 
         return run_async(aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
     return value
 
 
-def guarded(function: Callable[[], Any], *, contained: bool) -> Any:
+def guarded(function: Callable[[], Any], *, contained: bool = False) -> Any:
     try:
         return function()
     except BaseException as error:  # noqa: BLE001  what others' code raises must not pass for something of ours

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from ..core.outcome import Outcome
-    from ..core.registry import ToolEntry
-    from ..types import CancelToken, JsonDict
-    from .dispatch import Call, Runtime
+    from ..core.registry import ToolEntry, ToolRegistry
+    from ..toolsets import Toolsets
+    from ..types import CancelToken, JsonDict, Outcome
+    from .call import Call
+
+
+class Caller(Protocol):
+    """The part of a runtime that makes calls."""
+
+    registry: ToolRegistry
+    toolsets: Toolsets
+    given_by_default: Callable[[], frozenset[str]]
+
+    def handle(
+        self,
+        name: str,
+        args: Any,
+        task_id: str | None = ...,
+        user_task: str | None = ...,
+        session_id: str | None = ...,
+        **more: Any,
+    ) -> Outcome: ...
+    async def ahandle(
+        self,
+        name: str,
+        args: Any,
+        task_id: str | None = ...,
+        user_task: str | None = ...,
+        session_id: str | None = ...,
+        **more: Any,
+    ) -> Outcome: ...
 
 
 class CallersTools:
@@ -18,7 +45,7 @@ class CallersTools:
 
     __slots__ = ("_call", "_names", "_runtime")
 
-    def __init__(self, runtime: Runtime, call: Call) -> None:
+    def __init__(self, runtime: Caller, call: Call) -> None:
         self._runtime, self._call, self._names = runtime, call, call.enabled_tools
 
     def names(self) -> frozenset[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...core.registry import registry, tool_result
 from ...errors import InvalidArguments
-from ...protocols import AgentState
-from ...types import JsonDict, Resources
+from ...types import AgentState, JsonDict, Resources
 
 
 def memory(args: JsonDict, *, agent: AgentState, **_: object) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...core.registry import registry, tool_result
-from ...protocols import AgentState
-from ...types import JsonDict
+from ...types import AgentState, JsonDict
 
 MAX_HITS = 30
 

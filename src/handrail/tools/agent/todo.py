@@ -6,8 +6,8 @@ from typing import Any
 
 from ...core.registry import registry, tool_result
 from ...errors import InvalidArguments
-from ...protocols import AgentState, TodoItem
-from ...types import JsonDict, Resources
+from ...protocols import TodoItem
+from ...types import AgentState, JsonDict, Resources
 
 STATUSES = ("pending", "in_progress", "completed", "cancelled")
 MAX_ITEMS = 256

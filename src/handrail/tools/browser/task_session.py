@@ -33,7 +33,7 @@ async def use(context: ToolContext | None, work: Callable[[Session], Awaitable[T
     if context is None or context.environments is None:
         raise ToolFailed("this runtime has no task environments, and so no browser")
     environments = context.environments
-    browsers = environments.companion(Browsers, lambda: Browsers(environments.config))
+    browsers: Browsers = environments.companion(Browsers, lambda: Browsers(context.config))
     return await browsers.use(context.task_id or DEFAULT_TASK, work, start=start)
 
 

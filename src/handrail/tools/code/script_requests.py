@@ -16,8 +16,7 @@ from .channel import ScriptGone
 
 if TYPE_CHECKING:
     from ...environments.output import OutputSink
-    from ...protocols import Toolbox
-    from ...types import ToolContext
+    from ...types import Toolbox, ToolContext
     from .channel import Channel
 
 _POLL_SECONDS = 0.05

@@ -24,9 +24,8 @@ from ...store.sessions import SessionStore
 from .environments import named
 
 if TYPE_CHECKING:
-    from ...protocols import Toolbox
     from ...settings.schema import Config
-    from ...types import JsonDict
+    from ...types import JsonDict, Toolbox
 
 BEGUN = "begun"
 SESSIONS_NAME = "sessions.db"

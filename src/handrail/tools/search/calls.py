@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...core.entry import ToolEntry
-    from ...protocols import Toolbox
-    from ...types import JsonDict, ToolContext
+    from ...types import JsonDict, Toolbox, ToolContext
 
 TOOLSET = "tool_search"
 _SUMMARY_CHARS = 200
@@ -63,7 +62,8 @@ def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
         raise InvalidArguments(f"{entry.name} may touch anything")
     arguments = args.get("arguments") or {}
     takes_context = len(inspect.signature(entry.resources).parameters) > 1
-    return entry.resources(arguments, context) if takes_context else entry.resources(arguments)
+    touched: Resources = entry.resources(arguments, context) if takes_context else entry.resources(arguments)
+    return touched
 
 
 def _toolbox(context: ToolContext | None) -> Toolbox:

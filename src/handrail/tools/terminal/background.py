@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
 from ...environments.base import CANCELLED_EXIT_CODE
@@ -74,4 +74,4 @@ def _started(request: Request, context: ToolContext, table: ProcessTable) -> Tra
 def _table(context: ToolContext) -> ProcessTable:
     if context.processes is None:
         raise ToolFailed("this runtime keeps no background processes; run the command without background and pty")
-    return context.processes
+    return cast("ProcessTable", context.processes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...core.outcome import tool_result
 from ...environments.errors import NoSuchProcess
@@ -170,7 +170,7 @@ def _screen(tracked: TrackedProcess) -> JsonDict:
 def _table(context: ToolContext | None) -> ProcessTable:
     if context is None or context.processes is None:
         raise ToolFailed("this runtime keeps no background processes")
-    return context.processes
+    return cast("ProcessTable", context.processes)
 
 
 def _session_id(args: JsonDict) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ...core.outcome import tool_result
 from ...environments.command_request import environments_of, read_request
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...environments.base import CommandResult, Environment, LeftRunning
     from ...environments.command_request import Request
     from ...environments.tasks import TaskEnvironments
+    from ...processes.table import ProcessTable
     from ...types import JsonDict, ToolContext
 
 log = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ def _adopted(
         entry: JsonDict = {"pid": one.pid, "command": one.command_line}
         if context.processes is not None:
             try:
-                entry["session_id"] = context.processes.add(
+                entry["session_id"] = cast("ProcessTable", context.processes).add(
                     environment.adopt(one),
                     task_id=context.task_id,
                     session_id=context.session_id,

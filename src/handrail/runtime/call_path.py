@@ -1,0 +1,297 @@
+"""The way of one call: a stack of wrappers around its handler. Every surface takes it, from sync or async code.
+
+    notify_hooks    post_tool_call and transform_tool_result see every answer
+    report          what goes wrong inside becomes the model's answer
+    look_up         unknown? unavailable, and why?
+    read_arguments  decode, validate, coerce
+    ask_hooks       pre_tool_call: pass, block, ask, change
+    pass_gate       what is it about to do? judge it, ask a person
+    run             the handler, bounded in time; its answer is cut to what the model's context can bear
+
+`registry.dispatch` is the same stack without hooks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..base.safe_text import safe_error
+from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_error
+from ..core.registry import unknown_tool
+from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, ToolUnavailable
+from ..types import CancelToken, Outcome, ToolContext
+from .arguments import prepare
+from .steps import TURN, Flow, Step, StepKind, cause, guarded
+from .tool_hooks import HooksAroundCall
+
+if TYPE_CHECKING:
+    from ..core.entry import ToolEntry
+    from ..core.registry import ToolRegistry
+    from ..plugins.hook_manager import HookManager
+    from ..settings.schema import Config
+    from ..types import Gate, JsonDict
+    from .call import Call
+
+Inner = Callable[["Call"], Flow[Outcome]]
+
+# Seconds that a handler which notices a cancel may take to end by itself, and return what it has.
+CANCEL_GRACE_SECONDS = 1.0
+GATE_MARGIN_SECONDS = 60.0
+_MAX_PLANS = 200_000
+
+
+class Plan(NamedTuple):
+    """What is known of a tool before a call comes."""
+
+    entry: ToolEntry
+    plain: bool  # it waits for nothing outside, and returns soon
+    wants_context: bool
+    passes: frozenset[str] | None  # the keyword arguments that the handler takes; None: all of them
+    max_chars: float
+
+
+class Services(NamedTuple):
+    """What the wrappers use, given by the runtime."""
+
+    registry: ToolRegistry
+    config: Config
+    hooks: HookManager
+    uses: dict[str, int]  # how often each tool was called
+    context: Callable[[Call, CancelToken], ToolContext]
+    gate: Callable[[], Gate | None]
+    gate_for_questions: Callable[[], Gate]
+    cut: Callable[[str, Outcome, float], Outcome]  # keep a long result in the store, and show its head and tail
+
+
+class CallPath:
+    """Makes the flow of a call: `path(call)` with hooks, `path.without_hooks(call)`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._registry, self._hooks = services.registry, services.hooks
+        self._max_argument_chars = services.config.calls.max_argument_chars
+        self._around = HooksAroundCall(services.hooks, self._ask)
+        self._plans: dict[str, Plan] = {}
+        before = (self.report, self.look_up, self.read_arguments)
+        self._whole = stack(self.notify_hooks, *before, self.ask_hooks, self.pass_gate, self.run)
+        self.without_hooks = stack(*before, self.pass_gate, self.run)
+
+    def __call__(self, call: Call) -> Flow[Outcome]:
+        return self._whole(call)
+
+    def notify_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        if not self._hooks.around_calls:
+            return inner(call)
+        return self._notified(inner, call)
+
+    def _notified(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        outcome = yield from inner(call)
+        try:
+            outcome = yield from self._around.after(call, outcome)
+            return (
+                to_outcome(call.name, outcome) if call.entry is None else self._fitted(self._plan(call.entry), outcome)
+            )
+        except Exception as error:  # noqa: BLE001  whatever went wrong around a call becomes its answer
+            return _failed_around(call.name, error)
+
+    def report(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        try:
+            return (yield from inner(call))
+        except Exception as raised:  # noqa: BLE001  whatever went wrong around a call becomes its answer
+            error = cause(raised)
+            call.blocked = isinstance(error, Denied)
+            return error_outcome(error) if isinstance(error, ToolError) else _failed_around(call.name, raised)
+
+    def look_up(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        name = call.name
+        if call.enabled_tools is not None and name not in call.enabled_tools:
+            raise unknown_tool(name, call.enabled_tools)
+        if not self._registry.answers_now(name):
+            return self._looked_up(inner, call)
+        self._found(call, self._registry.lookup(name))
+        return inner(call)
+
+    def _looked_up(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        """A check of the tool, or the server that may offer it, takes its time."""
+        self._found(call, (yield Step(lambda: self._registry.lookup(call.name), in_caller=False)))
+        return (yield from inner(call))
+
+    def _found(self, call: Call, entry: ToolEntry) -> None:
+        call.entry = entry
+        self._services.uses[entry.name] = self._services.uses.get(entry.name, 0) + 1
+
+    def read_arguments(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        entry = _entry(call)
+        call.arguments = prepare(entry.contract, call.raw, max_chars=self._max_argument_chars)
+        if entry.needs_agent and call.agent is None:
+            raise NeedsAgent(f"{call.name} must be handled by the agent loop, and no agent is running here")
+        return inner(call)
+
+    def ask_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        return self._hooked(inner, call) if self._hooks.around_calls else inner(call)
+
+    def _hooked(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        call.arguments = yield from self._around.before(call, _entry(call))
+        return (yield from inner(call))
+
+    def _ask(self, call: Call, action: Any) -> Flow[None]:
+        """A hook's question passes a gate too, also in a runtime that was given none."""
+        gate, context = self._services.gate_for_questions(), self._services.context(call, call.cancel or CancelToken())
+        yield Step(lambda: gate.review([action], context), self._gate_seconds, call.cancel, kind=StepKind.QUESTION)
+
+    def pass_gate(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        """Nothing changes the call later, and what it depends on (where the task's shell is) is as the calls before it left
+        it: what the gate says yes to is what runs."""
+        if _entry(call).actions is None and not call.batched:
+            return inner(call)
+        return self._gated(inner, call)
+
+    def _gated(self, inner: Inner, call: Call) -> Flow[Outcome]:
+        if call.batched:
+            yield TURN
+        if _entry(call).actions is not None:
+            yield Step(partial(self._review, call), self._gate_seconds, call.cancel, kind=StepKind.QUESTION)
+        return (yield from inner(call))
+
+    def _review(self, call: Call) -> Any:
+        entry = _entry(call)
+        context = call.context or self._services.context(call, call.cancel or CancelToken())
+        actions = entry.actions(call.arguments, context) if entry.actions is not None else ()
+        if not actions:
+            return None
+        gate = self._services.gate()
+        if gate is None:
+            raise Denied(
+                f"{entry.name} passes a gate before it does this, and there is none here; give the runtime a gate",
+                decided_by="nobody",
+            )
+        return gate.review(actions, context)
+
+    @property
+    def _gate_seconds(self) -> float:
+        """The gate ends its own waiting for an answer; this bounds one that does not."""
+        return self._services.config.approvals.timeout + GATE_MARGIN_SECONDS
+
+    def run(self, call: Call) -> Flow[Outcome]:
+        plan = self._plan(_entry(call))
+        if call.cancel is not None or not plan.plain or call.batched:
+            return (yield from self._run_bounded(plan, call))
+        try:
+            value = guarded(self._bound(plan, call, None))
+            if hasattr(value, "__await__"):
+                value = yield Step(lambda: value)
+            return self._fitted(plan, value)
+        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+            return failure_outcome(cause(error))
+
+    def _run_bounded(self, plan: Plan, call: Call) -> Flow[Outcome]:
+        entry, stop = plan.entry, CancelToken()
+        forget = stop.link(call.cancel) if call.cancel is not None else None
+        try:
+            stop.raise_if_cancelled()
+            step = Step(
+                self._bound(plan, call, stop),
+                entry.timeout,
+                stop if call.cancel is not None else None,
+                in_caller=entry.is_async or (entry.timeout is None and call.cancel is None),
+                may_block=not (plan.plain or entry.is_async),
+                grace=CANCEL_GRACE_SECONDS if plan.wants_context else 0,
+                kind=StepKind.HANDLER,
+            )
+            outcome = self._fitted(plan, (yield step))
+            return _cut_short(call.name, stop.error(), partial=outcome) if stop.cancelled else outcome
+        except (CallTimeout, CallCancelled) as error:
+            stop.cancel("it timed out", timed_out=isinstance(error, CallTimeout))
+            return _cut_short(call.name, error)
+        except Exception as error:  # noqa: BLE001  a handler's bug becomes the model's result
+            return failure_outcome(cause(error))
+        except BaseException:
+            stop.cancel("the caller went away")
+            raise
+        finally:
+            if forget is not None:
+                forget()
+
+    def _bound(self, plan: Plan, call: Call, stop: CancelToken | None) -> Callable[[], Any]:
+        """The one place where a handler is called."""
+        known: JsonDict = {"task_id": call.task_id, "session_id": call.session_id, "user_task": call.user_task}
+        if call.extra:
+            known.update(call.extra)
+        if plan.passes is not None:
+            known = {name: value for name, value in known.items() if name in plan.passes}
+        if plan.entry.needs_agent:
+            known["agent"] = call.agent
+        if plan.wants_context:
+            known["context"] = call.context or self._services.context(call, stop or CancelToken())
+        return partial(plan.entry.handler, call.arguments, **known)
+
+    def _fitted(self, plan: Plan, value: Any) -> Outcome:
+        """What a handler returned, as the model gets it."""
+        outcome = value if type(value) is str and value.isascii() else to_outcome(plan.entry.name, value)
+        if len(outcome) <= plan.max_chars and type(outcome) is str:
+            return outcome
+        return self._services.cut(plan.entry.name, outcome, plan.max_chars)
+
+    def _plan(self, entry: ToolEntry) -> Plan:
+        plan = self._plans.get(entry.name)
+        if plan is not None and plan.entry is entry:
+            return plan
+        passes, wants_context = _parameters(entry.handler)
+        waits = (
+            entry.timeout is not None or entry.check_fn is not None or entry.needs_agent or entry.actions is not None
+        )
+        max_chars = entry.max_result_size_chars
+        if max_chars is None:
+            max_chars = self._services.config.results.max_chars
+        plan = Plan(entry, passes is None and not wants_context and not waits, wants_context, passes, max_chars)
+        if len(self._plans) > _MAX_PLANS:  # servers come and go, and their tools with them
+            self._plans.clear()
+        self._plans[entry.name] = plan
+        return plan
+
+
+def stack(*wrappers: Any) -> Inner:
+    """The last is the innermost; each of the others gets the one inside it, and the call."""
+    inner: Inner = wrappers[-1]
+    for wrapper in reversed(wrappers[:-1]):
+        inner = partial(wrapper, inner)
+    return inner
+
+
+def _entry(call: Call) -> ToolEntry:
+    if call.entry is None:
+        raise ToolUnavailable(f"{call.name} was not looked up")
+    return call.entry
+
+
+def _failed_around(name: str, error: BaseException) -> str:
+    return tool_error(safe_error(f"Error executing {name}: {cause(error)}"))
+
+
+def _cut_short(name: str, error: CallTimeout | CallCancelled, *, partial: Outcome | None = None) -> str:
+    """The answer for a call that was stopped, with what the handler had by then."""
+    verb = "" if isinstance(error, CallTimeout) else "was cancelled: "
+    if partial is None:
+        return error_outcome(type(error)(f"{name} {verb}{error}"))
+    try:
+        had: Any = json.loads(partial) if isinstance(partial, str) else partial
+    except (ValueError, RecursionError):
+        had = partial
+    # As the tool returned it, not cut down to an error's length.
+    return tool_error(safe_error(f"{name} {verb}{error}"), error_type=error.error_type, partial=had)
+
+
+def _parameters(handler: Callable[..., Any]) -> tuple[frozenset[str] | None, bool]:
+    """The keyword arguments that a handler takes (None: all of them), and whether it wants the context."""
+    try:
+        parameters = inspect.signature(handler).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return None, False
+    wants_context = "context" in parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return None, wants_context
+    return frozenset(parameters), wants_context
