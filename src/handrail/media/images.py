@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from ..base.workers import pool
 from ..errors import InvalidArguments, ToolFailed
-from ..files.binary import read_whole
+from ..files.binary import read_bytes
 from ..files.failures import shown, size_text
 from ..files.task_arguments import files_of
 from ..net.fetch import Fetcher
@@ -59,7 +59,7 @@ async def picture_at(source: str, context: ToolContext) -> Picture:
         data = await _fetched(source, config)
     else:
         path = source.removeprefix("file://")
-        data = await asyncio.wrap_future(pool.submit(lambda: read_whole(files_of(context), path, max_bytes=limit)))
+        data = await asyncio.wrap_future(pool.submit(lambda: read_bytes(files_of(context), path, max_bytes=limit)))
     if len(data) > limit:
         raise ToolFailed(f"the image is {size_text(len(data))}; the limit is {size_text(limit)}", size=len(data))
     return await prepared(data, config, what=source)

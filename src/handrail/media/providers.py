@@ -1,4 +1,4 @@
-"""Where the models beside the agent's own are, and how one is asked: any server with an OpenAI-compatible API."""
+"""Ask models beside the agent's own, at any server with an OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Place(NamedTuple):
 
 def place_of(name: str, config: Config) -> Place:
     """`NAME:MODEL` at a configured provider, `openai:MODEL`, `anthropic:MODEL`, or `MODEL` where the agent's own is."""
-    said, _, rest = name.partition(":")
-    if rest and said in config.media.providers:
-        provider = config.media.providers[said]
+    prefix, _, rest = name.partition(":")
+    if rest and prefix in config.media.providers:
+        provider = config.media.providers[prefix]
         return Place(rest, provider.base_url.rstrip("/"), provider.key_variable, needs_key=bool(provider.key_variable))
     mine = config.model.provider
-    kind, model = (said, rest) if rest and said in _KNOWN else (mine, name)
+    kind, model = (prefix, rest) if rest and prefix in _KNOWN else (mine, name)
     own = (config.model.base_url if kind == mine else "") or os.environ.get(f"{kind.upper()}_BASE_URL", "")
     variable = (config.model.key_variable if kind == mine else "") or f"{kind.upper()}_API_KEY"
     return Place(model, (own or _KNOWN[kind]).rstrip("/"), variable, needs_key=not own)
 
 
 def why_not(name: str, config: Config) -> Unavailable | None:
-    """Why the model cannot be asked; None when it can, as far as can be told without asking."""
+    """Why the model cannot be asked; None when nothing that can be checked here is missing."""
     place = place_of(name, config)
     if place.needs_key and not key_of(place.key_variable):
         return Unavailable(f"{place.key_variable} is not set, the key for {place.model}", "set it in the environment")
@@ -55,7 +55,7 @@ def why_not(name: str, config: Config) -> Unavailable | None:
 async def post(
     place: Place, path: str, body: dict[str, Any], *, config: Config, max_bytes: int = _MAX_ANSWER_BYTES
 ) -> Reply:
-    """A good answer. Raises ToolFailed or CallTimeout for anything else."""
+    """A successful reply. Raises ToolFailed or CallTimeout otherwise."""
     from ..net.http_client import ask
 
     key = key_of(place.key_variable)
@@ -82,7 +82,7 @@ async def chat(place: Place, messages: list[dict[str, Any]], *, config: Config, 
     try:
         text = reply.json()["choices"][0]["message"]["content"]
     except (TypeError, LookupError):
-        raise ToolFailed(f"{place.label} answered with something that is no chat completion") from None
+        raise ToolFailed(f"{place.label} did not answer with a chat completion") from None
     if not isinstance(text, str) or not text.strip():
-        raise ToolFailed(f"{place.label} answered with no text")
+        raise ToolFailed(f"{place.label} answered without text")
     return text

@@ -24,7 +24,7 @@ registry.register(
     schema={
         "description": (
             "Keep facts across sessions, in two small stores: memory (your own notes: how this machine and project work) and "
-            "user (who the person is, what they prefer). Short entries of lasting worth; not tasks, not what is in files. New "
+            "user (who they are, what they prefer). Short entries of lasting worth; not tasks, not what is in files. New "
             "entries are in your prompt from the next session on."
         ),
         "parameters": {

@@ -233,7 +233,7 @@ class _BrowserThread:
             await session.close()
 
     async def _end_idle(self, limit: float) -> None:
-        if self._starting.locked():  # somebody is about to use it
+        if self._starting.locked():  # a call is about to use it
             return
         now = time.monotonic()
         for task_id, session in list(self._sessions.items()):

@@ -13,8 +13,8 @@ from ...files.task_arguments import everything
 from ...protocols import Action, ActionKind
 from ...types import Resources
 from . import bundle
-from .channel import MAX_FRAME_BYTES, Doorstep
-from .script_requests import Ended, Limits, Serving
+from .channel import MAX_FRAME_BYTES, Listener
+from .script_requests import Ended, Limits, ScriptServer
 from .tool import callable_from_code
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
     with (
         environments.use(context.task_id) as environment,
         Capture(context, environments.masker, environments.config.terminal) as capture,
-        Doorstep(with_socket=environments.has_host_paths(context.task_id)) as doorstep,
+        Listener(with_socket=environments.has_host_paths(context.task_id)) as listener,
     ):
         hello = {
-            "token": doorstep.token,
-            "socket": doorstep.path,
+            "token": listener.token,
+            "socket": listener.path,
             "code": code,
             "tools": {entry.name: _parameters(entry) for entry in tools},
             "max_output_bytes": max(environments.config.terminal.max_stored_bytes, _MIN_OUTPUT_BYTES),
@@ -82,9 +82,11 @@ def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, t
         }
         process = environment.background(bundle.command(settings.python))
         try:
-            channel = doorstep.open(process, bundle.first_words(hello), cancel=context.cancel)
+            channel = listener.open(process, bundle.payload(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)
-            ended = Serving(channel, capture.sink, context, allowed, Limits(seconds, settings.max_tool_calls)).run()
+            ended = ScriptServer(
+                channel, capture.sink, context, allowed, Limits(seconds, settings.max_tool_calls)
+            ).run()
         finally:
             code_of_process = _end(process)
         shown = capture.shown(capture.sink.output())

@@ -29,7 +29,7 @@ registry.register(
                 "prompt": {"type": "string", "description": "What an agent is to do, complete in itself."},
                 "tool": {"type": "string", "description": "Instead of prompt: a tool to call."},
                 "arguments": {"type": "object", "description": "For tool."},
-                "name": {"type": "string", "description": "What people call it."},
+                "name": {"type": "string", "description": "For the user."},
                 "toolsets": {
                     "type": "array",
                     "items": {"type": "string"},

@@ -10,7 +10,7 @@ from ...core.outcome import tool_result
 from ...errors import ToolFailed
 from ...files.content import Current, existing, not_text
 from ...files.failures import shown, size_text
-from ...files.read_tracking import seen
+from ...files.read_tracking import reads
 from ...files.task_arguments import files_of, number_argument, path_argument, read_name, task_of
 from ...files.text import line_endings, split_lines
 from ...types import Resources
@@ -45,7 +45,7 @@ def read_file(args: JsonDict, *, context: ToolContext | None = None, **_: object
             result["encoding"] = current.text.encoding
         if (endings := line_endings(current.text.body)) in ("crlf", "mixed"):
             result["line_endings"] = endings
-    seen.record(task_of(context), current.path, version=current.stat.version, data=current.data)
+    reads.record(task_of(context), current.path, version=current.stat.version, data=current.data)
     return tool_result(result | _described(page, empty=current.data == b""))
 
 

@@ -8,7 +8,7 @@ from ...base.safe_text import well_formed
 from ...core.outcome import tool_result
 from ...files.content import Current, check_unchanged, load
 from ...files.diff import bounded_diff
-from ...files.read_tracking import Since, seen
+from ...files.read_tracking import Since, reads
 from ...files.task_arguments import files_of, path_argument, task_of, text_argument, write_actions, written_name
 from ...files.text import Text, line_endings, with_crlf
 from ...types import Resources
@@ -24,11 +24,11 @@ def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     path = path_argument(args)
     content = text_argument(args, "content")
     current = load(files, path)
-    since = check_unchanged(seen, task_id, current) if current else None
+    since = check_unchanged(reads, task_id, current) if current else None
     data, target = _encoded(content, current)
     resolved = current.path if current else files.resolve(path)
     written = files.write(resolved, data)
-    seen.record(task_id, resolved, version=written.version, data=data)
+    reads.record(task_id, resolved, version=written.version, data=data)
     result: JsonDict = {"path": well_formed(resolved), "bytes_written": len(data), "created": current is None}
     if current is not None:
         result |= _compared(current, target.body, resolved)

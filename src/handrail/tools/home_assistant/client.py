@@ -9,7 +9,7 @@ from ...config.keys import key_of, without_key
 from ...errors import ToolFailed, ToolUnavailable
 from ...net.http_client import Reply, ask
 from ...types import ToolContext, Unavailable
-from .availability import check
+from . import check
 
 if TYPE_CHECKING:
     from ...types import JsonDict

@@ -24,7 +24,7 @@ registry.register(
         },
     },
     handler="handrail.tools.home_assistant.service_calls:ha_call_service",
-    check_fn="handrail.tools.home_assistant.availability:check",
+    check_fn="handrail.tools.home_assistant:check",
     is_async=True,
     emoji="🏠",
     timeout=120,

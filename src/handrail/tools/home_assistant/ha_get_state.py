@@ -22,7 +22,7 @@ registry.register(
         },
     },
     handler="handrail.tools.home_assistant.queries:ha_get_state",
-    check_fn="handrail.tools.home_assistant.availability:check",
+    check_fn="handrail.tools.home_assistant:check",
     is_async=True,
     emoji="🏠",
     timeout=120,

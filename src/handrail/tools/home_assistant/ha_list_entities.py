@@ -23,7 +23,7 @@ registry.register(
         },
     },
     handler="handrail.tools.home_assistant.queries:ha_list_entities",
-    check_fn="handrail.tools.home_assistant.availability:check",
+    check_fn="handrail.tools.home_assistant:check",
     is_async=True,
     emoji="🏠",
     timeout=120,

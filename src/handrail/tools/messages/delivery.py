@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...base.workers import pool
 from ...core.outcome import tool_result
 from ...errors import ConfigError, InvalidArguments, ToolFailed
-from ...files.binary import read_whole
+from ...files.binary import read_bytes
 from ...files.task_arguments import files_of, text_argument
 from ...platforms.message import Attachment, Message
 from ...platforms.target_table import target_of
@@ -54,6 +54,6 @@ async def send_message(args: JsonDict, *, context: ToolContext | None = None, **
 def _attachments(files: Files, paths: list[str], max_bytes: int) -> tuple[Attachment, ...]:
     found = []
     for path in paths:
-        data = read_whole(files, path, max_bytes=max_bytes)
+        data = read_bytes(files, path, max_bytes=max_bytes)
         found.append(Attachment(posixpath.basename(path) or "file", data))
     return tuple(found)

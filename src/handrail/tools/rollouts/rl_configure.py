@@ -19,7 +19,7 @@ registry.register(
             "type": "object",
             "properties": {
                 "environment": {"type": "string", "description": "Its name."},
-                "run_id": {"type": "string", "description": "To change a run that has not begun."},
+                "run_id": {"type": "string", "description": "To change a planned run."},
                 "model": {"type": "string", "description": "Default: the configured one."},
                 "backend": {"type": "string", "description": "Where they run: local (a sandbox), docker..."},
                 "toolsets": {"type": "array", "items": {"type": "string"}, "description": "What they may use."},

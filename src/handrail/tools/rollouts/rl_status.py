@@ -8,7 +8,7 @@ registry.register(
     name="rl_status",
     toolset="rl",
     schema={
-        "description": "How a run of rollouts stands; without run_id the latest runs.",
+        "description": "The state of a run of rollouts; without run_id the latest runs.",
         "parameters": {"type": "object", "properties": {"run_id": {"type": "string", "description": "The run's id."}}},
     },
     handler="handrail.tools.rollouts.calls:rl_status",

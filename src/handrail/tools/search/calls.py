@@ -27,7 +27,7 @@ def tool_search(args: JsonDict, *, context: ToolContext | None = None, **_: obje
     found = index_of(entries).search(args["query"], limit=args.get("limit") or 5)
     if not found:
         sets = sorted({entry.toolset for entry in entries})
-        hint = f"nothing fits; try other words. There are {len(entries)} tools, of: {', '.join(sets)}"
+        hint = f"nothing matches; try other words. There are {len(entries)} tools, of: {', '.join(sets)}"
         return tool_result({"tools": [], "note": hint})
     return tool_result(
         {"tools": [{"name": one.entry.name, "call": _call(one.entry), "does": _summary(one.entry)} for one in found]}

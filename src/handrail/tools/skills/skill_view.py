@@ -11,7 +11,7 @@ registry.register(
     schema={
         "description": (
             "Read a skill's instructions and the names of its other files; with file_path one of those. Relative paths in a "
-            "skill are meant from its folder."
+            "skill start at its folder."
         ),
         "parameters": {
             "type": "object",

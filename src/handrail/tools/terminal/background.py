@@ -55,7 +55,7 @@ def run_on_terminal(request: Request, context: ToolContext, environments: TaskEn
         printed = tracked.tail(_MAX_LOG_BYTES).data
         shown = capture.shown(Output(printed, b"", len(printed)), code)
     if code is None:
-        raise ToolFailed(f"nobody knows how the command ended: {waited.status.reason}", output=shown.text)
+        raise ToolFailed(f"it is unknown how the command ended: {waited.status.reason}", output=shown.text)
     result = answer.ended(request.command, code, shown) | (answer.cancelled() if is_running else {})
     table.forget(tracked.id)
     return tool_result(answer.with_notes(result, *request.notes))

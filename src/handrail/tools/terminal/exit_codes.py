@@ -74,7 +74,7 @@ _SIGNALS: dict[int, str] = {
     signal.SIGXFSZ: "it wrote a file that is too large (SIGXFSZ)",
 }
 
-# What is no program's name: quoted words, substitutions, comments. Escapes first, so that an escaped quote opens nothing.
+# What is not a program's name: quoted words, substitutions, comments. Escapes first, so that an escaped quote opens nothing.
 _OPAQUE = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|(?<!\S)#[^\n]*", re.DOTALL)
 _PIPELINES = re.compile(r"(\|\||&&|[;\n]|(?<![>&|<])&(?![>&]))")
 # Words that run the one after them, with their options.

@@ -9,10 +9,10 @@ registry.register(
     toolset="terminal",
     schema={
         "description": (
-            "Look after processes that run in the background: list them, poll one (status and latest output), read its log, "
+            "Manage background processes: list them, poll one (status and latest output), read its log, "
             "wait for it, kill it, or give it input. Input is write (text and keys as they are), submit (text and Enter) "
             "or close (end of input); the answer shows what the program did with it. A program on a terminal (pty) "
-            "shows its screen as a person would see it; waiting_for_input is true when it reads and has nothing to read."
+            "shows its screen; waiting_for_input is true when it reads and has nothing to read."
         ),
         "parameters": {
             "type": "object",

@@ -28,7 +28,7 @@ SCHEMA: JsonDict = {
             "background": {
                 "type": "boolean",
                 "default": False,
-                "description": "Start it and return at once, with a session_id. `process` looks after it.",
+                "description": "Start it and return immediately, with a session_id for `process`.",
             },
             "pty": {
                 "type": "boolean",

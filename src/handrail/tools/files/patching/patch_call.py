@@ -8,7 +8,7 @@ from ....base.safe_text import well_formed
 from ....core.outcome import tool_result
 from ....errors import InvalidArguments
 from ....files.diff import MAX_DIFF_CHARS
-from ....files.read_tracking import seen
+from ....files.read_tracking import reads
 from ....files.roots import check_path
 from ....files.task_arguments import (
     everything,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     """Return what was done to each file, and the diff."""
     files, task_id = files_of(context), task_of(context)
-    plan = Plan(files, seen, task_id)
+    plan = Plan(files, reads, task_id)
     if _is_patch(args):
         for change in _changes(args):
             plan.change(change)
@@ -91,9 +91,9 @@ def _plan_replacement(plan: Plan, args: JsonDict) -> None:
 def _remember(task_id: str | None, steps: list[Step], written: dict[str, FileStat]) -> None:
     for step in steps:
         if step.data is None:
-            seen.forget(task_id, step.path)
+            reads.forget(task_id, step.path)
         else:
-            seen.record(task_id, step.path, version=written[step.path].version, data=step.data)
+            reads.record(task_id, step.path, version=written[step.path].version, data=step.data)
 
 
 def _described(done: list[Done]) -> JsonDict:
