@@ -77,14 +77,14 @@ def test_a_job_is_updated_paused_resumed_run_and_removed(yes: RecordingApprover)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"schedule": "30m"}, "say what is to be done"),
+        ({"schedule": "30m"}, "say what to do"),
         ({"prompt": "x"}, "schedule is needed"),
         ({"schedule": "30m", "prompt": "x", "tool": "terminal"}, "one of them"),
         ({"schedule": "30m", "tool": "terminl"}, "did you mean 'terminal'"),
         ({"schedule": "30m", "tool": "terminal"}, "command"),
         ({"schedule": "30m", "tool": "cronjob", "arguments": {"action": "list"}}, "cannot be a job"),
         ({"schedule": "30m", "tool": "todo"}, "cannot be a job"),
-        ({"schedule": "* * */20 * 1L", "prompt": "x"}, "never comes true"),
+        ({"schedule": "* * */20 * 1L", "prompt": "x"}, "never happens"),
         ({"schedule": "0 0 30 2 *", "prompt": "x"}, "no schedule"),
         ({"schedule": "30m", "prompt": "x", "timezone": "Mars/Olympus"}, "time zone"),
         ({"schedule": "30m", "prompt": "a\u200bb"}, "invisible"),

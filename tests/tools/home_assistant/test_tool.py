@@ -193,9 +193,9 @@ def test_an_address_that_is_none_is_said(elsewhere: None) -> None:
 @pytest.mark.parametrize(
     ("body", "what"),
     [
-        (b"<html>Hello</html>", "does not speak as Home Assistant does"),
-        (b'{"some": "json"}', "does not speak as Home Assistant does"),
-        (b"[1, 2]", "does not speak as Home Assistant does"),
+        (b"<html>Hello</html>", "does not answer like Home Assistant"),
+        (b'{"some": "json"}', "does not answer like Home Assistant"),
+        (b"[1, 2]", "does not answer like Home Assistant"),
         (None, "did not answer within"),
     ],
 )

@@ -1,1 +1,1 @@
-"""File tools: one file per tool; `*_call` modules run them. `patching/` and `searching/` are behind `patch` and `search_files`."""
+"""File tools: one file per tool; `*_call` modules run them, with `patching/` and `searching/` behind two of them."""
