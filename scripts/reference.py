@@ -14,8 +14,9 @@ from typing import Any
 
 from handrail import errors
 from handrail.config import json_schema
+from handrail.core.builtin import registry
 from handrail.core.discovery import builtin_tools
-from handrail.core.registry import ToolEntry, registry
+from handrail.core.registry import ToolEntry
 from handrail.plugins.hooks import HookSpecs, hookimpl
 from handrail.toolsets import COMPOSITES
 

@@ -51,8 +51,21 @@ class TestDefinitions:
     def test_enabled_and_disabled_sets(self) -> None:
         assert listed(enabled_toolsets=["results"]) == ["read_result"]
         assert "read_file" not in listed(disabled_toolsets=["file"])
+
+    def test_an_unknown_set_is_left_out_with_a_warning(self, caplog: pytest.LogCaptureFixture) -> None:
+        assert listed(enabled_toolsets=["fiel", "results"]) == ["read_result"]
+        assert "did you mean 'file'" in caplog.text
         with pytest.raises(UnknownToolset, match="did you mean 'file'"):
-            get_tool_definitions(["fiel"])
+            handrail.resolve_toolset("fiel")
+
+    def test_the_name_of_one_set_is_enough(self) -> None:
+        assert listed(enabled_toolsets="results") == ["read_result"]
+
+    def test_the_chosen_sets_are_printed_unless_it_is_quiet(self, capsys: pytest.CaptureFixture[str]) -> None:
+        get_tool_definitions(["file"], ["web"], quiet_mode=True)
+        assert capsys.readouterr().out == ""
+        get_tool_definitions(["file"], ["web"])
+        assert capsys.readouterr().out == "toolsets: file, without web\n"
 
     def test_the_configuration_decides_where_the_caller_does_not(self, home: Path) -> None:
         (home / "config.yaml").write_text(

@@ -5,11 +5,18 @@ Names are loaded when they are first used, so importing the package costs nothin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .base.lazy_module import lazy_module
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Handrail": "handrail.app",
+    "Config": "handrail.settings.schema",
+    "load_config": "handrail.config.store",
+    "Agent": "handrail.agent.agent",
+    "open_agent": "handrail.agent.agent_factory",
     "registry": "handrail.core.registry",
     "ToolRegistry": "handrail.core.registry",
     "ToolEntry": "handrail.core.registry",
@@ -38,7 +45,11 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
+    from .agent.agent import Agent
+    from .agent.agent_factory import open_agent
+    from .app import Handrail
     from .base.async_bridge import run_async
+    from .config.store import load_config
     from .core.registry import ToolEntry, ToolRegistry, registry, tool_error, tool_result
     from .errors import HandrailError, ToolError
     from .model_tools import (
@@ -53,14 +64,8 @@ if TYPE_CHECKING:
     from .plugins.hook_manager import invoke_hook
     from .plugins.hooks import hookimpl
     from .runtime.dispatch import Runtime
+    from .settings.schema import Config
     from .toolsets import resolve_toolset
     from .types import CancelToken, Resources, ToolContext, Unavailable
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'handrail' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(home), name)
+__getattr__, __dir__ = lazy_module(__name__, _HOMES)

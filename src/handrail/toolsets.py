@@ -7,14 +7,19 @@ tools again: a new tool is in every bundle that includes its toolset.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .base.suggest import did_you_mean
-from .core.registry import ToolEntry, ToolRegistry, registry
+from .core.registry import ToolEntry, ToolRegistry
 from .errors import UnknownToolset
 
 if TYPE_CHECKING:
     from .types import JsonDict
+
+
+# Where the default runtime is. By name, as it is built on the toolsets.
+_DEFAULT = "handrail.model_tools"
 
 
 class SetOfTools(Protocol):
@@ -43,6 +48,15 @@ _CORE = (
 ).split()
 _UNATTENDED = tuple(name for name in _CORE if name != "clarify")
 
+# The original's chat platforms. Some of them have no adapter here; their presets exist so that its configurations work.
+_CHATS = {
+    name: name.title()
+    for name in (
+        "telegram discord slack matrix email whatsapp signal bluebubbles homeassistant mattermost dingtalk feishu weixin qqbot "
+        "wecom wecom-callback yuanbao sms"
+    ).split()
+}
+
 COMPOSITES: dict[str, Toolset] = {
     "coding": Toolset(
         "what a coding agent needs",
@@ -63,12 +77,9 @@ COMPOSITES: dict[str, Toolset] = {
         ("web", "browser", "vision", "file", "results", "todo", "memory", "session_search"),
     ),
     "handrail-cli": Toolset("a person at a terminal", tuple(_CORE)),
-    "handrail-telegram": Toolset("a Telegram chat", tuple(_CORE)),
-    "handrail-discord": Toolset("a Discord chat", tuple(_CORE)),
-    "handrail-slack": Toolset("a Slack chat", tuple(_CORE)),
-    "handrail-matrix": Toolset("a Matrix chat", tuple(_CORE)),
-    "handrail-email": Toolset("letters", tuple(_CORE)),
     "handrail-web": Toolset("the web console", tuple(_CORE)),
+    **{f"handrail-{name}": Toolset(f"a chat on {title}", tuple(_CORE)) for name, title in _CHATS.items()},
+    "handrail-gateway": Toolset("every chat platform", tuple(f"handrail-{name}" for name in _CHATS)),
     "handrail-webhook": Toolset("untrusted input: nothing that touches the machine", ("web", "vision", "clarify")),
     "handrail-cron": Toolset("scheduled runs, with nobody to ask", _UNATTENDED),
     "handrail-acp": Toolset("an editor that drives the agent", ("coding",)),
@@ -203,9 +214,6 @@ def _renamed(name: str) -> str:
 
 
 def resolve_toolset(name: str) -> list[str]:
-    """The sorted tool names of a set of the default registry. Raises UnknownToolset."""
-    from .config import load_config
-    from .core.discovery import builtin_tools
-
-    builtin_tools()
-    return Toolsets(registry, load_config().toolsets).resolve(name)
+    """The sorted tool names of a set of the default runtime. Raises UnknownToolset."""
+    tools: list[str] = import_module(_DEFAULT).default().toolsets.resolve(name)
+    return tools

@@ -6,9 +6,9 @@ import pytest
 
 from handrail.config import Config
 from handrail.core.availability import Availability
+from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
-from handrail.core.registry import registry as builtin
 from handrail.runtime.dispatch import Runtime
 from handrail.settings.media import MediaConfig, MessagesConfig, ProviderConfig
 from handrail.settings.web import WebConfig

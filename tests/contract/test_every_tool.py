@@ -8,14 +8,16 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from handrail.core.discovery import builtin_tools
+from handrail import model_tools
+from handrail.core.builtin import registry
+from handrail.core.discovery import scan_builtin
 from handrail.core.reference import Reference
-from handrail.core.registry import ToolEntry, registry
+from handrail.core.registry import ToolEntry
 from handrail.model_tools import get_tool_definitions, handle_function_call
 from handrail.runtime.tool_mentions import names_in
 from handrail.toolsets import COMPOSITES, Toolsets
 
-FAILED = builtin_tools().failed
+FAILED = scan_builtin().failed
 TOOLS = [registry.get_entry(name) for name in registry.get_all_tool_names()]
 FORMATS = ("openai", "responses", "anthropic", "gemini", "mcp")
 
@@ -30,7 +32,7 @@ every_tool = pytest.mark.parametrize("tool", TOOLS, ids=_id)
 @pytest.fixture(autouse=True)
 def _everything_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """The contract holds whatever is configured and installed here."""
-    monkeypatch.setattr(registry.availability, "unavailable", lambda tools: {})
+    monkeypatch.setattr(model_tools.default().registry.availability, "unavailable", lambda tools: {})
 
 
 def _call(tool: ToolEntry, arguments: Any) -> dict[str, Any]:

@@ -335,13 +335,13 @@ class TestReasons:
 def test_asking_whether_an_answer_is_fresh_runs_nothing(registry: ToolRegistry, clock: Clock) -> None:
     check = Check()
     add(registry, "tool", check_fn=check)
-    assert not registry.known_at_once("tool")
+    assert not registry.answers_now("tool")
     assert check.runs == 0
     listed(registry)
-    assert registry.known_at_once("tool")
-    assert registry.known_at_once("unheard of")
+    assert registry.answers_now("tool")
+    assert registry.answers_now("unheard of")
     clock.now += 31
-    assert not registry.known_at_once("tool")
+    assert not registry.answers_now("tool")
 
 
 def test_a_listing_leaves_no_thread_behind(registry: ToolRegistry) -> None:

@@ -208,12 +208,12 @@ class TestFinding:
             for file in folder.glob("*/*.py")
             if "\nregistry.register(" in file.read_text()
         }
-        found = discovery.builtin_tools()
+        found = discovery.scan_builtin()
         assert set(found.imported) == modules
         assert found.failed == {}
 
     def test_threads_that_look_at_once_see_the_same(self, default_registry: ToolRegistry) -> None:
-        assert len({tuple(found.imported) for found in in_threads(8, lambda _: discovery.builtin_tools())}) == 1
+        assert len({tuple(found.imported) for found in in_threads(8, lambda _: discovery.scan_builtin())}) == 1
 
 
 class TestBroken:
@@ -285,7 +285,7 @@ socket.socket.connect = refuse
 import handrail
 import handrail.model_tools
 assert not list(home.iterdir()), list(home.iterdir())
-handrail.model_tools.get_tool_definitions()
+handrail.model_tools.get_tool_definitions(quiet_mode=True)
 heavy = {"pydantic", "pluggy", "typer", "rich", "ruamel.yaml", "requests", "httpx", "openai", "mcp", "playwright", "PIL"}
 print(sorted(heavy & set(sys.modules)))
 print([thread.name for thread in threading.enumerate()])

@@ -375,10 +375,18 @@ class TestAsking:
     def test_requirements_and_availability_are_told_by_toolset(self, filled: ToolRegistry) -> None:
         assert filled.get_toolset_requirements() == {"letters": ["A_KEY", "B_KEY"], "numbers": []}
         assert filled.check_toolset_requirements() == {"letters": True, "numbers": False}
-        assert filled.get_available_toolsets() == ["letters"]
-        usable, missing = filled.check_tool_availability()
-        assert usable == ["a_tool", "b_tool"]
-        assert list(missing) == ["one"]
+        letters = {
+            "available": True,
+            "tools": ["a_tool", "b_tool"],
+            "description": "",
+            "requirements": ["A_KEY", "B_KEY"],
+        }
+        numbers = {"available": False, "tools": ["one"], "description": "", "requirements": []}
+        assert filled.get_available_toolsets() == {"letters": letters, "numbers": numbers}
+        assert filled.check_tool_availability() == (
+            ["letters"],
+            [{"name": "numbers", "env_vars": [], "tools": ["one"]}],
+        )
 
     def test_what_a_caller_gets_is_its_own(self, filled: ToolRegistry) -> None:
         def spoil(value: Any) -> None:

@@ -17,9 +17,9 @@ from PIL import Image
 from handrail.agent.agent_factory import open_agent, open_store
 from handrail.base.runtime_id import has_exited
 from handrail.config import ConfigFile
+from handrail.core.builtin import registry
 from handrail.core.discovery import builtin_tools
 from handrail.core.outcome import error_of
-from handrail.core.registry import registry
 from handrail.model_tools import default, reset
 from handrail.protocols import Decision, ModelReply
 from handrail.testing import RecordingApprover, ScriptedModel, ScriptedPerson, call

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.errors import ToolFailed
 from handrail.files.local import LocalFiles
 from handrail.protocols import FileEntry, Files, FileStat

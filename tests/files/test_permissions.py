@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.testing import OpenGate
 from handrail.tools.files import patch as patch_tool  # noqa: F401  register

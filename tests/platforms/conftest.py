@@ -18,7 +18,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
 from handrail.config import ConfigFile
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.model_tools import handle_function_call, reset
 from tests.support import free_port
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handrail.config import Config, TerminalConfig
-from handrail.core.registry import registry as builtin
+from handrail.core.builtin import registry as builtin
 from handrail.environments.tasks import TaskEnvironments
 from handrail.processes.table import ProcessTable, Wanted
 from handrail.processes.tracked import TrackedProcess

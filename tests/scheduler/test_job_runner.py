@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
+from handrail.app import Handrail, default
 from handrail.core.registry import ToolRegistry
-from handrail.model_tools import Handrail, default
 from handrail.scheduler.job_runner import Runner
 from handrail.store.jobs import Job, JobState, RunState, Work
 from handrail.store.sessions import SessionStore

@@ -68,7 +68,8 @@ def test_a_configuration_cannot_be_changed():
         Config().files.max_read_bytes = 1  # type: ignore[misc]
 
 
-def test_a_configuration_can_be_sent_to_another_process(path):
+def test_a_configuration_can_be_sent_to_another_process(tmp_path):
+    path = tmp_path / "config.yaml"
     path.write_text("toolsets:\n  web: {tools: [web_search]}\nplugins: {p: {allow_override: true}}\n")
     config = load_config(path, environ={})
     assert pickle.loads(pickle.dumps(config)) == config

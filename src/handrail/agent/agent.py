@@ -35,7 +35,7 @@ from .todos import Todos, restore
 from .tool_calls import Calling, Listener, Run
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
 
 
 _NAME = "handrail"

@@ -20,7 +20,7 @@ from .sampling import sampler_of
 from .telemetry import Telemetry, start_exporting
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
     from ..protocols import Model
     from ..settings.services import ModelConfig
     from .models.base import StreamingModel

@@ -25,7 +25,7 @@ from .conversation import ADDED_BY
 from .tool_calls import arguments_of
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
 
 _VERSION = 1
 

@@ -19,7 +19,7 @@ from .loop_detection import STOP_AFTER, WARN_AFTER, LoopGuard, with_warning
 from .telemetry import TOOL_ARGUMENTS, TOOL_RESULT, Span, Telemetry
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
     from ..types import AgentState
 
 Listener = Callable[[Event], object]

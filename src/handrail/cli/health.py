@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__
+from ..core.registry import ToolRegistry
 from ..errors import HandrailError
 
 if TYPE_CHECKING:
@@ -45,9 +46,12 @@ def examine() -> Iterator[Finding]:
     config, finding = _config()
     yield finding
     yield _state_folder()
-    yield from _tools()
-    yield from _plugins(config)
-    yield from _toolsets(config)
+    # A table of its own: looking must not change the default one.
+    registry = ToolRegistry()
+    registry.availability.config = config
+    yield from _tools(registry)
+    yield from _plugins(config, registry)
+    yield from _toolsets(config, registry)
     yield _gate(config)
     yield _model(config)
     yield _ripgrep()
@@ -78,28 +82,28 @@ def _state_folder() -> Finding:
     return Finding("state folder", Health.OK, f"{folder}" if folder.exists() else f"{folder} (made when needed)")
 
 
-def _tools() -> Iterator[Finding]:
-    from ..core.discovery import builtin_tools
-    from ..core.registry import registry
+def _tools(registry: ToolRegistry) -> Iterator[Finding]:
+    from ..core.discovery import builtin_tools, scan_builtin
 
     with _quiet("handrail.core.discovery"):  # what it would warn of is said here
-        failed = builtin_tools().failed
+        failed = scan_builtin().failed
     for module, reason in failed.items():
         fix = "install what it lacks, or reinstall handrail"
         yield Finding(f"module {module}", Health.BROKEN, f"cannot be imported: {reason}", fix)
-    usable, missing = registry.check_tool_availability()
-    yield Finding("tools", Health.OK, f"{len(usable)} can be used now, {len(missing)} cannot")
+    registry.adopt(builtin_tools())
+    missing = registry.unavailable_tools()
+    usable = len(registry.entries()) - len(missing)
+    yield Finding("tools", Health.OK, f"{usable} can be used now, {len(missing)} cannot")
     for name, why in sorted(missing.items()):
         yield Finding(f"tool {name}", Health.MISSING, why.reason, why.fix)
 
 
-def _plugins(config: Config) -> Iterator[Finding]:
+def _plugins(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
     from ..plugins.sources import find_plugins
 
     found = list(find_plugins())
     if not found:
         return
-    from ..core.registry import registry
     from ..plugins.hook_manager import HookManager
     from ..plugins.loader import Plugins, State
 
@@ -114,8 +118,7 @@ def _plugins(config: Config) -> Iterator[Finding]:
             yield Finding(f"plugin {plugin.name}", Health.MISSING, plugin.state.value, plugin.reason)
 
 
-def _toolsets(config: Config) -> Iterator[Finding]:
-    from ..core.registry import registry
+def _toolsets(config: Config, registry: ToolRegistry) -> Iterator[Finding]:
     from ..toolsets import Toolsets
 
     toolsets = Toolsets(registry, config.toolsets)

@@ -16,7 +16,7 @@ from ..tools.browser import profile_dir
 from .demo import FOLDER_PREFIX
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
 
 
 def take_away(here: Handrail, *, dry_run: bool) -> tuple[list[str], list[str]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from .output import notes_held
 
 if TYPE_CHECKING:
+    from ..app import Handrail
     from ..approval.approvers.terminal import Hold
-    from ..model_tools import Handrail
     from ..types import Progress
 
 _PR_SET_DUMPABLE = 4

@@ -10,16 +10,16 @@ from typing import Any
 from .paths import cache_dir
 
 
-def remembered(name: str) -> dict[str, Any]:
+def remembered(name: str, *, home: str = "") -> dict[str, Any]:
     try:
-        known = json.loads((cache_dir() / name).read_bytes())
+        known = json.loads((cache_dir(home) / name).read_bytes())
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}
 
 
-def remember(name: str, known: dict[str, Any]) -> None:
-    path = cache_dir() / name
+def remember(name: str, known: dict[str, Any], *, home: str = "") -> None:
+    path = cache_dir(home) / name
     temporary = path.with_name(f"{name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

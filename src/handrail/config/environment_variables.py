@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigError
-from ..settings.schema import ANYTHING, Config
+from ..settings.schema import ANYTHING, Config, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +21,7 @@ _SHORT = {"HANDRAIL_TERMINAL": ("terminal", "backend"), "HANDRAIL_MODEL": ("mode
 
 def override_names(environ: Mapping[str, str]) -> list[str]:
     """The variables that mean a setting. Others with the prefix, such as `HANDRAIL_HOME`, mean something else."""
-    sections = tuple(_PREFIX + item.name.upper() for item in dataclasses.fields(Config))
+    sections = tuple(_PREFIX + item.name.upper() for item in settings_of(Config))
     return sorted(
         name for name in environ if name in sections or name.startswith(tuple(section + "_" for section in sections))
     )

@@ -1,4 +1,4 @@
-"""Where the configuration, the state and the cache of this user are."""
+"""Where the configuration, the state and the cache are: in the `home` that is given, or where this user has them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _ON_LINUX: bool = sys.platform == "linux"
 _LINUX_FOLDERS = {"config": "~/.config", "state": "~/.local/state", "cache": "~/.cache"}
 
 
-def config_path(environ: Mapping[str, str] | None = None) -> Path:
+def config_path(home: str | os.PathLike[str] = "", *, environ: Mapping[str, str] | None = None) -> Path:
     """The configuration file, which need not exist. `HANDRAIL_HOME` puts it, the state and the cache in one folder."""
-    return (_home(environ) or _platform_folder("config", environ)) / "config.yaml"
+    return (_home(home, environ) or _platform_folder("config", environ)) / "config.yaml"
 
 
-def state_dir(environ: Mapping[str, str] | None = None) -> Path:
+def state_dir(home: str | os.PathLike[str] = "", *, environ: Mapping[str, str] | None = None) -> Path:
     """What must survive a restart: sessions, stored results, approvals. Nothing is created."""
-    home = _home(environ)
-    return home / "state" if home else _platform_folder("state", environ)
+    folder = _home(home, environ)
+    return folder / "state" if folder else _platform_folder("state", environ)
 
 
-def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
+def cache_dir(home: str | os.PathLike[str] = "", *, environ: Mapping[str, str] | None = None) -> Path:
     """What may be deleted at any time. Nothing is created."""
-    home = _home(environ)
-    return home / "cache" if home else _platform_folder("cache", environ)
+    folder = _home(home, environ)
+    return folder / "cache" if folder else _platform_folder("cache", environ)
 
 
-def _home(environ: Mapping[str, str] | None) -> Path | None:
-    home = (os.environ if environ is None else environ).get("HANDRAIL_HOME", "")
+def _home(home: str | os.PathLike[str], environ: Mapping[str, str] | None) -> Path | None:
+    home = home or (os.environ if environ is None else environ).get("HANDRAIL_HOME", "")
     # Absolute, so that a path which someone keeps still means the same file after a change of directory.
     return Path(os.path.abspath(os.path.expanduser(home))) if home else None
 

@@ -28,7 +28,7 @@ def load_config(path: str | os.PathLike[str] | None = None, *, environ: Mapping[
     A file that is not there means defaults. One that cannot be read or is not valid raises ConfigError.
     """
     environ = os.environ if environ is None else environ
-    path = config_path(environ) if path is None else Path(path)
+    path = config_path(environ=environ) if path is None else Path(path)
     text = read_text(path)
     if text is None and not override_names(environ):
         return Config()

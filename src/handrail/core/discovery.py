@@ -14,10 +14,12 @@ from stat import S_ISREG
 from typing import NamedTuple
 
 from ..config.cache import remember, remembered
-from .registry import registry
+from .builtin import registry as builtin
+from .registry import ToolEntry, registry
 
 log = logging.getLogger(__name__)
 
+_NOT_TOOLS = {"__init__.py", "registry.py", "mcp_tool.py"}
 _TOOLS = Path(__file__).parent.parent / "tools"
 _CACHE = "discovery.json"
 # What could be a registration. It may still stand in a function or a string: only the syntax tree decides.
@@ -32,8 +34,14 @@ class Discovered(NamedTuple):
 
 
 def discover_builtin_tools(tools_dir: str | os.PathLike[str] | None = None) -> list[str]:
-    """Import every module of the folder that registers a tool at its top level. Returns their names."""
-    return discover(tools_dir).imported
+    """Import every module of the folder that registers a tool at its top level. Returns their names.
+
+    Without a folder: the built-in tools, which are in the default registry then.
+    """
+    found = scan_builtin() if tools_dir is None else discover(tools_dir)
+    if tools_dir is None:
+        registry.adopt(builtin.entries())
+    return list(found.imported)
 
 
 def discover(tools_dir: str | os.PathLike[str] | None = None) -> Discovered:
@@ -43,14 +51,15 @@ def discover(tools_dir: str | os.PathLike[str] | None = None) -> Discovered:
     found = Discovered([], {})
     for file in _self_registering(sorted(files)):
         name = _module_name(file)
-        before = {entry.name: entry for entry in registry.entries()}
+        table = builtin if tools_dir is None else registry
+        before = {entry.name: entry for entry in table.entries()}
         try:
             _import(name, file)
             found.imported.append(name)
         except (Exception, SystemExit) as error:  # noqa: BLE001  a module may fail in any way, and others must load
             found.failed[file.name] = f"{type(error).__name__}: {error}"
             log.warning("tool module %s could not be imported: %s", file.name, found.failed[file.name])
-            registry.restore(before)
+            table.restore(before)
     return found
 
 
@@ -58,8 +67,14 @@ _builtin: Discovered | None = None
 _scanning = threading.Lock()
 
 
-def builtin_tools() -> Discovered:
-    """The scan of our own folder, done once in a process."""
+def builtin_tools() -> list[ToolEntry]:
+    """The tools of our own folder. It is scanned once per process."""
+    scan_builtin()
+    return builtin.entries()
+
+
+def scan_builtin() -> Discovered:
+    """Import the built-in tools, if that has not been done yet."""
     global _builtin  #  importing a module twice does nothing, so neither should scanning for it
     with _scanning:
         if _builtin is None:
@@ -69,7 +84,7 @@ def builtin_tools() -> Discovered:
 
 def _self_registering(files: list[Path]) -> list[Path]:
     verdicts = _Verdicts()
-    chosen = [file for file in files if file.name != "__init__.py" and verdicts.registers(file)]
+    chosen = [file for file in files if file.name not in _NOT_TOOLS and verdicts.registers(file)]
     verdicts.save()
     return chosen
 

@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, overload
 
 from ..base.suggest import nearest
 from ..errors import ToolUnavailable, UnknownTool
@@ -29,6 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # Runs the calls of a registry that no runtime was made for. By name, as the runtime is built on the registry.
 DEFAULT_RUNNER = "handrail.runtime.dispatch:Runtime"
 OnCollision = Literal["refuse", "replace"]
+DEFAULT_TOOLSET = "custom"
 
 
 class Runner(Protocol):
@@ -54,6 +55,7 @@ class ToolRegistry(ToolTable):
         # is here from the start.
         self.late: Callable[[str], str] | None = None
         self.runner: Runner | None = None
+        self._overriding: set[str] = set()  # tools that were registered to take the place of another
         self._last_contract: tuple[object, object, Contract | None] = (None, None, None)
 
     def register(  # noqa: PLR0913  one keyword a documented property of a tool
@@ -117,16 +119,44 @@ class ToolRegistry(ToolTable):
         # One atomic step for the usual case of a new name; only a collision needs the lock.
         if self._tools.setdefault(name, entry) is not entry and not self._replace(entry, override=override):
             return False
+        if override:
+            self._overriding.add(name)
         self.generation = next(self._generations)
         return True
 
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+
+    @overload
     def tool(
-        self, *, toolset: str, name: str | None = None, description: str = "", **properties: Any
-    ) -> Callable[[Function], Function]:
-        """Register a typed function: its signature and docstring become the schema. Takes what `register` takes."""
+        self,
+        *,
+        toolset: str = ...,
+        name: str | None = ...,
+        description: str = ...,
+        check_fn: CheckFn | None = ...,
+        requires_env: Iterable[str] | None = ...,
+        emoji: str = ...,
+        max_result_size_chars: int | float | None = ...,
+        dynamic_schema_overrides: Callable[..., Mapping[str, Any]] | None = ...,
+        override: bool = ...,
+        read_only: bool = ...,
+        resources: Callable[..., Resources] | None = ...,
+        timeout: float | None = ...,
+        needs_agent: bool = ...,
+        actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = ...,
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(self, *function: Any, **options: Any) -> Any:
+        """Register a typed function: its signature and docstring become the schema. Takes what `register` takes.
+
+        Bare, `@registry.tool` puts the function into the toolset "custom".
+        """
+        name, toolset = options.pop("name", None), options.pop("toolset", DEFAULT_TOOLSET)
+        description = options.pop("description", "")
 
         def decorate(function: Function) -> Function:
-            from .typed_functions import typed_tool
+            from .typed_functions import typed_tool  # imports pydantic
 
             typed = typed_tool(function)
             self.register(
@@ -135,11 +165,23 @@ class ToolRegistry(ToolTable):
                 schema={"description": description or typed.description, "parameters": typed.parameters},
                 handler=typed,
                 is_async=typed.is_async,
-                **properties,
+                **options,
             )
             return function
 
-        return decorate
+        return decorate(*function) if function else decorate
+
+    def adopt(self, entries: Iterable[ToolEntry]) -> None:
+        """Take in the built-in tools, with the same outcome as if they had been here first: a tool of that name which another
+        toolset had registered keeps its place only if it was registered with `override=True`."""
+        with self._lock:
+            for entry in entries:
+                holder = self._tools.setdefault(entry.name, entry)
+                if holder is not entry and not self._may_replace(
+                    entry, holder, override=entry.name in self._overriding
+                ):
+                    self._tools[entry.name] = entry
+            self._changed()
 
     def deregister(self, name: str, *, owner: str = "") -> bool:
         """Take a tool out. False when there is none of that name, or it belongs to someone else."""
@@ -181,6 +223,7 @@ class ToolRegistry(ToolTable):
 
     def lookup(self, name: str) -> ToolEntry:
         """The entry of a tool that can be used now. Raises UnknownTool or ToolUnavailable."""
+        self._load()
         entry = self._tools.get(name) if isinstance(name, str) else None
         if entry is None and self.late is not None:
             problem = self.late(str(name))
@@ -197,6 +240,7 @@ class ToolRegistry(ToolTable):
 
     def answers_now(self, name: str) -> bool:
         """Whether `lookup` answers without running a check or waiting for a server, which may take seconds."""
+        self._load()
         entry = self._tools.get(name) if isinstance(name, str) else None
         return self.late is None if entry is None else entry.check_fn is None or self.availability.is_fresh(entry)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..types import ToolCall
@@ -29,26 +29,41 @@ class ToolTable:
         self._aliases: dict[str, str] = {}
         self._gone: set[str] = set()
         self._lock = threading.RLock()
+        self._loader: Callable[[], object] | None = None
+
+    def load_before_first_question(self, loader: Callable[[], object]) -> None:
+        """Call `loader`, which registers more tools, before the first question is answered."""
+        self._loader = loader
+
+    def _load(self) -> None:
+        if self._loader is not None:
+            loader, self._loader = self._loader, None
+            loader()
 
     def get_entry(self, name: str) -> ToolEntry | None:
+        self._load()
         return self._tools.get(name)
 
     def get_entries(self, names: Iterable[str]) -> tuple[ToolEntry, ...]:
         """Those that are there, in the order of the names."""
+        self._load()
         with self._lock:
             tools = self._tools
             return tuple([tools[name] for name in names if name in tools])
 
     def entries(self) -> list[ToolEntry]:
+        self._load()
         with self._lock:
             return list(self._tools.values())
 
     def get_all_tool_names(self) -> list[str]:
+        self._load()
         with self._lock:
             return sorted(self._tools)
 
     def get_names_ever_used(self) -> set[str]:
         """The names that are tools, or were: texts may still speak of them."""
+        self._load()
         with self._lock:
             return {*self._tools, *self._gone}
 
@@ -56,6 +71,7 @@ class ToolTable:
         return sorted(entry.name for entry in self.entries() if entry.toolset == toolset)
 
     def get_toolset_for_tool(self, name: str) -> str | None:
+        self._load()
         entry = self._tools.get(name)
         return entry.toolset if entry else None
 
@@ -86,7 +102,7 @@ class ToolTable:
 
     def get_example(self, name: str) -> list[ToolCall]:
         """The calls that show how a tool is used, in order; the last one is of the tool itself."""
-        entry = self._tools.get(name)
+        entry = self.get_entry(name)
         example = entry.example if entry is not None and entry.example is not None else ()
         calls: list[ToolCall] = []
         for step in [example] if isinstance(example, Mapping) else example:
@@ -98,6 +114,7 @@ class ToolTable:
         return calls
 
     def get_schema(self, name: str) -> JsonDict | None:
+        self._load()
         entry = self._tools.get(name)
         return entry.schema if entry else None
 
@@ -143,8 +160,19 @@ class ToolTable:
         missing = self.unavailable_tools()
         return {toolset: any(name not in missing for name in names) for toolset, names in self.get_toolsets().items()}
 
-    def get_available_toolsets(self) -> list[str]:
-        return [toolset for toolset, available in self.check_toolset_requirements().items() if available]
+    def get_available_toolsets(self) -> dict[str, JsonDict]:
+        """Every toolset: whether it is `available`, its `tools`, and the environment variables that they name."""
+        entries = sorted(self.entries(), key=lambda entry: entry.name)
+        missing = self.availability.unavailable(entries)
+        sets: dict[str, JsonDict] = {}
+        for entry in entries:
+            new: JsonDict = {"available": False, "tools": [], "description": "", "requirements": []}
+            known = sets.setdefault(entry.toolset, new)
+            known["available"] = known["available"] or entry.name not in missing
+            known["description"] = known["description"] or entry.toolset_description
+            known["tools"].append(entry.name)
+            known["requirements"] += [name for name in entry.requires_env if name not in known["requirements"]]
+        return {toolset: sets[toolset] for toolset in sorted(sets)}
 
     def get_toolset_requirements(self) -> dict[str, list[str]]:
         """The environment variables that each toolset's tools name."""
@@ -153,7 +181,14 @@ class ToolTable:
             named.setdefault(entry.toolset, set()).update(entry.requires_env)
         return {toolset: sorted(named[toolset]) for toolset in sorted(named)}
 
-    def check_tool_availability(self) -> tuple[list[str], dict[str, Unavailable]]:
-        """The names that can be used now, and the others with their reason."""
-        missing = self.unavailable_tools()
-        return [name for name in self.get_all_tool_names() if name not in missing], missing
+    def check_tool_availability(self, quiet: bool = False) -> tuple[list[str], list[JsonDict]]:
+        """The toolsets that can be used now, and for each of the others its name, its tools and what they need."""
+        available, others = [], []
+        for toolset, known in self.get_available_toolsets().items():
+            if known["available"]:
+                available.append(toolset)
+                continue
+            others.append({"name": toolset, "env_vars": known["requirements"], "tools": known["tools"]})
+            if not quiet:
+                log.info("toolset %s is not available", toolset)
+        return available, others

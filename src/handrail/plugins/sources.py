@@ -29,9 +29,9 @@ class Found(NamedTuple):
     place: str
 
 
-def find_plugins(project: Path | None = None) -> Iterator[Found]:
+def find_plugins(project: Path | None = None, *, home: str = "") -> Iterator[Found]:
     """Every plugin, in the order in which they are loaded: an earlier one keeps its name from a later one."""
-    yield from _in_folder(config_path().parent / "plugins", Source.USER)
+    yield from _in_folder(config_path(home).parent / "plugins", Source.USER)
     for name, target in sorted(entry_points(GROUP)):
         yield Found(name, Source.PIP, target)
     folder = project or project_folder()

@@ -38,7 +38,7 @@ class _Lazy:
 
                 limits = self._config.processes
                 self._made = ProcessTable(
-                    ProcessRecords(state_dir() / "process-table"),
+                    ProcessRecords(state_dir(self._config.home) / "process-table"),
                     self._environments,
                     Limits(
                         limits.max_running,

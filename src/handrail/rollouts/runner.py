@@ -24,7 +24,7 @@ from .environment import Environment, Task, number_of
 
 if TYPE_CHECKING:
     from ..agent.models.base import StreamingModel
-    from ..model_tools import Handrail
+    from ..app import Handrail
 
 _USUAL_TOOLSETS = ("terminal", "file")
 # Nobody is there, and a rollout leaves nothing behind but what it is scored by.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
@@ -26,7 +26,6 @@ from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, 
 from ..types import CancelToken, Outcome, ToolContext
 from .arguments import prepare
 from .steps import TURN, Flow, Step, StepKind, cause, guarded
-from .tool_hooks import HooksAroundCall
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from ..settings.schema import Config
     from ..types import Gate, JsonDict
     from .call import Call
+    from .tool_hooks import HooksAroundCall
 
 Inner = Callable[["Call"], Flow[Outcome]]
 
@@ -74,7 +74,6 @@ class CallPath:
         self._services = services
         self._registry, self._hooks = services.registry, services.hooks
         self._max_argument_chars = services.config.calls.max_argument_chars
-        self._around = HooksAroundCall(services.hooks, self._ask)
         self._plans: dict[str, Plan] = {}
         before = (self.report, self.look_up, self.read_arguments)
         self._whole = stack(self.notify_hooks, *before, self.ask_hooks, self.pass_gate, self.run)
@@ -82,6 +81,12 @@ class CallPath:
 
     def __call__(self, call: Call) -> Flow[Outcome]:
         return self._whole(call)
+
+    @cached_property
+    def _around(self) -> HooksAroundCall:
+        from .tool_hooks import HooksAroundCall  # imports pluggy, and most programs have no hooks
+
+        return HooksAroundCall(self._hooks, self._ask)
 
     def notify_hooks(self, inner: Inner, call: Call) -> Flow[Outcome]:
         if not self._hooks.around_calls:

@@ -13,7 +13,7 @@ from ..tools.cron.job_requests import USUAL_TOOLSETS
 from ..types import CancelToken
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
 
 SCHEDULING = "cronjob"
 _SEND = "send_message"

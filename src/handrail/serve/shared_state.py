@@ -16,7 +16,7 @@ from .pending_requests import ServedApprover, WaitingRequests
 from .tokens import STORE_NAME, Keys
 
 if TYPE_CHECKING:
-    from ..model_tools import Handrail
+    from ..app import Handrail
     from ..store.approvals import ApprovalStore
     from ..store.sessions import SessionStore
     from .agent_turns import Turns

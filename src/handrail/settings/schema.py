@@ -38,7 +38,10 @@ ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
 
 
 class Config(Section):
-    """Everything that can be set in config.yaml."""
+    """Everything that can be set in config.yaml, and the folder in which it was found."""
+
+    # Not a setting: where the runtime keeps its configuration, state and cache. Empty: where this user has them.
+    home: str = field(default="", metadata={"internal": True})
 
     toolsets: Mapping[str, ToolsetConfig] = named("Your own toolsets, by name.")
     tools: ToolsConfig = field(default_factory=ToolsConfig)
@@ -73,6 +76,11 @@ class Config(Section):
     )
 
 
+def settings_of(kind: type) -> list[dataclasses.Field[Any]]:
+    """The fields of a section that can be set."""
+    return [item for item in dataclasses.fields(kind) if "internal" not in item.metadata]
+
+
 def json_schema() -> dict[str, Any]:
     """The configuration as JSON Schema (draft 2020-12), with each setting's documentation and default."""
     return {
@@ -87,7 +95,7 @@ def _object_schema(kind: type) -> dict[str, Any]:
     return {
         "type": "object",
         "description": kind.__doc__ or "",
-        "properties": {item.name: _property_schema(hints[item.name], item) for item in dataclasses.fields(kind)},
+        "properties": {item.name: _property_schema(hints[item.name], item) for item in settings_of(kind)},
         "additionalProperties": False,
     }
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from handrail.config import CodeConfig, Config, TerminalConfig
+from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
-from handrail.core.registry import registry as builtin
 from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import MemoryResultStore, OpenGate

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from handrail.config import CodeConfig
+from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
-from handrail.core.registry import registry as builtin
 from handrail.environments.tasks import TaskEnvironments
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import handrail.tools.files.patch
 import handrail.tools.files.read_file  # noqa: F401  register the tools
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.files.diff import MAX_DIFF_CHARS
 from handrail.files.local import LocalFiles
 from handrail.testing import OpenGate

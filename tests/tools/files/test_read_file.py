@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
 from handrail.tools.files import read_call, read_file  # noqa: F401  registers the tool
 from handrail.tools.files.page import MAX_PAGE_CHARS

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.errors import CallTimeout
 from handrail.files.local import LocalFiles
 from handrail.tools.files import search_files  # noqa: F401  registers the tool

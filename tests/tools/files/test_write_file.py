@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.files.diff import MAX_DIFF_CHARS
 from handrail.files.local import LocalFiles
 from handrail.testing import OpenGate

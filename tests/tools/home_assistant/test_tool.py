@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handrail.config import ConfigFile
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.model_tools import default, get_tool_definitions, handle_function_call
 from handrail.protocols import Decision
 from handrail.testing import RecordingApprover

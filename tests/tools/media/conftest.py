@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handrail.config import ConfigFile
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.model_tools import handle_function_call, reset
 
 from .provider import Provider

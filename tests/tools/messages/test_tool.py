@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handrail.config import ConfigFile
-from handrail.core.registry import registry
+from handrail.core.builtin import registry
 from handrail.model_tools import default, get_tool_definitions, handle_function_call
 from handrail.platforms.message import split
 from handrail.platforms.target_table import kinds, target_of

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
+from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.core.entry import ToolEntry
 from handrail.core.registry import ToolRegistry
-from handrail.core.registry import registry as builtin
 from handrail.tools.search.ranking import Index
 from handrail.tools.search.words import related, stem, words
 

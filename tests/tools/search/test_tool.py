@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
-from handrail.core.registry import registry as default_registry
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind
 from handrail.runtime.batches import Batches
@@ -25,7 +25,7 @@ def registry() -> ToolRegistry:
     builtin_tools()
     made = ToolRegistry()
     for name in ("tool_search", "tool_describe", "tool_call"):
-        entry = default_registry.get_entry(name)
+        entry = builtin.get_entry(name)
         assert entry is not None
         made.register(
             name=name,

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from handrail.approval.typed_input import read_typed
-from handrail.core.registry import registry as builtin
+from handrail.core.builtin import registry as builtin
 from handrail.environments.tasks import TaskEnvironments
 from handrail.errors import Denied
 from handrail.processes.table import ProcessTable, Wanted

@@ -13,8 +13,8 @@ import pytest
 
 from handrail import model_tools
 from handrail.config import TerminalConfig
+from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
-from handrail.core.registry import registry as builtin
 from handrail.environments.tasks import TaskEnvironments
 from handrail.errors import Denied
 from handrail.processes.table import ProcessTable

@@ -173,7 +173,7 @@ def test_what_is_missing_is_said_and_the_tool_not_listed(
     configure: Callable[[str], None], name: str, words: str
 ) -> None:
     configure(f"web: {{search: {name}}}\n")
-    from handrail.core.registry import registry
+    from handrail.core.builtin import registry
 
     registry.availability.forget()
     try:

@@ -23,7 +23,7 @@ from .view import View
 
 if TYPE_CHECKING:
     from ...agent.agent import Agent
-    from ...model_tools import Handrail
+    from ...app import Handrail
     from ...store.sessions import SessionStore
     from .input import Input
     from .screen import Screen

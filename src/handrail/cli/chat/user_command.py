@@ -13,8 +13,8 @@ from ..output import visible
 from . import turn
 
 if TYPE_CHECKING:
+    from ...app import Handrail
     from ...environments.base import CommandResult
-    from ...model_tools import Handrail
     from .screen import Screen
 
 _MAX_CHARS = 8_000

@@ -9,8 +9,8 @@ import typer
 from .. import exit_codes, options
 
 if TYPE_CHECKING:
+    from ...app import Handrail
     from ...environments.task_settings import EnvironmentSettings
-    from ...model_tools import Handrail
     from ...types import JsonDict
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]

@@ -9,7 +9,7 @@ import typer
 from .. import exit_codes, options
 
 if TYPE_CHECKING:
-    from ...model_tools import Handrail
+    from ...app import Handrail
     from ...processes.tracked import Status, TrackedProcess
     from ...types import JsonDict
 

@@ -9,8 +9,8 @@ import typer
 from .. import options
 
 if TYPE_CHECKING:
+    from ...app import Handrail
     from ...core.registry import ToolEntry
-    from ...model_tools import Handrail
     from ...types import JsonDict
 
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ...approval.gate import ApprovalGate
 from ...base.async_bridge import run_async
 from ...config import Config
+from ...core.builtin import registry as builtin
 from ...core.registry import ToolRegistry
-from ...core.registry import registry as builtin
 from ...environments.backend_table import Backends
 from ...environments.backends.local import LocalBackend
 from ...environments.local_environment import LocalEnvironment

@@ -10,7 +10,7 @@ from ..endpoint import Asked, Endpoint
 from .shapes import ANYTHING, FLAG, TEXT, loose, many, record
 
 if TYPE_CHECKING:
-    from ...model_tools import Handrail
+    from ...app import Handrail
 
 FORMATS = ("openai", "responses", "anthropic", "gemini", "mcp")
 

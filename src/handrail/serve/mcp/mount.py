@@ -13,7 +13,7 @@ from ..roles import Role, Who
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from ...model_tools import Handrail
+    from ...app import Handrail
     from ..access_control import Guard
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcp.server import Server
 
-    from ...model_tools import Handrail
+    from ...app import Handrail
 
 SESSION_HEADER = "mcp-session-id"
 DEFAULT_TOOLSETS = ("handrail-mcp",)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from ...core.registry import registry, tool_result
+from ...core.builtin import registry
+from ...core.registry import tool_result
 from ...errors import ToolFailed
 from ...types import JsonDict, ToolContext
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...core.registry import registry, tool_result
+from ...core.builtin import registry
+from ...core.registry import tool_result
 from ...errors import InvalidArguments
 from ...types import AgentState, JsonDict, ToolContext
 

@@ -5,7 +5,7 @@ One file for all of them: they share everything but a name, a description and a 
 
 from __future__ import annotations
 
-from ...core.registry import registry
+from ...core.builtin import registry
 from ...types import JsonDict
 
 _REF: JsonDict = {"type": "string", "description": "Which element, by its ref in the snapshot: e12."}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...core.registry import registry
+from ...core.builtin import registry
 
 if TYPE_CHECKING:
     from ...core.entry import ToolEntry

@@ -6,8 +6,8 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from ...core.builtin import registry
 from ...core.outcome import tool_result
-from ...core.registry import registry
 from ...errors import InvalidArguments, JobNotFound, ToolFailed
 from ...types import JsonDict, ToolContext
 from .job_requests import change, check_may_schedule, cwd_of, described, open_jobs, planned, question, save

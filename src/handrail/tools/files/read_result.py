@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.registry import registry, tool_result
+from ...core.builtin import registry
+from ...core.registry import tool_result
 from ...errors import InvalidArguments, ResultNotFound, ToolFailed
 from ...types import JsonDict, ToolContext
 

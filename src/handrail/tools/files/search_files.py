@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.registry import registry
+from ...core.builtin import registry
 from ...types import JsonDict
 
 SCHEMA: JsonDict = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core.registry import registry
+from ...core.builtin import registry
 from ...files.task_arguments import read_name
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, Unavailable

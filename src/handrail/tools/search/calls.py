@@ -6,8 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from ...base.suggest import did_you_mean
+from ...core.builtin import registry
 from ...core.outcome import tool_result
-from ...core.registry import registry
 from ...errors import InvalidArguments, ToolFailed, UnknownTool
 from ...types import Resources
 from .ranking import index_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.availability import missing, usable_unless
-from ...core.registry import registry
+from ...core.builtin import registry
 
 registry.register(
     name="web_extract",

@@ -1,0 +1,376 @@
+"""The application object: everything that a program needs to let a model use tools, made from one configuration."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .base.async_bridge import run_async
+from .config import load_config
+from .config.cache import remember, remembered
+from .config.paths import config_path, state_dir
+from .config.project import project_mcp_file
+from .core.discovery import builtin_tools
+from .core.registry import ToolRegistry
+from .environments.backend_table import Backends
+from .environments.tasks import TaskEnvironments
+from .plugins.contributions import (
+    ApprovalHooks,
+    OutputHooks,
+    chosen_approver,
+    hand_environments,
+    take_environments_back,
+)
+from .plugins.hook_manager import HookManager
+from .plugins.sources import find_plugins
+from .processes.lazy_table import process_table
+from .runtime.definitions import Definitions
+from .runtime.dispatch import Runtime
+from .runtime.tool_deferral import room
+from .store.results import FileResultStore
+from .toolsets import Toolsets
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Awaitable
+
+    from .approval.gate import ApprovalGate
+    from .plugins.loader import Plugins
+    from .protocols import Action, Approver, Person
+    from .runtime.batches import Batches
+    from .runtime.provider_formats import Format
+    from .settings.schema import Config
+    from .tools.mcp.server_tools import McpTools
+    from .types import JsonDict, Outcome, ToolContext
+
+log = logging.getLogger(__name__)
+
+CONFIG_HOOKS = "config.yaml"
+USES_FILE = "tool-uses.json"
+MAX_USES = 10_000
+
+
+class Handrail:
+    """A tools runtime: its configuration, tools, hooks, approval gate, environments and stores.
+
+        with Handrail() as app:
+            tools = app.get_tool_definitions(["coding"])
+            answer = app.handle_function_call("read_file", {"path": "README.md"})
+
+    Without arguments it is configured by your `config.yaml` and keeps its state with yours. With a `config` of its own it
+    keeps its state in `home`, or in a temporary folder that goes when it is closed. Two objects share no policy, configuration,
+    tools, hooks, grants, stores or paths. `registry`, `hooks` and `backends` default to fresh ones, with the built-in tools and
+    backends in them; `approver` and `person` are asked instead of those that the configuration names.
+
+    `close` ends what the object started. It is a context manager, `async with` works too.
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        registry: ToolRegistry | None = None,
+        hooks: HookManager | None = None,
+        backends: Backends | None = None,
+        approver: Approver | None = None,
+        person: Person | None = None,
+    ) -> None:
+        self._temporary_home: str | None = None
+        self._reads_file = config is None
+        self.config = config = self._located(config, home)
+        self.registry = ToolRegistry() if registry is None else registry
+        self.registry.availability.config = config
+        self.registry.on_collision = config.tools.on_collision
+        self.registry.may_override = lambda owner: owner in config.plugins and config.plugins[owner].allow_override
+        self.registry.adopt(builtin_tools())
+        self.hooks = HookManager() if hooks is None else hooks
+        self.hooks.timeout = config.calls.hook_timeout
+        self.backends = Backends() if backends is None else backends
+        self.plugins = self._load_plugins()
+        if config.hooks:
+            from .plugins.command_hooks import register_external  # few have hooks in their configuration
+
+            register_external(self.hooks, config.hooks, plugin=CONFIG_HOOKS)
+        contributed = self.plugins.contributions.toolsets if self.plugins else {}
+        self._toolsets = Toolsets(self.registry, {**contributed, **config.toolsets})
+        self.environments = TaskEnvironments(config, backends=self.backends)
+        self.environments.change_output = OutputHooks(self.hooks)
+        self.processes = process_table(config, self.environments)
+        self.runtime = Runtime(
+            self.registry,
+            hooks=self.hooks,
+            config=config,
+            results=FileResultStore(
+                state_dir(config.home) / "results",
+                keep_days=config.results.keep_days,
+                max_total_bytes=config.results.max_total_bytes,
+            ),
+            environments=self.environments,
+            processes=self.processes,
+            gate=_LateGate(self),
+            approver=self._configured_approver() if approver is None else approver,
+            person=_remote_person(config) if person is None else person,
+        )
+        self.registry.runner = self.runtime
+        self._definitions = Definitions(self.registry, self._toolsets)
+        self._definitions.uses = self._previous_uses()
+        self.runtime.toolsets = self._toolsets
+        self.runtime.given_by_default = lambda: self.definitions.names(*self.chosen_toolsets())
+        self._mcp_started = False
+        self.mcp = self._find_mcp_servers()
+
+    def _located(self, config: Config | None, home: str | os.PathLike[str] | None) -> Config:
+        """The configuration, with the folder in which this object keeps its files."""
+        if home is not None:
+            folder = str(Path(home).expanduser().absolute())
+        elif config is None or config.home:
+            folder = config.home if config is not None else ""
+        else:
+            folder = self._temporary_home = tempfile.mkdtemp(prefix="handrail-")
+        if config is None:
+            config = load_config(config_path(folder) if folder else None)
+        return replace(config, home=folder)
+
+    def __enter__(self) -> Handrail:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Handrail:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        import asyncio  # only async programs come here
+
+        await asyncio.to_thread(self.close)
+
+    def get_tool_definitions(
+        self,
+        enabled_toolsets: Sequence[str] | str | None = None,
+        disabled_toolsets: Sequence[str] | str | None = None,
+        quiet_mode: bool = True,
+        *,
+        format: Format = "openai",  # noqa: A002  the name that callers know
+        context_tokens: int | None = None,
+    ) -> list[JsonDict]:
+        """The tools that a model may be shown now. Neither list given: what the configuration says, or else everything.
+
+        `context_tokens` is how much the model can read at once, if it is another one than the configuration names: when the
+        tools would take too large a share of it, those that are rarely used are left out, and found with `tool_search`.
+        """
+        enabled, disabled = self.chosen_toolsets()
+        enabled = enabled if enabled_toolsets is None else _names(enabled_toolsets)
+        disabled = disabled if disabled_toolsets is None else _names(disabled_toolsets)
+        if not quiet_mode:
+            without = f", without {', '.join(disabled)}" if disabled else ""
+            print(f"toolsets: {'all' if enabled is None else ', '.join(enabled)}{without}")  # noqa: T201  it was asked for
+        return self.definitions.list(
+            enabled, disabled, quiet=quiet_mode, format=format, max_chars=self.room_for_tools(context_tokens)
+        )
+
+    def handle_function_call(
+        self,
+        name: str,
+        args: Any,
+        task_id: str | None = None,
+        user_task: str | None = None,
+        session_id: str | None = None,
+        **more: Any,
+    ) -> Outcome:
+        """Run one call of a model and return the text for it. `args` may be a dict or the JSON text that the model wrote.
+
+        `more`: tool_call_id, cancel (a CancelToken), on_progress (called with Progress), agent, and enabled_tools: the names of
+        all the tools that this model was given, if they are others than those that the configuration gives.
+        """
+        return self.runtime.handle(name, args, task_id, user_task, session_id, **more)
+
+    async def ahandle_function_call(
+        self,
+        name: str,
+        args: Any,
+        task_id: str | None = None,
+        user_task: str | None = None,
+        session_id: str | None = None,
+        **more: Any,
+    ) -> Outcome:
+        """`handle_function_call` for async callers."""
+        return await self.runtime.ahandle(name, args, task_id, user_task, session_id, **more)
+
+    def run_tool_calls(self, tool_calls: Any, task_id: str | None = None, **more: Any) -> list[JsonDict]:
+        """Run the calls of a model's message, together where that is safe, and return the tool messages in its order.
+
+        `more`: session_id, user_task, cancel, on_progress, agent, enabled_tools, and `timeout` in seconds for the whole batch.
+        """
+        # The batch ends itself; this limit only says how long a caller inside a running loop may be held.
+        limit = (more.get("timeout") or self.config.calls.batch_timeout) + 30
+        return run_async(self.batches.run(tool_calls, task_id=task_id, **more), timeout=limit)
+
+    async def arun_tool_calls(self, tool_calls: Any, task_id: str | None = None, **more: Any) -> list[JsonDict]:
+        """`run_tool_calls` for async callers."""
+        return await self.batches.run(tool_calls, task_id=task_id, **more)
+
+    def register_task_env_overrides(
+        self, task_id: str, overrides: Mapping[str, Any] | None = None, /, **more: Any
+    ) -> None:
+        """Say where and how a task's commands run: `backend`, `cwd`, `env`, `allowed_secrets`, and the backend's own settings.
+
+            app.register_task_env_overrides("t1", backend="docker", image="python:3.12", memory="2g", cwd="/work")
+
+        They hold from the task's next command on; an environment that was made otherwise is closed.
+        """
+        self.environments.override(task_id, {**(overrides or {}), **more})
+
+    def clear_task_env_overrides(self, task_id: str) -> None:
+        """Let the configuration hold for the task again. An open environment stays as it is."""
+        self.environments.clear_overrides(task_id)
+
+    @property
+    def toolsets(self) -> Toolsets:
+        self._start_mcp()
+        return self._toolsets
+
+    @property
+    def definitions(self) -> Definitions:
+        self._start_mcp()
+        return self._definitions
+
+    def chosen_toolsets(self) -> tuple[list[str] | None, list[str]]:
+        """What the configuration offers a model: the sets that are enabled (None: all), and those that are disabled."""
+        tools = self.config.tools
+        return None if tools.enabled_toolsets is None else list(tools.enabled_toolsets), list(tools.disabled_toolsets)
+
+    def room_for_tools(self, context_tokens: int | None = None) -> int:
+        """The characters that the definitions of tools may have."""
+        return room(context_tokens or self.config.model.context_tokens, self.config.tools.max_context_share)
+
+    def await_toolsets(self, names: Sequence[str] | None) -> None:
+        """Wait for the MCP servers that are named here, as long as connecting to them may take."""
+        if self.mcp is not None:
+            for name in names or ():
+                if problem := self.mcp.find(name):
+                    log.warning("%s", problem)
+
+    def close(self) -> None:
+        """End the environments of all tasks and what runs in them, but not what was started to live on; unload the plugins."""
+        if self.mcp is not None:
+            self.registry.late = None
+            self.mcp.close()
+        self._remember_uses()
+        self.processes.close()
+        self.environments.close_all()
+        if "gate" in self.__dict__:  # it is made when the first action comes
+            self.gate.close()
+        if self.plugins is not None:
+            take_environments_back(self.plugins.contributions, self.backends)
+            self.plugins.unload()
+        self.hooks.unregister_plugin(CONFIG_HOOKS)
+        if self.registry.runner is self.runtime:
+            self.registry.runner = None
+        if self._temporary_home is not None:
+            shutil.rmtree(self._temporary_home, ignore_errors=True)
+
+    @cached_property
+    def gate(self) -> ApprovalGate:
+        """What every dangerous action passes. One that was configured by a file reads it again when it changes."""
+        from .approval.gate import ApprovalGate  # most starts see no action
+        from .approval.project_policy import policy_file
+        from .approval.settings import Settings
+
+        rules = self.plugins.contributions.approval_rules.values() if self.plugins else ()
+        path = config_path(self.config.home) if self._reads_file else None
+        settings = Settings(self.config, path=path, project=policy_file(), more_rules=tuple(rules))
+        return ApprovalGate(settings, folder=state_dir(self.config.home), notices=ApprovalHooks(self.hooks))
+
+    @cached_property
+    def batches(self) -> Batches:
+        from .runtime.batches import Batches  # imports asyncio
+
+        return Batches(self.runtime)
+
+    def _load_plugins(self) -> Plugins | None:
+        """None when there are none, as for most: then nothing of theirs is imported."""
+        found = list(find_plugins(home=self.config.home))
+        if not found:
+            return None
+        from .plugins.loader import Plugins
+
+        plugins = Plugins(self.registry, self.hooks, self.config.plugins)
+        plugins.load(found)
+        hand_environments(plugins.contributions, self.backends)
+        return plugins
+
+    def _find_mcp_servers(self) -> McpTools | None:
+        """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
+        if not self.config.mcp_servers and project_mcp_file() is None:
+            return None
+        from .mcp_client.server_config import find_servers
+        from .tools.mcp.server_tools import McpTools
+
+        servers = find_servers(self.config.mcp_servers, config_file=config_path(self.config.home))
+        mcp = McpTools(servers, self.registry, folder=state_dir(self.config.home) / "mcp")
+        self.registry.late = mcp.find
+        self._toolsets.expected = frozenset(f"mcp-{name}" for name in mcp.connections.servers)
+        return mcp
+
+    def _start_mcp(self) -> None:
+        if self.mcp is not None and not self._mcp_started:
+            self._mcp_started = True
+            self.mcp.start()
+
+    def _configured_approver(self) -> Approver | None:
+        """Who answers where no person is at hand: the one that a plugin adds, then the queue, or nobody."""
+        settings = self.config.approvals
+        if not settings.approver and settings.headless == "deny":
+            return None
+        from .approval.approvers import ChainApprover, QueueApprover
+
+        queue = None if settings.headless == "deny" else QueueApprover()
+        if not settings.approver:
+            return queue
+        chosen = chosen_approver(self.plugins.contributions if self.plugins else None, settings.approver)
+        return chosen if queue is None else ChainApprover(chosen, queue)
+
+    def _previous_uses(self) -> dict[str, int]:
+        known = remembered(USES_FILE, home=self.config.home)
+        return {name: count for name, count in known.items() if isinstance(count, int)}
+
+    def _remember_uses(self) -> None:
+        uses = self.runtime.uses
+        if not uses or self._temporary_home is not None:
+            return
+        known = self._previous_uses()
+        total = {name: known.get(name, 0) + uses.get(name, 0) for name in {*known, *uses}}
+        if sum(total.values()) > MAX_USES:  # what was used long ago counts ever less
+            total = {name: count // 2 for name, count in total.items() if count > 1}
+        remember(USES_FILE, total, home=self.config.home)
+
+
+class _LateGate:
+    """Loads the gate when the first action comes to it: most starts see none."""
+
+    def __init__(self, app: Handrail) -> None:
+        self._app = app
+
+    def review(self, actions: Sequence[Action], context: ToolContext) -> Awaitable[None] | None:
+        return self._app.gate.review(actions, context)
+
+
+def _remote_person(config: Config) -> Person | None:
+    """Who is asked where nobody is at the terminal."""
+    if not config.messages.person:
+        return None
+    from .platforms.remote_person import FarPerson
+
+    return FarPerson(config.messages.person, config.messages.targets, seconds=config.messages.answer_timeout)
+
+
+def _names(toolsets: Sequence[str] | str) -> list[str]:
+    return [toolsets] if isinstance(toolsets, str) else list(toolsets)

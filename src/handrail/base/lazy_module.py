@@ -1,0 +1,22 @@
+"""Names that a module offers and another one defines, imported at their first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_module(name: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` for the module `name`; `homes` says which module defines each name."""
+
+    def find(attribute: str) -> Any:
+        home = homes.get(attribute)
+        if home is None:
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+        return getattr(import_module(home), attribute)
+
+    def names() -> list[str]:
+        return sorted(homes)
+
+    return find, names
