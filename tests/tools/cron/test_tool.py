@@ -85,7 +85,7 @@ def test_a_job_is_updated_paused_resumed_run_and_removed(yes: RecordingApprover)
         ({"schedule": "30m", "tool": "cronjob", "arguments": {"action": "list"}}, "cannot be a job"),
         ({"schedule": "30m", "tool": "todo"}, "cannot be a job"),
         ({"schedule": "* * */20 * 1L", "prompt": "x"}, "never happens"),
-        ({"schedule": "0 0 30 2 *", "prompt": "x"}, "no schedule"),
+        ({"schedule": "0 0 30 2 *", "prompt": "x"}, "not a schedule"),
         ({"schedule": "30m", "prompt": "x", "timezone": "Mars/Olympus"}, "time zone"),
         ({"schedule": "30m", "prompt": "a\u200bb"}, "invisible"),
         ({"schedule": "30m", "prompt": "x" * 9000}, "8,000"),

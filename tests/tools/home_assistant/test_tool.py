@@ -126,7 +126,7 @@ def test_a_service_that_may_answer_is_called(hass: HomeAssistant) -> None:
             {"domain": "input_boolean", "service": "turn_on", "entity_id": "input_boolean.ketle"},
             "input_boolean.kettle?",
         ),
-        ({"domain": "input_boolean", "service": "turn_on", "entity_id": "the kettle"}, "no entity's id"),
+        ({"domain": "input_boolean", "service": "turn_on", "entity_id": "the kettle"}, "not an entity id"),
         (
             {
                 "domain": "input_boolean",
