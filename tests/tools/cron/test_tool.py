@@ -40,6 +40,7 @@ def _jobs() -> list[str]:
 
 def test_a_job_is_made_after_a_person_saw_all_of_it(yes: RecordingApprover, home: Path) -> None:
     (home / "config.yaml").write_text("messages: {targets: {me: {kind: webhook, url: 'http://127.0.0.1:9/'}}}\n")
+    model_tools.default().config = model_tools.default().runtime.config = load_config()
     made = _call("create", schedule="0 9 * * MON", timezone="Europe/Berlin", prompt="Water the plants.", deliver="me")
     job = made["job"]
     assert job["next_run"].endswith(("+01:00", "+02:00"))
