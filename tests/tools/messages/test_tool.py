@@ -22,6 +22,7 @@ HOOK = {"kind": "webhook", "url": "http://127.0.0.1:9/"}
 @pytest.fixture
 def targets(home: Path) -> None:
     ConfigFile().set("messages.targets", {"ops-team": HOOK, "ada": HOOK, "bad": {"kind": "webhok"}})
+    model_tools.reset()
     model_tools.default().registry.availability.forget()
 
 
