@@ -12,15 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from handrail import errors
 from handrail.config import json_schema
 from handrail.core.builtin import registry
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolEntry
 from handrail.plugins.hooks import HookSpecs, hookimpl
-from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
+from handrail.toolsets import COMPOSITES
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,7 +42,8 @@ def main(folder: Path) -> None:
 def tools() -> Iterator[str]:
     yield "# Tools\n\nMade from the tools' own schemas; `handrail tools` shows which of them can be used now.\n"
     for toolset, names in registry.get_toolsets().items():
-        yield f"## Toolset `{toolset}`\n\n{LEAVES.get(toolset, '').capitalize()}.\n\n| tool | what it does |\n|---|---|"
+        about = registry.get_toolset_description(toolset).capitalize()
+        yield f"## Toolset `{toolset}`\n\n{about}.\n\n| tool | what it does |\n|---|---|"
         for entry in registry.get_entries(names):
             yield f"| {entry.emoji} [`{entry.name}`]({entry.name}.md) | {_cell(_first_sentence(entry.description))} |"
         yield ""
@@ -52,20 +51,19 @@ def tools() -> Iterator[str]:
 
 def tool_pages() -> Iterator[tuple[str, Iterator[str]]]:
     """The name and the lines of each tool's own page."""
-    examples: dict[str, list[dict[str, Any]]] = YAML(typ="safe").load(ROOT / "examples" / "calls.yaml")
     guides = {path: path.read_text() for path in sorted((ROOT / "docs" / "how-to").glob("*.md"))}
     for name in registry.get_all_tool_names():
         entry = registry.get_entry(name)
         if entry is not None:
             about = [path for path, text in guides.items() if f"`{name}`" in text]
-            yield f"tools/{name}.md", _tool(entry, examples[entry.toolset], about)
+            yield f"tools/{name}.md", _tool(entry, about)
 
 
-def _tool(entry: ToolEntry, example: list[dict[str, Any]], guides: list[Path]) -> Iterator[str]:
+def _tool(entry: ToolEntry, guides: list[Path]) -> Iterator[str]:
     yield f"# {entry.emoji} `{entry.name}`\n\n{entry.description}\n"
     yield f"It is in the toolset [`{entry.toolset}`](../toolsets.md).{_facts(entry)}\n"
     yield from _arguments(entry.schema["parameters"])
-    yield from _example(entry.name, example)
+    yield from _example(entry.name)
     if guides:
         yield "\n## More\n"
         yield from (f"- [{path.read_text().splitlines()[0].lstrip('# ')}](../../how-to/{path.name})" for path in guides)
@@ -91,13 +89,15 @@ def _arguments(parameters: dict[str, Any]) -> Iterator[str]:
         yield f"| `{name}`{needed} | {_type(schema)} | {_cell(schema.get('description', ''))} |"
 
 
-def _example(tool: str, steps: list[dict[str, Any]]) -> Iterator[str]:
-    """The calls of the tool's set as far as this tool's last one: some of them mean what an earlier one made."""
-    last = max(number for number, step in enumerate(steps) if tool in step)
-    calls = [{"name": name, "arguments": given} for step in steps[: last + 1] for name, given in step.items()]
+def _example(tool: str) -> Iterator[str]:
+    calls = [{"name": call.name, "arguments": call.arguments} for call in registry.get_example(tool)]
     lines = [json.dumps(call, ensure_ascii=False) for call in calls]
-    told = "; `$name` is what an earlier answer says under that name" if any('"$' in line for line in lines) else ""
-    yield f"\n## Example\n\nAs a model calls it{told}:\n\n```json"
+    hint = (
+        "; `$name` is the value that an earlier answer has under that name"
+        if any('"$' in line for line in lines)
+        else ""
+    )
+    yield f"\n## Example\n\nAs a model calls it{hint}:\n\n```json"
     yield from lines
     yield "```"
 
@@ -107,7 +107,6 @@ def _first_sentence(text: str) -> str:
 
 
 def toolsets() -> Iterator[str]:
-    sets = Toolsets(registry)
     yield "# Toolsets\n\nA tool names its toolset when it registers; a bundle includes toolsets.\n"
     yield "## Bundles and presets\n\n| name | for | includes |\n|---|---|---|"
     for name, bundle in COMPOSITES.items():
@@ -115,8 +114,8 @@ def toolsets() -> Iterator[str]:
     yield "\nThe names `hermes-*` mean `handrail-*`; old names with the suffix `_tools` (`web_tools`, ...) still work. "
     yield "`all` and `*` mean everything.\n"
     yield "## Toolsets\n\n| name | for | tools today |\n|---|---|---|"
-    for name, description in LEAVES.items():
-        yield f"| `{name}` | {description} | {', '.join(f'`{tool}`' for tool in sets.resolve(name))} |"
+    for name, tools in registry.get_toolsets().items():
+        yield f"| `{name}` | {registry.get_toolset_description(name)} | {', '.join(f'`{tool}`' for tool in tools)} |"
 
 
 def configuration() -> Iterator[str]:

@@ -13,7 +13,7 @@ from handrail.config import ToolsetConfig
 from handrail.core.registry import ToolRegistry
 from handrail.errors import UnknownToolset
 from handrail.model_tools import default, get_tool_definitions
-from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
+from handrail.toolsets import COMPOSITES, Toolsets
 from tests.support import add, costs_less_than
 
 
@@ -44,7 +44,7 @@ class TestResolving:
 
     def test_a_built_in_leaf_without_tools_is_empty_not_unknown(self) -> None:
         toolsets = Toolsets(ToolRegistry())
-        for leaf in LEAVES:
+        for leaf in {part for bundle in COMPOSITES.values() for part in bundle.includes}:
             assert toolsets.resolve(leaf) == []
 
     def test_everything_has_two_names(self, registry: ToolRegistry) -> None:

@@ -42,31 +42,6 @@ class Toolset(NamedTuple):
     only: Callable[[ToolEntry], bool] | None = None
 
 
-# The leaves that the built-in tools fill. One whose tools are not installed is empty, not unknown.
-LEAVES: dict[str, str] = {
-    "file": "read, write, patch and search files",
-    "results": "page through a long result",
-    "terminal": "run commands and look after processes",
-    "web": "search the web and read pages",
-    "browser": "drive a browser",
-    "vision": "look at images",
-    "image_gen": "make images",
-    "tts": "speak",
-    "skills": "read and write skills",
-    "todo": "keep a list of what is to be done",
-    "memory": "remember across sessions",
-    "session_search": "search past sessions",
-    "clarify": "ask the user a question",
-    "code_execution": "run code that calls tools",
-    "delegation": "hand tasks to other agents",
-    "cronjob": "schedule jobs",
-    "messaging": "send messages",
-    "moa": "ask several models",
-    "homeassistant": "see and switch things at home",
-    "rl": "reinforcement-learning rollouts",
-    "tool_search": "find tools that are not listed",
-}
-
 _CORE = (
     "file results terminal web browser vision image_gen tts skills todo memory session_search clarify code_execution "
     "delegation cronjob messaging moa homeassistant tool_search"
@@ -114,6 +89,8 @@ COMPOSITES: dict[str, Toolset] = {
     "handrail-api-server": Toolset("programs that call the HTTP API", _UNATTENDED),
 }
 
+# The leaves that bundles include. One without tools is empty, not unknown.
+_LEAVES = frozenset(part for bundle in COMPOSITES.values() for part in bundle.includes)
 EVERYTHING = ("all", "*")
 # Old names that are not simply the new one with `_tools` behind it.
 _OLD_NAMES = {"image_tools": "image_gen", "code_tools": "code_execution", "delegate_tools": "delegation"}
@@ -129,7 +106,7 @@ class Toolsets:
         self._leaves: tuple[int, dict[str, list[str]]] = (-1, {})
 
     def names(self) -> list[str]:
-        return sorted({*LEAVES, *COMPOSITES, *self._custom, *self.expected, *self._registered()})
+        return sorted({*_LEAVES, *COMPOSITES, *self._custom, *self.expected, *self._registered()})
 
     def canonical(self, name: str) -> str:
         """The set that a name stands for: itself, an alias, an old name. Raises UnknownToolset."""
@@ -159,9 +136,10 @@ class Toolsets:
         canonical = self.canonical(name)
         bundle = self._bundle(canonical)
         tools = self.resolve(name)
+        about = bundle.description if bundle else self._registry.get_toolset_description(canonical)
         return {
             "name": canonical,
-            "description": bundle.description if bundle else LEAVES.get(canonical, f"tools of {canonical}"),
+            "description": about or f"tools of {canonical}",
             "includes": list(bundle.includes) if bundle else [],
             "tools": tools,
             "composite": bundle is not None,
@@ -178,7 +156,7 @@ class Toolsets:
         return leaves[1]
 
     def _is_known(self, name: str) -> bool:
-        sets: tuple[Container[str], ...] = (LEAVES, COMPOSITES, self._custom, self.expected, self._registered())
+        sets: tuple[Container[str], ...] = (_LEAVES, COMPOSITES, self._custom, self.expected, self._registered())
         return any(name in each for each in sets)
 
     def _bundle(self, name: str) -> SetOfTools | None:

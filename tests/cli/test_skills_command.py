@@ -54,4 +54,4 @@ def test_an_unknown_or_broken_skill_is_said(project: Path) -> None:
     with pytest.raises(SkillError, match="no skill 'absent'"):
         run_here("skills", "show", "absent")
     _project_skill(project, "nothing")
-    assert "must begin with a header" in run_here("skills", "trust", "helper").err
+    assert "must start with a header" in run_here("skills", "trust", "helper").err

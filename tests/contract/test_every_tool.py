@@ -11,10 +11,11 @@ import pytest
 from handrail import model_tools
 from handrail.core.builtin import registry
 from handrail.core.discovery import scan_builtin
+from handrail.core.reference import Reference
 from handrail.core.registry import ToolEntry
 from handrail.model_tools import get_tool_definitions, handle_function_call
 from handrail.runtime.tool_mentions import names_in
-from handrail.toolsets import COMPOSITES, LEAVES, Toolsets
+from handrail.toolsets import COMPOSITES, Toolsets
 
 FAILED = scan_builtin().failed
 TOOLS = [registry.get_entry(name) for name in registry.get_all_tool_names()]
@@ -64,8 +65,24 @@ def test_its_texts_are_short_and_there(tool: ToolEntry) -> None:
 
 @every_tool
 def test_its_toolset_is_one_that_people_can_name(tool: ToolEntry) -> None:
-    assert tool.toolset in LEAVES
+    assert registry.get_toolset_description(tool.toolset)
     assert tool.name in Toolsets(registry).resolve(tool.toolset)
+
+
+@every_tool
+def test_what_it_refers_to_by_name_is_there(tool: ToolEntry) -> None:
+    functions = (tool.handler, tool.check_fn, tool.resources, tool.actions, tool.dynamic_schema_overrides)
+    for function in functions:
+        if isinstance(function, Reference):
+            assert callable(function.resolve())
+
+
+@every_tool
+def test_its_example_takes_only_what_its_schema_has(tool: ToolEntry) -> None:
+    for call in registry.get_example(tool.name):
+        entry = registry.get_entry(call.name)
+        assert entry is not None
+        assert call.arguments.keys() <= entry.schema["parameters"]["properties"].keys()
 
 
 @every_tool
@@ -113,7 +130,7 @@ def test_every_provider_gets_a_definition_that_it_takes(tool: ToolEntry, provide
     assert definition["description"]
 
 
-@pytest.mark.parametrize("toolset", [*COMPOSITES, *LEAVES])
+@pytest.mark.parametrize("toolset", [*COMPOSITES, *registry.get_toolsets()])
 def test_no_text_names_a_tool_that_the_set_does_not_have(toolset: str) -> None:
     definitions = get_tool_definitions(enabled_toolsets=[toolset], quiet_mode=True)
     given = {definition["function"]["name"] for definition in definitions}

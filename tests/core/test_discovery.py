@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from handrail import tools
 from handrail.core import discovery
 from handrail.core.discovery import discover, discover_builtin_tools
 from handrail.core.registry import ToolRegistry
@@ -152,9 +153,8 @@ class TestFinding:
         assert found.imported == []
         assert found.failed == {}
 
-    def test_the_registry_the_package_and_the_mcp_client_are_not_tools(self, folder: Path) -> None:
-        for stem in ("__init__", "registry", "mcp_tool"):
-            write(folder, **{stem: registration("no")})
+    def test_the_package_itself_is_not_a_tool(self, folder: Path) -> None:
+        write(folder, __init__=registration("no"))
         assert discover_builtin_tools(folder) == []
 
     def test_only_python_files_of_the_folder_itself_are_looked_at(self, folder: Path) -> None:
@@ -202,8 +202,12 @@ class TestFinding:
             del builtins.counted  # type: ignore[attr-defined]
 
     def test_every_built_in_tool_module_is_found_without_a_list(self, default_registry: ToolRegistry) -> None:
-        package = Path(discovery.__file__).parent
-        modules = {f"handrail.tools.{file.stem}" for file in package.glob("*_tool.py") if file.name != "mcp_tool.py"}
+        folder = Path(tools.__file__).parent
+        modules = {
+            f"handrail.tools.{file.parent.name}.{file.stem}"
+            for file in folder.glob("*/*.py")
+            if "\nregistry.register(" in file.read_text()
+        }
         found = discovery.scan_builtin()
         assert set(found.imported) == modules
         assert found.failed == {}

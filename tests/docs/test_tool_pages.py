@@ -1,4 +1,4 @@
-"""Every tool has a page with a call that works: an agent makes the calls of `examples/calls.yaml`, with the real things."""
+"""Every tool has a page with an example that works: an agent makes the calls of each set, with the real things."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from ruamel.yaml import YAML
 
 from handrail.agent.agent_factory import open_agent, open_store
 from handrail.base.runtime_id import has_exited
@@ -35,7 +34,6 @@ from tests.tools import pages
 from tests.tools.media.provider import Provider, png
 
 ROOT = Path(__file__).parent.parent.parent
-CALLS: dict[str, list[dict[str, dict[str, Any]]]] = YAML(typ="safe").load(ROOT / "examples" / "calls.yaml")
 SITE = "https://rails.example"
 ORDER = (
     "<title>Order</title><img src='/rail.png' alt='a rail'><form onsubmit='return false'><input aria-label='Name'>"
@@ -50,18 +48,27 @@ def reward(task, rollout):
 '''
 
 
-def test_every_tool_has_a_call_in_its_own_set() -> None:
-    builtin_tools()
-    shown = {toolset: {name for step in steps for name in step} for toolset, steps in CALLS.items()}
-    for toolset, names in registry.get_toolsets().items():
-        assert set(names) <= shown.get(toolset, set()), toolset
+def _calls_of(toolset: str) -> list[tuple[str, Any]]:
+    """The calls of all examples of a set, in the order in which its tools registered; what several begin with is done once."""
+    names = [entry.name for entry in registry.entries() if entry.toolset == toolset]
+    calls = [(call.name, call.arguments) for name in names for call in registry.get_example(name)]
+    return [call for number, call in enumerate(calls) if call not in calls[:number]]
 
 
-@pytest.mark.parametrize("toolset", sorted(CALLS))
+builtin_tools()
+TOOLSETS = sorted({entry.toolset for entry in registry.entries()})
+
+
+def test_every_example_ends_with_a_call_of_its_own_tool() -> None:
+    for entry in registry.entries():
+        assert registry.get_example(entry.name)[-1].name == entry.name
+
+
+@pytest.mark.parametrize("toolset", TOOLSETS)
 def test_the_calls_of_a_set_work(toolset: str, request: pytest.FixtureRequest, work: Path) -> None:
     needed = f"stage_of_{toolset}"
     stage = request.getfixturevalue(needed) if needed in globals() else {}
-    steps = [pair for step in CALLS[toolset] for pair in step.items()]
+    steps = _calls_of(toolset)
     answers = _answers(steps, stage)
     assert len(answers) == len(steps)
     for (name, _), answer in zip(steps, answers, strict=True):

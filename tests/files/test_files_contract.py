@@ -195,9 +195,9 @@ def test_the_four_definitions_are_small() -> None:
 
 def test_importing_the_tools_loads_nothing_that_only_their_calls_need() -> None:
     code = (
-        "import sys; from handrail.tools import registry; known = set(sys.modules);"
-        "from handrail.tools import read_file_tool, write_file_tool, patch_tool, search_files_tool;"
+        "import sys; from handrail.core import registry; import handrail.tools.files; known = set(sys.modules);"
+        "from handrail.tools.files import read_file, write_file, patch, search_files;"
         "print(*sorted(set(sys.modules) - known))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert loaded == [f"handrail.tools.{name}_tool" for name in sorted(TOOLS)]
+    assert loaded == [f"handrail.tools.files.{name}" for name in sorted(TOOLS)]

@@ -17,8 +17,7 @@ from handrail.processes.tracked import TrackedProcess
 from handrail.runtime.dispatch import Runtime
 from handrail.store.processes import ProcessRecords
 from handrail.testing import OpenGate
-from handrail.tools.terminal import process as process_tool
-from handrail.tools.terminal import terminal
+from handrail.tools.terminal import process, process_call, terminal
 
 from ..environments.conftest import _nothing_is_left, _warm_zygote, work  # noqa: F401  fixtures
 from ..support import PATIENCE_SECONDS
@@ -26,7 +25,7 @@ from ..support import PATIENCE_SECONDS
 Start = Callable[..., TrackedProcess]
 Process = Callable[..., dict[str, Any]]
 
-assert process_tool  # they register the tools
+assert process  # they register the tools
 assert terminal
 
 
@@ -73,7 +72,7 @@ def here(table: ProcessTable, environments: TaskEnvironments, gate: OpenGate) ->
 @pytest.fixture
 def process(here: Runtime, monkeypatch: pytest.MonkeyPatch) -> Process:
     """Call the tool as the task t1. It waits for what a program makes of its input as long as it takes on a busy machine."""
-    monkeypatch.setattr(process_tool, "_SETTLE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(process_call, "_SETTLE_SECONDS", PATIENCE_SECONDS)
 
     def process(action: str, session_id: str | None = None, **arguments: Any) -> dict[str, Any]:
         known = {"session_id": session_id} if session_id else {}

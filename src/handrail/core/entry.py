@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Handler = Callable[..., Any]
+# The arguments of one call; or several steps: arguments of this tool, (tool, arguments) of another, or the name of a tool
+# whose example comes first. An argument "$name" is the value that an earlier answer has under that name.
+Example = Mapping[str, Any] | Sequence[Mapping[str, Any] | tuple[str, Mapping[str, Any]] | str]
 
 new_entry = tuple.__new__  # half the cost of the named constructor, for those who register ten thousand tools
 
@@ -44,6 +47,11 @@ class ToolEntry(NamedTuple):
     needs_agent: bool = False
     owner: str = ""
     actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = None
+    toolset_description: str = ""
+    example: Example | None = None
+
+    def __hash__(self) -> int:  # an example may hold what cannot be hashed
+        return hash((self.name, self.contract, self.handler))
 
     @property
     def schema(self) -> JsonDict:

@@ -12,8 +12,9 @@ from ..base.suggest import nearest
 from ..errors import ToolUnavailable, UnknownTool
 from .availability import Availability, CheckFn
 from .contract import Contract
-from .entry import Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
+from .entry import Example, Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
 from .outcome import tool_error, tool_result
+from .reference import dereferenced
 from .tool_table import ToolTable
 
 if TYPE_CHECKING:
@@ -62,26 +63,35 @@ class ToolRegistry(ToolTable):
         name: str,
         toolset: str,
         schema: JsonDict,
-        handler: Handler,
-        check_fn: CheckFn | None = None,
+        handler: Handler | str,
+        check_fn: CheckFn | str | None = None,
         requires_env: Iterable[str] | None = None,
         is_async: bool = False,
         description: str = "",
         emoji: str = "",
         max_result_size_chars: int | float | None = None,
-        dynamic_schema_overrides: Callable[..., Mapping[str, Any]] | None = None,
+        dynamic_schema_overrides: Callable[..., Mapping[str, Any]] | str | None = None,
         override: bool = False,
         *,
         read_only: bool = False,
-        resources: Callable[..., Resources] | None = None,
+        resources: Callable[..., Resources] | str | None = None,
         timeout: float | None = None,
         needs_agent: bool = False,
         owner: str = "",
-        actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | None = None,
+        actions: Callable[[JsonDict, ToolContext], Sequence[Action]] | str | None = None,
+        toolset_description: str = "",
+        example: Example | None = None,
     ) -> bool:
-        """Add a tool. False when another toolset holds that name and keeps it; RegistrationError when it is no tool."""
+        """Add a tool. False when another toolset holds that name and keeps it; RegistrationError when it is not a tool.
+
+        Each function (`handler`, `check_fn`, `dynamic_schema_overrides`, `resources`, `actions`) may be given as text,
+        "package.module:function": its module is imported when the function is first needed, so listing tools stays light.
+        `toolset_description` describes the toolset in a line, once for all its tools; `example` shows a call (see `Example`).
+        """
         if self.owner_of_caller is not None:
             owner = self.owner_of_caller() or owner
+        if type(handler) is str:
+            handler = dereferenced(handler)
         if not (type(name) is str and name.isidentifier() and name.isascii() and len(name) <= 64 and callable(handler)):
             check_basics(name, handler)
         try:
@@ -90,7 +100,9 @@ class ToolRegistry(ToolTable):
         except (KeyError, TypeError):
             parameters, described = function_of(name, schema, description)
         if check_fn or dynamic_schema_overrides or resources or actions or timeout is not None:
-            check_options(name, timeout, check_fn, dynamic_schema_overrides, resources, actions)
+            functions = tuple(map(dereferenced, (check_fn, dynamic_schema_overrides, resources, actions)))
+            check_options(name, timeout, *functions)
+            check_fn, dynamic_schema_overrides, resources, actions = functions
         if not toolset or type(toolset) is not str or type(described) is not str:
             check_texts(name, toolset, described)
         last, known, contract = self._last_contract
@@ -101,6 +113,7 @@ class ToolRegistry(ToolTable):
         fields = (
             name, toolset, described, contract, handler, check_fn, tuple(requires_env) if requires_env else (), is_async, emoji,
             max_result_size_chars, dynamic_schema_overrides, read_only, resources, timeout, needs_agent, owner, actions,
+            toolset_description, example,
         )  # fmt: skip
         entry = new_entry(ToolEntry, fields)
         # One atomic step for the usual case of a new name; only a collision needs the lock.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ..types import ToolCall
 from .availability import Availability
 from .entry import ToolEntry
 
@@ -94,6 +95,24 @@ class ToolTable:
             sets.setdefault(entry.toolset, []).append(entry.name)
         return {toolset: sorted(sets[toolset]) for toolset in sorted(sets)}
 
+    def get_toolset_description(self, toolset: str) -> str:
+        """The line that the set's first tool with one gives."""
+        given = (entry.toolset_description for entry in self.entries() if entry.toolset == toolset)
+        return next(filter(None, given), "")
+
+    def get_example(self, name: str) -> list[ToolCall]:
+        """The calls that show how a tool is used, in order; the last one is of the tool itself."""
+        entry = self.get_entry(name)
+        example = entry.example if entry is not None and entry.example is not None else ()
+        calls: list[ToolCall] = []
+        for step in [example] if isinstance(example, Mapping) else example:
+            if isinstance(step, str):
+                calls += self.get_example(step)
+            else:
+                tool, arguments = step if isinstance(step, tuple) else (name, step)
+                calls.append(ToolCall(tool, dict(arguments)))
+        return calls
+
     def get_schema(self, name: str) -> JsonDict | None:
         self._load()
         entry = self._tools.get(name)
@@ -150,6 +169,7 @@ class ToolTable:
             new: JsonDict = {"available": False, "tools": [], "description": "", "requirements": []}
             known = sets.setdefault(entry.toolset, new)
             known["available"] = known["available"] or entry.name not in missing
+            known["description"] = known["description"] or entry.toolset_description
             known["tools"].append(entry.name)
             known["requirements"] += [name for name in entry.requires_env if name not in known["requirements"]]
         return {toolset: sets[toolset] for toolset in sorted(sets)}

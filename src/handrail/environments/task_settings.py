@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.availability import usable_unless
 from ..errors import InvalidArguments, ToolFailed
 from ..types import Unavailable
 from .backend_table import Backends, backends, is_host
@@ -42,13 +43,13 @@ class EnvironmentSettings(NamedTuple):
         )
 
 
-def missing_by_default(config: Config) -> Unavailable | None:
-    """Why the environment that the configuration names is unavailable; None if it is available."""
+def check_default(config: Config) -> Unavailable | bool:
+    """A tool's `check_fn`: whether the environment that the configuration names can be used."""
     try:
         settings = resolve(DEFAULT_TASK, config, {}, backends)
     except UnknownEnvironment as error:
         return Unavailable(str(error), "correct HANDRAIL_TERMINAL, or terminal.backend in the configuration")
-    return backends.get(settings.backend).check(settings.options)
+    return usable_unless(backends.get(settings.backend).check(settings.options))
 
 
 def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends: Backends) -> EnvironmentSettings:

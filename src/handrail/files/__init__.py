@@ -1,1 +1,2 @@
-"""files."""
+"""What file tools share: `local` files below `roots`, `content` as `text` or `binary`, `read_tracking`, `atomic` writes, `diff`,
+`failures` in plain words, `task_arguments` of a call."""

@@ -1,4 +1,4 @@
-"""Replace a local file at once: a reader sees the old content or the new, and a failure leaves nothing behind."""
+"""Replace a local file atomically: a reader sees the old content or the new, and a failure leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def replace_file(path: str, data: bytes, *, mode: int | None = None) -> None:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if before is None else 0o600)
         try:
             _write_all(fd, data)
-            _take_over(fd, before, mode)
+            _copy_mode_and_owner(fd, before, mode)
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -36,7 +36,7 @@ def replace_file(path: str, data: bytes, *, mode: int | None = None) -> None:
 
 
 def _make_folders(folder: str) -> list[str]:
-    """Make what is missing of a folder's path; the list of what was made, outermost first."""
+    """Make the missing folders of a path and return them, outermost first."""
     missing = []
     while not os.path.lexists(folder):
         missing.append(folder)
@@ -44,7 +44,7 @@ def _make_folders(folder: str) -> list[str]:
     made: list[str] = []
     try:
         for step in reversed(missing):
-            with contextlib.suppress(FileExistsError):  # someone else was faster
+            with contextlib.suppress(FileExistsError):  # another process was faster
                 os.mkdir(step)
                 made.append(step)
     except OSError:
@@ -61,7 +61,7 @@ def _write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def _take_over(fd: int, before: os.stat_result | None, mode: int | None) -> None:
+def _copy_mode_and_owner(fd: int, before: os.stat_result | None, mode: int | None) -> None:
     if before is not None:
         with contextlib.suppress(OSError):  # only root may give files away
             os.fchown(fd, before.st_uid, before.st_gid)
@@ -71,7 +71,7 @@ def _take_over(fd: int, before: os.stat_result | None, mode: int | None) -> None
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the new name last. Some file systems cannot do that for a folder; the content is safe by then."""
+    """Make the new name durable. Some file systems cannot sync a folder; the content is safe by then."""
     with contextlib.suppress(OSError):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

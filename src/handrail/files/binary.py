@@ -1,4 +1,4 @@
-"""Read a file that is not text, whole, for someone who sends it on or looks at it."""
+"""Read a complete file as bytes, to send or to look at."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ..protocols import Files
 
 
-def read_whole(files: Files, path: str, *, max_bytes: int) -> bytes:
-    """Raises ToolFailed for what is not there, no regular file, or larger than that."""
+def read_bytes(files: Files, path: str, *, max_bytes: int) -> bytes:
+    """Raises ToolFailed for a file that is missing, not regular, or larger than `max_bytes`."""
     resolved = files.resolve(path)
     found = files.stat(resolved)
     if found is None:
@@ -29,7 +29,7 @@ def read_whole(files: Files, path: str, *, max_bytes: int) -> bytes:
         size += len(piece)
         if size > max_bytes:
             raise ToolFailed(
-                f"{shown(path)} is {size_text(max(size, found.size))}; at most {size_text(max_bytes)} are taken",
+                f"{shown(path)} is {size_text(max(size, found.size))}; the limit is {size_text(max_bytes)}",
                 size=found.size,
             )
     return b"".join(pieces)

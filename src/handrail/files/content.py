@@ -1,4 +1,4 @@
-"""Load a file as it is now, for someone who is going to show or change it."""
+"""Load a file as it is now, to show or change it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import ToolError, ToolFailed
 from .failures import shown, size_text
 from .file_kinds import binary_kind, special_kind
-from .read_tracking import Seen, Since
+from .read_tracking import ReadTracker, Since
 from .text import Text, decode
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Current(NamedTuple):
-    """A regular file. `data` is None when it is larger than one read gives, `text` when it is that or not text."""
+    """A regular file. `data` is None when it is too large for one read; `text` is None then, or when it is not text."""
 
     path: str
     stat: FileStat
@@ -35,7 +35,7 @@ def load(files: Files, path: str) -> Current | None:
     if kind is not None:
         raise ToolFailed(f"{shown(path)} is {kind}, not a regular file", path=shown(resolved), kind=kind)
     limit = files.max_read_bytes
-    # A size of 0 says nothing under /proc: whether there is more is asked, not computed.
+    # Files under /proc have a size of 0: only reading on shows whether there is more.
     data = files.read(resolved, max_bytes=limit) if found.size <= limit else None
     if data is not None and len(data) >= limit and files.read(resolved, offset=limit, max_bytes=1):
         data = None
@@ -43,7 +43,7 @@ def load(files: Files, path: str) -> Current | None:
 
 
 def existing(files: Files, path: str) -> Current:
-    """The same for a file that must be there. Raises ToolFailed with the similar names beside it."""
+    """Like `load` for a file that must exist. Raises ToolFailed with similar names from its folder."""
     current = load(files, path)
     if current is None:
         raise missing(files, path)
@@ -51,7 +51,7 @@ def existing(files: Files, path: str) -> Current:
 
 
 def missing(files: Files, path: str) -> ToolFailed:
-    """Say that there is no such file, and which there are of similar name."""
+    """The error for a missing file, with similar names from its folder."""
     from difflib import get_close_matches  # only on the way to an error
 
     folder, _, name = files.resolve(path).rpartition("/")
@@ -66,7 +66,7 @@ def missing(files: Files, path: str) -> ToolFailed:
 
 
 def editable(current: Current) -> Text:
-    """The text of a file that is to be changed in place. Raises ToolFailed when it has none."""
+    """The text of a file, to be changed in place. Raises ToolFailed when it has none."""
     if current.data is None:
         raise ToolFailed(
             f"{shown(current.path)} is {size_text(current.stat.size)}, too large to change in place",
@@ -87,12 +87,12 @@ def not_text(current: Current, head: bytes) -> ToolFailed:
     )
 
 
-def check_unchanged(seen: Seen, task_id: str | None, current: Current) -> Since:
-    """Refuse a file that someone else changed since the task read it."""
-    since = seen.since(task_id, current.path, version=current.stat.version, data=current.data)
+def check_unchanged(reads: ReadTracker, task_id: str | None, current: Current) -> Since:
+    """Refuse a file that was changed by another program or task since this task read it."""
+    since = reads.since(task_id, current.path, version=current.stat.version, data=current.data)
     if since is Since.CHANGED:
         raise ToolFailed(
-            f"{shown(current.path)} was changed by someone else since you read it, and was left as it is; "
+            f"{shown(current.path)} was changed since you read it, and was left as it is; "
             "read it again, then repeat the change",
             path=shown(current.path),
             changed_since_read=True,

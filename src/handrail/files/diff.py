@@ -17,7 +17,7 @@ _MAX_LINE_CHARS = 500
 
 
 def bounded_diff(before: str, after: str, *, path: str, to_path: str = "") -> str:
-    """The diff of two texts, nothing when they are equal. What is too long is cut, and says how much is missing."""
+    """The diff of two texts, empty when they are equal. A long one is cut, with a line that says how much is missing."""
     old, new = split_lines(before), split_lines(after)
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])

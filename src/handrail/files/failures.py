@@ -1,4 +1,4 @@
-"""Say what the operating system refused, in words that a model can act on."""
+"""Errors of the operating system, in words that a model can act on."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def os_failure(error: OSError, *, doing: str, path: str) -> ToolError:
 
 
 def shown(text: str, *, max_chars: int = 300) -> str:
-    """Text for a message: well-formed, and not longer than anyone reads."""
+    """Text for a message: well-formed, and not too long."""
     text = well_formed(text)
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
 def size_text(size: int) -> str:
-    """A number of bytes as people say it."""
+    """A number of bytes with a unit."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"

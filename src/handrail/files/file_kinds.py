@@ -1,4 +1,4 @@
-"""What a file is, when it is not text: the name that a person would give it."""
+"""Names for files that are not text."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _MAGIC = (
 
 
 def special_kind(mode: int) -> str | None:
-    """The name of what is neither a regular file nor a folder; None for those two."""
+    """The name of a special file; None for a regular file or a folder."""
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return None
     return next((name for is_kind, name in _SPECIAL if is_kind(mode)), "not a regular file")
 
 
 def binary_kind(head: bytes) -> str:
-    """The name of binary content, by how it starts."""
+    """The name of binary content, by its first bytes."""
     if head[:4] == b"RIFF":
         return {b"WEBP": "WebP image", b"WAVE": "WAV audio"}.get(head[8:12], "RIFF media")
     if head[4:8] == b"ftyp":

@@ -1,4 +1,4 @@
-"""The files of this machine, as the file tools see them."""
+"""The files of this machine, for the file tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_MAX_BYTES = 10 * 1024 * 1024
 
 
 class LocalFiles:
-    """`protocols.Files` on this machine. Every method holds the path against the roots, whoever resolved it before."""
+    """`protocols.Files` on this machine. Every method checks the path against the roots, even if it was resolved before."""
 
     def __init__(
         self,
@@ -123,13 +123,13 @@ def _check_regular(path: str, found: os.stat_result) -> None:
 
 
 def _check_writable(resolved: str) -> None:
-    """Replacing needs no right to the file itself, only to its folder: respect the file's own mode all the same."""
+    """Replacing a file needs permission for its folder only; respect the file's own mode all the same."""
     if not os.access(resolved, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, "read-only")
 
 
 def _read(fd: int, offset: int, max_bytes: int) -> bytes:
-    """Up to the end of the file or `max_bytes`; a size of 0 says nothing under /proc."""
+    """Up to the end of the file or `max_bytes`. The size is not used: under /proc it is 0."""
     pieces: list[bytes] = []
     left = max_bytes
     while left > 0 and (piece := os.pread(fd, min(left, 1 << 20), offset)):

@@ -1,4 +1,4 @@
-"""Remember what each task has read of which file, to notice that someone else changed it since."""
+"""Remember what each task has read of a file, to notice later changes by others."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Since(Enum):
     CHANGED = "changed"
 
 
-class Seen:
-    """Keyed by task and resolved path. The content decides where it is known: touching a file does not change it."""
+class ReadTracker:
+    """By task and resolved path. Content decides where it is known: touching a file does not change it."""
 
     def __init__(self, max_remembered: int = MAX_REMEMBERED) -> None:
         self._max = max_remembered
@@ -26,7 +26,7 @@ class Seen:
         self._lock = threading.Lock()
 
     def record(self, task_id: str | None, path: str, *, version: str, data: bytes | None) -> None:
-        """`data` is None for a file too large to be read whole; then its version must do."""
+        """`data` is None for a file too large to read completely; its version is compared then."""
         entry = (version, None if data is None else _digest(data))
         with self._lock:
             self._known[task_id or "", path] = entry
@@ -51,10 +51,10 @@ class Seen:
             self._known.pop((task_id or "", path), None)
 
 
-seen = Seen()
+reads = ReadTracker()
 
 
 def _digest(data: bytes) -> bytes:
-    from hashlib import blake2b
+    from hashlib import blake2b  # a cold start reads no file
 
     return blake2b(data, digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""Which paths a task may touch."""
+"""Limit a task to allowed folders."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Roots:
-    """A working directory, and the folders that nothing may leave. No folders given means no limit."""
+    """A working directory, and the folders that every path must be in. Without folders there is no limit."""
 
     def __init__(self, cwd: str | None, roots: Sequence[str]) -> None:
         self._cwd = cwd
         self.allowed = tuple(os.path.realpath(os.path.expanduser(root)) for root in roots)
 
     def resolve(self, path: str) -> str:
-        """The absolute path with links followed. Raises Denied outside of the roots, ToolError for what is no path."""
+        """The absolute path with links followed. Raises Denied outside of the roots, ToolError for an invalid path."""
         literal = self._absolute(path)
         try:
             resolved = os.path.realpath(literal)
@@ -30,7 +30,7 @@ class Roots:
         return resolved
 
     def resolve_parent(self, path: str) -> str:
-        """The same without following the last step, so that a link can be seen as a link."""
+        """Like `resolve` without following a link at the last step."""
         literal = self._absolute(path)
         return os.path.join(self.resolve(os.path.dirname(literal)), os.path.basename(literal))
 

@@ -1,4 +1,4 @@
-"""What a file tool gets from its call: the task's files, and arguments that can be used as they are."""
+"""A call's files, checked arguments, and the actions and resource names of its paths."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def text_argument(args: JsonDict, name: str, default: str | None = None) -> str:
     except UnicodeEncodeError as error:
         raise InvalidArguments(
             f"{name} holds a lone surrogate, U+{ord(value[error.start]):04X}, at position {error.start}; "
-            f"it is half of a character: send the whole one",
+            f"it is half of a character: send the complete one",
             argument=name,
         ) from None
     return value
@@ -57,12 +57,12 @@ def number_argument(args: JsonDict, name: str, default: int, *, least: int) -> i
         return default
     if not isinstance(value, int) or value < least:
         came = shown(repr(value))
-        raise InvalidArguments(f"{name} must be a whole number from {least} on, not {came}", argument=name)
+        raise InvalidArguments(f"{name} must be a whole number of at least {least}, not {came}", argument=name)
     return value
 
 
 def write_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
-    """What a gate is told of files that will be written or removed: where they really are."""
+    """The actions for files that will be written or removed, with their resolved paths."""
     files = files_of(context)
     resolved = [files.resolve(path) for path in paths]
     if context.environments is None:
@@ -81,7 +81,7 @@ def write_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
 
 
 def everything(context: ToolContext | None) -> str:
-    """All files of the task, as `Resources` name them: the root of this machine, or a root of the task's own."""
+    """The resource name of all files of the task: the root of this machine, or a root of the task's own."""
     environments = context.environments if context is not None else None
     if context is None or environments is None or environments.has_host_paths(context.task_id):
         return "/"
@@ -89,16 +89,16 @@ def everything(context: ToolContext | None) -> str:
 
 
 def read_name(path: object, context: ToolContext | None) -> str:
-    """A path that is read, as `Resources` name it. What cannot be told overlaps with everything."""
+    """The resource name of a path that is read. An unknown path overlaps with everything."""
     top = everything(context)
     if top != "/":
-        # Only the environment knows its links: what is written there overlaps with all that is read there.
+        # Only the environment knows its links, so a write there overlaps with every read there.
         return f"{top}/{path}"
     return _host_name(path, context)
 
 
 def written_name(path: object, context: ToolContext | None) -> str:
-    """The same for a path that is written."""
+    """The resource name of a path that is written."""
     top = everything(context)
     return _host_name(path, context) if top == "/" else top
 

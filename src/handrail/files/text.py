@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 LineEndings = Literal["lf", "crlf", "mixed", "none"]
 
-# The longer mark first: UTF-32's little-endian one begins with UTF-16's.
+# The longer mark first: UTF-32's little-endian one starts with UTF-16's.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -25,7 +25,7 @@ _BARE_LF = re.compile(r"(?<!\r)\n")
 
 
 class Text(NamedTuple):
-    """A file's text. Bytes that are not UTF-8 stand in it as surrogate escapes, so that writing it back keeps them."""
+    """A file's text. Bytes that are not UTF-8 are kept as surrogate escapes, so that writing it back restores them."""
 
     body: str
     codec: str = "utf-8"
@@ -34,13 +34,13 @@ class Text(NamedTuple):
 
     @property
     def encoding(self) -> str:
-        """The name to tell: `utf-8` unless there is something to know."""
+        """The name to report: `utf-8` unless something is special."""
         if self.broken_bytes:
             return f"utf-8 with {self.broken_bytes} invalid bytes"
         return "utf-8-sig" if self.mark == codecs.BOM_UTF8 else self.codec
 
     def encode(self, body: str) -> bytes:
-        """Another body in the same encoding. Raises UnicodeEncodeError when it cannot carry it."""
+        """Another body in the same encoding. Raises UnicodeEncodeError for characters that the encoding lacks."""
         if self.mark and body.startswith("\ufeff"):
             body = body[1:]
         return self.mark + body.encode(self.codec, "surrogateescape" if self.codec == "utf-8" else "strict")
@@ -72,7 +72,7 @@ def with_crlf(body: str) -> str:
 
 
 def split_lines(body: str) -> list[str]:
-    """The lines with their ends. Only a newline ends a line, as for every tool that counts lines."""
+    """The lines with their ends. Only a newline ends a line, as in every tool that counts lines."""
     if not body:
         return []
     lines = [line + "\n" for line in body.split("\n")]
@@ -102,7 +102,7 @@ def _broken_utf8(data: bytes) -> Text | None:
 
 
 def _single_byte(data: bytes) -> Text | None:
-    """Western European text of before Unicode, only when it really looks like text."""
+    """Western European text from before Unicode, only if it really looks like text."""
     high = len(data) - len(data.translate(None, _HIGH))
     if high > _MAX_HIGH_SHARE * len(data) or len(data.translate(None, _CONTROLS)) < len(data):
         return None

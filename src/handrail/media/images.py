@@ -1,4 +1,4 @@
-"""Images that a model can look at: found, checked, turned the right way, made small enough."""
+"""Images that a model can take: loaded, checked, rotated upright, scaled down."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ import base64
 import binascii
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from ..base.workers import pool
 from ..errors import InvalidArguments, ToolFailed
-from ..files.binary import read_whole
+from ..files.binary import read_bytes
 from ..files.failures import shown, size_text
 from ..files.task_arguments import files_of
+from ..net.fetch import Fetcher
+from ..net.url_guard import Guard
 
 if TYPE_CHECKING:
-    from ..config import Config
+    from ..settings.schema import Config
     from ..types import ToolContext
 
-# What every provider takes without a conversion.
+# Formats that every provider takes without a conversion.
 _TAKEN = {"PNG": "image/png", "JPEG": "image/jpeg"}
 # More pixels than this are a mistake or an attack: a few bytes can unpack to gigabytes.
 _MAX_PIXELS = 100_000_000
@@ -45,9 +48,9 @@ class Picture(NamedTuple):
         return {"type": "image_url", "image_url": {"url": self.url}}
 
 
-async def picture_at(source: str, config: Config, context: ToolContext | None) -> Picture:
-    """The image at a path, an address or in a `data:` URL."""
-    source = source.strip()
+async def picture_at(source: str, context: ToolContext) -> Picture:
+    """The image at a path, an http(s) URL or in a `data:` URL."""
+    source, config = source.strip(), context.config
     limit = config.media.max_image_bytes
     scheme = source.partition(":")[0].lower()
     if scheme == "data":
@@ -56,39 +59,37 @@ async def picture_at(source: str, config: Config, context: ToolContext | None) -
         data = await _fetched(source, config)
     else:
         path = source.removeprefix("file://")
-        data = await asyncio.wrap_future(pool.submit(lambda: read_whole(files_of(context), path, max_bytes=limit)))
+        data = await asyncio.wrap_future(pool.submit(lambda: read_bytes(files_of(context), path, max_bytes=limit)))
     if len(data) > limit:
-        raise ToolFailed(
-            f"the image is {size_text(len(data))}; at most {size_text(limit)} are looked at", size=len(data)
-        )
+        raise ToolFailed(f"the image is {size_text(len(data))}; the limit is {size_text(limit)}", size=len(data))
     return await prepared(data, config, what=source)
 
 
 async def prepared(data: bytes, config: Config, *, what: str) -> Picture:
-    """The image in these bytes, ready for a model. Raises ToolFailed for what is no image, or a broken one."""
+    """The image in these bytes, ready for a model. Raises ToolFailed for data that is not an image, or is broken."""
     side = config.media.max_image_side
     return await asyncio.wrap_future(pool.submit(_opened, data, what, lambda image: _prepare(image, data, side)))
 
 
 def check_suffix(suffix: str) -> None:
-    """Raises InvalidArguments for the ending of a name under which no image can be written."""
+    """Raises InvalidArguments for a suffix that no image can be written with."""
     from PIL import Image
 
     known = Image.registered_extensions()
     if suffix.lower() not in known or known[suffix.lower()] not in Image.SAVE:
         raise InvalidArguments(
-            f"no image can be written as {suffix or 'a name without an ending'}; take .png, .jpg or .webp",
+            f"no image can be written as {suffix or 'a name without a suffix'}; use .png, .jpg or .webp",
             argument="output_path",
         )
 
 
 async def in_format(data: bytes, suffix: str, *, what: str) -> Picture:
-    """The whole image, in the format that the ending of a file's name means."""
+    """The complete image in the format of a file suffix."""
     return await asyncio.wrap_future(pool.submit(_opened, data, what, lambda image: _converted(image, data, suffix)))
 
 
 def _opened(data: bytes, what: str, work: Callable[[Any], Picture]) -> Picture:
-    """What the work makes of the image. A broken one is found here, not at the provider."""
+    """The result of `work` on the image. A broken image is found here, not at the provider."""
     from PIL import Image, UnidentifiedImageError
 
     what = shown(what, max_chars=120)
@@ -100,7 +101,7 @@ def _opened(data: bytes, what: str, work: Callable[[Any], Picture]) -> Picture:
             image.load()
             return work(image)
     except UnidentifiedImageError:
-        raise ToolFailed(f"{what} is no image that can be read here, or a broken one") from None
+        raise ToolFailed(f"{what} is not an image that can be read here, or is broken") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ToolFailed(f"{what} has too many pixels; make it smaller first") from None
     except (OSError, ValueError, SyntaxError, EOFError, IndexError, MemoryError) as error:  # what decoders raise
@@ -143,15 +144,10 @@ def _inline(source: str) -> bytes:
     try:
         return base64.b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
     except binascii.Error:
-        raise InvalidArguments("the data: URL is no valid base64", argument="image_url") from None
+        raise InvalidArguments("the data: URL is not valid base64", argument="image_url") from None
 
 
 async def _fetched(url: str, config: Config) -> bytes:
-    from dataclasses import replace
-
-    from ..net.fetch import Fetcher
-    from ..net.url_guard import Guard
-
     limits = replace(config.web, max_bytes=config.media.max_image_bytes)
     async with Fetcher(Guard(config.web.allow_private), limits) as fetcher:
         page = await fetcher.get(url)

@@ -1,4 +1,4 @@
-"""Where the models beside the agent's own are, and how one is asked: any server with an OpenAI-compatible API."""
+"""Ask models beside the agent's own, at any server with an OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..settings.model_providers import PROVIDERS
 from ..types import Unavailable
 
 if TYPE_CHECKING:
-    from ..config import Config
     from ..net.http_client import Reply
+    from ..settings.schema import Config
 
 _MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
@@ -47,7 +47,7 @@ def place_of(name: str, config: Config) -> Place:
 
 
 def why_not(name: str, config: Config) -> Unavailable | None:
-    """Why the model cannot be asked; None when it can, as far as can be told without asking."""
+    """Why the model cannot be asked; None when nothing that can be checked here is missing."""
     place = place_of(name, config)
     if not place.base_url:
         return Unavailable(
@@ -61,7 +61,7 @@ def why_not(name: str, config: Config) -> Unavailable | None:
 async def post(
     place: Place, path: str, body: dict[str, Any], *, config: Config, max_bytes: int = _MAX_ANSWER_BYTES
 ) -> Reply:
-    """A good answer. Raises ToolFailed or CallTimeout for anything else."""
+    """A successful reply. Raises ToolFailed or CallTimeout otherwise."""
     from ..net.http_client import ask
 
     if not place.base_url:
@@ -90,7 +90,7 @@ async def chat(place: Place, messages: list[dict[str, Any]], *, config: Config, 
     try:
         text = reply.json()["choices"][0]["message"]["content"]
     except (TypeError, LookupError):
-        raise ToolFailed(f"{place.label} answered with something that is no chat completion") from None
+        raise ToolFailed(f"{place.label} did not answer with a chat completion") from None
     if not isinstance(text, str) or not text.strip():
-        raise ToolFailed(f"{place.label} answered with no text")
+        raise ToolFailed(f"{place.label} answered without text")
     return text

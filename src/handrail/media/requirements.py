@@ -1,51 +1,50 @@
-"""What each tool of this family needs, and how to get it. Every start asks, so nothing heavy is imported here."""
+"""Checks of the tools for images, speech and model mixtures. Every listing runs them, so nothing heavy is imported here."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
-from ..core.availability import first_lack, missing
+from ..core.availability import first_lack, missing, usable_unless
 from ..types import Unavailable
 
 if TYPE_CHECKING:
-    from ..config import Config
+    from ..settings.schema import Config
 
-SPEAKER = "espeak-ng"
+ESPEAK = "espeak-ng"
 
 
-def seeing(config: Config) -> Unavailable | None:
+def check_vision(config: Config) -> Unavailable | bool:
     model = config.media.vision_model
-    return first_lack(missing("media", "PIL", "httpx"), _model_lack(model, config) if model else None)
+    return usable_unless(first_lack(missing("media", "PIL", "httpx"), _model_lack(model, config) if model else None))
 
 
-def drawing(config: Config) -> Unavailable | None:
+def check_image_generation(config: Config) -> Unavailable | bool:
     model = config.media.image_model
     if not model:
         return Unavailable("no model that makes images is configured", "set media.image_model in config.yaml")
-    return first_lack(missing("media", "PIL"), _model_lack(model, config))
+    return usable_unless(first_lack(missing("media", "PIL"), _model_lack(model, config)))
 
 
-def speaking(config: Config) -> Unavailable | None:
+def check_speech(config: Config) -> Unavailable | bool:
     if config.media.speech_model:
-        return _model_lack(config.media.speech_model, config)
-    folders = os.get_exec_path()
-    if any(os.access(os.path.join(folder, SPEAKER), os.X_OK) for folder in folders):
-        return None
-    return Unavailable(f"{SPEAKER} is not installed", f"install {SPEAKER}, or set media.speech_model in config.yaml")
+        return usable_unless(_model_lack(config.media.speech_model, config))
+    if any(os.access(os.path.join(folder, ESPEAK), os.X_OK) for folder in os.get_exec_path()):
+        return True
+    return Unavailable(f"{ESPEAK} is not installed", f"install {ESPEAK}, or set media.speech_model in config.yaml")
 
 
-def mixing(config: Config) -> Unavailable | None:
+def check_mixture(config: Config) -> Unavailable | bool:
     names = config.media.mixture_models
     if len(names) < 2:
         return Unavailable(
             "fewer than two models are configured for it", "list them under media.mixture_models in config.yaml"
         )
     wanted = [*names, *([config.media.mixture_merger] if config.media.mixture_merger else [])]
-    return first_lack(*(_model_lack(name, config) for name in wanted))
+    return usable_unless(first_lack(*(_model_lack(name, config) for name in wanted)))
 
 
 def _model_lack(name: str, config: Config) -> Unavailable | None:
-    from .providers import why_not  # most have no model but the agent's own
+    from .providers import why_not  # most users have no model but the agent's own
 
     return why_not(name, config)

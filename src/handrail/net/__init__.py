@@ -1,1 +1,2 @@
-"""http."""
+"""HTTP: `fetch` for any URL, guarded by `url_guard` through `transport`; `http_client` for configured servers; `untrusted` marks
+results."""

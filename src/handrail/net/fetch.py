@@ -1,4 +1,4 @@
-"""Get what is at a URL: guarded, bounded in time and size, whatever the server does."""
+"""Fetch a URL: guarded, and bounded in time and size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/pdf;q=0.9,*/
 
 
 class Page(NamedTuple):
-    """What came. `url` is where it was found in the end; `is_cut` when there was more than is read."""
+    """A response. `url` is the final one, after redirects; `is_cut` says that there was more than the limit."""
 
     url: str
     status: int
@@ -43,7 +43,7 @@ class Fetcher:
             transport=GuardedTransport(guard),
             follow_redirects=True,
             max_redirects=_MAX_REDIRECTS,
-            # A proxy would look names up by itself, and go where the guard does not see.
+            # A proxy would resolve names itself, past the guard.
             trust_env=False,
             timeout=config.timeout,
             headers={
@@ -75,7 +75,7 @@ class Fetcher:
         except httpx.TimeoutException:
             raise CallTimeout(f"no answer within {self._config.timeout:g} s") from None
         except httpx.InvalidURL as error:
-            raise InvalidArguments(f"that is no URL: {error}") from None
+            raise InvalidArguments(f"that is not a URL: {error}") from None
         except httpx.HTTPError as error:
             raise ToolFailed(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
         except HandrailError:
@@ -97,41 +97,41 @@ def _charset(parameters: str) -> str:
     return ""
 
 
-async def _collect(pieces: AsyncIterator[bytes], most: int) -> tuple[bytes, bool]:
+async def _collect(pieces: AsyncIterator[bytes], max_bytes: int) -> tuple[bytes, bool]:
     body = bytearray()
     async for piece in pieces:
         body += piece
-        if len(body) > most:
-            return bytes(body[:most]), True
+        if len(body) > max_bytes:
+            return bytes(body[:max_bytes]), True
     return bytes(body), False
 
 
 async def _decoded(response: httpx.Response) -> AsyncIterator[bytes]:
-    """The body, unpacked in small pieces: a few bytes can hold gigabytes, and httpx would unpack them at once."""
-    packing = response.headers.get("content-encoding", "identity").strip().lower()
-    if packing in ("", "identity"):
+    """The body, decompressed in small pieces: a few bytes can hold gigabytes, and httpx would decompress them in one go."""
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("", "identity"):
         async for piece in response.aiter_raw():
             yield piece
         return
-    if packing not in ("gzip", "x-gzip", "deflate"):
-        raise ToolFailed(f"the server packs its answer by {packing!r}, though it was asked not to")
-    unpacker: zlib._Decompress | None = None
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise ToolFailed(f"the server compresses its answer with {encoding!r}, which it was not asked for")
+    decompressor: zlib._Decompress | None = None
     async for piece in response.aiter_raw():
-        if unpacker is None:
-            unpacker = zlib.decompressobj(_window(packing, piece))
+        if decompressor is None:
+            decompressor = zlib.decompressobj(_window(encoding, piece))
         waiting = piece
-        while waiting and not unpacker.eof:
-            unpacked = unpacker.decompress(waiting, 65_536)
-            waiting = unpacker.unconsumed_tail
-            if unpacked:
-                yield unpacked
+        while waiting and not decompressor.eof:
+            plain = decompressor.decompress(waiting, 65_536)
+            waiting = decompressor.unconsumed_tail
+            if plain:
+                yield plain
             elif not waiting:
                 break
             await asyncio.sleep(0)
 
 
-def _window(packing: str, first: bytes) -> int:
-    """Of zlib. Servers that say deflate send it with a header or without."""
-    if packing != "deflate":
+def _window(encoding: str, first: bytes) -> int:
+    """The window size for zlib. Servers send deflate with a header or without."""
+    if encoding != "deflate":
         return 16 + zlib.MAX_WBITS
     return zlib.MAX_WBITS if first[:1] == b"\x78" else -zlib.MAX_WBITS

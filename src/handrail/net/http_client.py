@@ -1,4 +1,4 @@
-"""Talk HTTP to a server that the operator configured: bounded in time and size, no redirects, patient when told to wait."""
+"""HTTP requests to a server that the user configured: bounded in time and size, no redirects, retried after a 429."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_REPLY_BYTES = 1024 * 1024
-_SHORTEST_WAIT_SECONDS = 0.1
+_MIN_RETRY_SECONDS = 0.1
 
 
 class Reply(NamedTuple):
@@ -29,21 +29,23 @@ class Reply(NamedTuple):
         return 200 <= self.status < 300
 
     def json(self) -> Any:
-        """The body's value; None when it is no JSON."""
+        """The body's value; None when it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
             return None
 
     def failure(self, what: str) -> ToolFailed:
-        """What to tell of an answer that is no success. `what` is who answered."""
+        """The error for an answer that is not a success. `what` names the server."""
         advice = ""
         if self.status in (401, 403):
             advice = "; the key or the permission is missing: tell the user"
         elif 300 <= self.status < 400:
             advice = "; redirects are not followed: the address has to be the final one"
-        said = _said(self)
-        return ToolFailed(f"{what} answers {self.status}{': ' + said if said else ''}{advice}", status=self.status)
+        message = _message(self)
+        return ToolFailed(
+            f"{what} answers {self.status}{': ' + message if message else ''}{advice}", status=self.status
+        )
 
 
 async def ask(
@@ -58,12 +60,12 @@ async def ask(
 ) -> Reply:
     """The server's answer. `content` is what httpx takes: json, content, files, data, params.
 
-    Raises ToolFailed when there is no answer, or one that is too long. The address goes into no message: it may hold a key.
+    Raises ToolFailed when there is no answer, or one that is too long. No message has the address: it may hold a key.
     """
     import httpx
 
     end = time.monotonic() + seconds
-    asked = {"accept-encoding": "identity", **(headers or {})}  # so that what is counted is what came
+    asked = {"accept-encoding": "identity", **(headers or {})}  # so that the limit counts real bytes
     try:
         async with asyncio.timeout(seconds), httpx.AsyncClient(timeout=seconds) as client:
             while True:
@@ -75,7 +77,7 @@ async def ask(
     except (TimeoutError, httpx.TimeoutException):
         raise CallTimeout(f"{what} did not answer within {seconds:g} s") from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        raise ToolFailed(f"{what}: the configured address is no http address") from None
+        raise ToolFailed(f"{what}: the configured address is not an http address") from None
     except httpx.HTTPError as error:
         raise ToolFailed(f"{what} cannot be reached: {str(error) or type(error).__name__}") from None
 
@@ -92,27 +94,27 @@ async def _body(response: httpx.Response, max_bytes: int, what: str) -> bytes:
 
 
 def _wait_of(reply: Reply) -> float:
-    """How long the server wants us to wait, in the ways that servers say it."""
-    told = reply.json()
-    told = told if isinstance(told, dict) else {}
-    parameters = told.get("parameters")
+    """Seconds until a retry, from the fields and headers that servers use for it."""
+    body = reply.json()
+    body = body if isinstance(body, dict) else {}
+    parameters = body.get("parameters")
     nested = parameters.get("retry_after") if isinstance(parameters, dict) else None
-    ms = told.get("retry_after_ms")
-    for value in (ms / 1000 if isinstance(ms, int | float) else None, told.get("retry_after"), nested,
+    ms = body.get("retry_after_ms")
+    for value in (ms / 1000 if isinstance(ms, int | float) else None, body.get("retry_after"), nested,
                   reply.headers.get("retry-after")):  # fmt: skip
         try:
-            return max(_SHORTEST_WAIT_SECONDS, float(value))  # type: ignore[arg-type]
+            return max(_MIN_RETRY_SECONDS, float(value))  # type: ignore[arg-type]
         except (TypeError, ValueError):
             continue
     return 1.0
 
 
-def _said(reply: Reply) -> str:
-    """The error's own words: where services put them, else the first line of the body."""
-    told = reply.json()
-    if isinstance(told, dict):
+def _message(reply: Reply) -> str:
+    """The server's error message: from the usual fields, else the first line of the body."""
+    body = reply.json()
+    if isinstance(body, dict):
         for key in ("error", "message", "description", "detail"):
-            value = told.get(key)
+            value = body.get(key)
             if isinstance(value, dict):
                 value = value.get("message")
             if isinstance(value, str) and value:

@@ -1,4 +1,4 @@
-"""The transport of httpx that connects only to addresses which the guard has judged."""
+"""An httpx transport that connects only to addresses which the guard allows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """Asks the guard about every request, also the one after a redirect, and sends it to the address it was told.
+    """Asks the guard about every request, also after a redirect, and sends it to the address that the guard returned.
 
-    Connections are not kept: two names at one address must not share one.
+    Connections are not reused: two names at one address must not share one.
     """
 
     def __init__(self, guard: Guard) -> None:

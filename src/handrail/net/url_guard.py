@@ -1,7 +1,7 @@
-"""Which addresses the web tools and the browser may reach: public ones, and what the user allows besides.
+"""Which addresses the web tools and the browser may reach: public ones, and others that the user allows.
 
-A name is judged by the addresses that it has when the connection is made, and the connection goes to an address that was
-judged: a redirect or a changed name server cannot lead elsewhere.
+A name is resolved once, and the connection goes to an address that was checked: a redirect or a changed DNS record cannot
+lead elsewhere.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _PORTS = {"http": 80, "https": 443}
 _MAX_URL = 8_000
-# Public by their numbers, but what answers there belongs to the machine's own cloud, or to nobody.
+# Public by number, but they belong to the machine's own cloud or are reserved.
 _NOT_PUBLIC: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)
     for text in ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "fec0::/10", "100::/64")
 )
-# IPv6 addresses that carry an IPv4 address, and how far from the right it stands.
-_CARRIERS: tuple[tuple[ipaddress.IPv6Network, int], ...] = (
+# IPv6 networks that embed an IPv4 address, and its distance from the right in bits.
+_EMBEDDING: tuple[tuple[ipaddress.IPv6Network, int], ...] = (
     (ipaddress.IPv6Network("::/96"), 0),
     (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
     (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),
@@ -59,7 +59,7 @@ class Guard:
         self._allowed = tuple(_allowed(text) for text in allow)
 
     def check_url(self, url: str) -> Target:
-        """Where the URL leads. Raises for what no web tool opens: other schemes, credentials, nonsense."""
+        """The target of the URL. Raises for what no web tool opens: other schemes, credentials, invalid URLs."""
         target = target_of(url)
         literal = _literal(target.host)
         if literal is not None:
@@ -72,7 +72,7 @@ class Guard:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise ToolFailed(f"{host} is not known: {getattr(error, 'strerror', None) or error}") from None
-        # A scope (%eth0) says through which card, not where to.
+        # A scope (%eth0) names an interface, not an address.
         texts = dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found)
         return [str(one) for one in self._judge(host, port, [ipaddress.ip_address(text) for text in texts])]
 
@@ -84,11 +84,11 @@ class Guard:
         is_at = "" if where == host else f" is at {where}, which"
         raise Denied(
             f"{host}{is_at} is not a public address, and the web tools do not go there. The user can allow it: "
-            f"web.allow_private in config.yaml, with `{where}` or `{_with_port(host, port)}`. Do not try it by another way."
+            f"web.allow_private in config.yaml, with `{where}` or `{_with_port(host, port)}`. Do not try another way."
         )
 
     def _is_allowed(self, host: str, port: int, address: Address) -> bool:
-        meant = {address, carried(address) or address}
+        meant = {address, embedded_ipv4(address) or address}
         return any(
             (one.port is None or one.port == port)
             and (any(a in one.network for a in meant) if one.network is not None else one.name == _plain(host))
@@ -97,9 +97,9 @@ class Guard:
 
 
 def target_of(url: str) -> Target:
-    """Where a URL leads, if it is one that a web tool opens."""
+    """The target of a URL that a web tool opens."""
     if len(url) > _MAX_URL:
-        raise InvalidArguments(f"the URL has {len(url)} characters; {_MAX_URL} are the most")
+        raise InvalidArguments(f"the URL has {len(url)} characters; the limit is {_MAX_URL}")
     parts = _split(url)
     if parts.scheme not in _PORTS:
         given = f"{parts.scheme}:" if parts.scheme else repr(url[:100])
@@ -107,15 +107,15 @@ def target_of(url: str) -> Target:
     if "@" in parts.netloc:
         raise InvalidArguments("the URL carries a user name or password; give the address without it")
     host = parts.hostname or ""
-    # What a URL may not hold by its standard, and what different readers would read differently.
+    # Characters that the standard forbids or that parsers read differently.
     if not host or any(character in host for character in " \\^|<>\"'`%") or not host.isprintable():
         raise InvalidArguments(f"the URL has no proper host: {url[:200]!r}")
     return Target(parts.scheme, host, parts.port or _PORTS[parts.scheme])
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is one of the open internet."""
-    inner = carried(address)
+    """Whether it belongs to the public internet."""
+    inner = embedded_ipv4(address)
     if inner is not None:
         return is_public(inner)
     if any(address in network for network in _NOT_PUBLIC):
@@ -123,11 +123,11 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def carried(address: Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address inside an IPv6 one, where that is where it really leads."""
+def embedded_ipv4(address: Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that an IPv6 address embeds and leads to."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
-    for network, shift in _CARRIERS:
+    for network, shift in _EMBEDDING:
         if address in network:
             return ipaddress.IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
     return None
@@ -140,12 +140,12 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url.strip())
         _ = parts.port
     except ValueError as error:
-        raise InvalidArguments(f"that is no URL: {error}") from None
+        raise InvalidArguments(f"that is not a URL: {error}") from None
     return parts
 
 
 def _literal(host: str) -> Address | None:
-    """The address that a host is, also in the spellings that old libraries take: `127.1`, `0x7f000001`, `017700000001`."""
+    """The address that a host spells, also in old forms: `127.1`, `0x7f000001`, `017700000001`."""
     try:
         return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -157,7 +157,7 @@ def _literal(host: str) -> Address | None:
 
 
 def without_login(url: str) -> str:
-    """The URL as it can be shown: what stands before the host may be a password."""
+    """The URL to show: what is before the host may be a password."""
     return re.sub(r"//[^/?#]*@", "//…@", url, count=1)
 
 
@@ -180,6 +180,6 @@ def _allowed(text: str) -> Allowed:
     except ValueError:
         host, port = "", None
     if not host or "/" in text:
-        raise ConfigError(f"{text!r} is no network, address or name", key="web.allow_private")
+        raise ConfigError(f"{text!r} is not a network, address or name", key="web.allow_private")
     literal = _literal(host)
     return Allowed(ipaddress.ip_network(literal) if literal is not None else None, _plain(host), port)

@@ -1,1 +1,1 @@
-"""The tools, and the table that knows them. Every `*_tool.py` here registers itself when it is imported."""
+"""The built-in tools: one folder per family, one file per tool. A new file that calls `registry.register` is found by itself."""

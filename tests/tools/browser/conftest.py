@@ -114,7 +114,7 @@ def downloaded(browser: Call, page: dict[str, Any]) -> dict[str, Any]:
 def _adopt(runtime: Runtime) -> None:
     """The shared browser's thread and loop are no test's: they are not counted as left running."""
     browsers = runtime.environments.companion(Browsers, lambda: Browsers(CONFIG))
-    room = browsers._room
-    if room is not None:
-        room.thread.name = "browser of the tests"
-        conftest._loops[:] = [counted for counted in conftest._loops if counted[0]() is not room._loop]
+    thread = browsers._thread
+    if thread is not None:
+        thread.thread.name = "browser of the tests"
+        conftest._loops[:] = [counted for counted in conftest._loops if counted[0]() is not thread._loop]

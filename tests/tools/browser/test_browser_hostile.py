@@ -19,7 +19,7 @@ from handrail.environments import private_dirs
 from handrail.model_tools import get_tool_definitions
 from handrail.runtime.dispatch import Runtime
 from handrail.tools.browser import profile_dir
-from handrail.types import CancelToken
+from handrail.types import CancelToken, Unavailable
 
 from ...support import error_in, in_thread, takes_less_than, wait_until
 from .. import pages
@@ -368,8 +368,8 @@ def test_a_missing_browser_is_told(home: Path) -> None:
     from handrail.tools.browser.installed_browsers import check
 
     (home / "config.yaml").write_text("browser: {executable: /no/such/browser}\n")
-    lack = check(load_config().browser)
-    assert lack is not None
+    lack = check(load_config())
+    assert isinstance(lack, Unavailable)
     assert "browser.executable" in lack.fix
 
 

@@ -251,7 +251,7 @@ def test_what_nobody_sees_is_told_nowhere(site: Site, browser: Call) -> None:
 def test_what_is_no_field_is_told(site: Site, browser: Call) -> None:
     site.pages["/"] = html("<button>one</button>")
     page = browser("navigate", url=site.url + "/")
-    assert "is no field" in browser("type", ref=ref_of(page["snapshot"], "button"), text="x")["error"]
+    assert "is not a field" in browser("type", ref=ref_of(page["snapshot"], "button"), text="x")["error"]
 
 
 def test_keys_reach_the_page(site: Site, browser: Call) -> None:

@@ -173,7 +173,7 @@ def test_a_call_that_goes_around_the_functions_reaches_nothing_more(script: Scri
     assert json.loads(lines[0])["error_type"] == "unknown_tool"
     assert json.loads(lines[1])["error_type"] == "unknown_tool"
     assert json.loads(lines[2])["error_type"] == "invalid_arguments"
-    assert "no call of a tool" in lines[3]
+    assert "not a tool call" in lines[3]
     assert not (work / "stolen").exists()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from handrail import model_tools
+from handrail.config import load_config
 from handrail.model_tools import handle_function_call
 from handrail.protocols import Decision
 from handrail.store.jobs import JobState, RunState
@@ -33,12 +34,13 @@ def _call(action: str, **arguments: Any) -> dict[str, Any]:
 
 
 def _jobs() -> list[str]:
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         return [job.name for job in jobs.all()]
 
 
 def test_a_job_is_made_after_a_person_saw_all_of_it(yes: RecordingApprover, home: Path) -> None:
     (home / "config.yaml").write_text("messages: {targets: {me: {kind: webhook, url: 'http://127.0.0.1:9/'}}}\n")
+    model_tools.default().config = model_tools.default().runtime.config = load_config()
     made = _call("create", schedule="0 9 * * MON", timezone="Europe/Berlin", prompt="Water the plants.", deliver="me")
     job = made["job"]
     assert job["next_run"].endswith(("+01:00", "+02:00"))
@@ -65,7 +67,7 @@ def test_a_job_is_updated_paused_resumed_run_and_removed(yes: RecordingApprover)
     assert "next_run" not in _call("list")["jobs"][0]
     assert _call("resume", job_id=number)["job"]["state"] == "active"
     assert "error" not in _call("run", job_id=number)
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         assert jobs.get(number).requested is not None
     before = len(yes.requests)
     assert _call("remove", job_id=number)["removed"] == number
@@ -76,15 +78,15 @@ def test_a_job_is_updated_paused_resumed_run_and_removed(yes: RecordingApprover)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"schedule": "30m"}, "say what is to be done"),
+        ({"schedule": "30m"}, "say what to do"),
         ({"prompt": "x"}, "schedule is needed"),
         ({"schedule": "30m", "prompt": "x", "tool": "terminal"}, "one of them"),
         ({"schedule": "30m", "tool": "terminl"}, "did you mean 'terminal'"),
         ({"schedule": "30m", "tool": "terminal"}, "command"),
         ({"schedule": "30m", "tool": "cronjob", "arguments": {"action": "list"}}, "cannot be a job"),
         ({"schedule": "30m", "tool": "todo"}, "cannot be a job"),
-        ({"schedule": "* * */20 * 1L", "prompt": "x"}, "never comes true"),
-        ({"schedule": "0 0 30 2 *", "prompt": "x"}, "no schedule"),
+        ({"schedule": "* * */20 * 1L", "prompt": "x"}, "never happens"),
+        ({"schedule": "0 0 30 2 *", "prompt": "x"}, "not a schedule"),
         ({"schedule": "30m", "prompt": "x", "timezone": "Mars/Olympus"}, "time zone"),
         ({"schedule": "30m", "prompt": "a\u200bb"}, "invisible"),
         ({"schedule": "30m", "prompt": "x" * 9000}, "8,000"),
@@ -121,7 +123,7 @@ def test_a_process_that_an_agent_started_makes_no_job(yes: RecordingApprover, mo
 
 def test_a_finished_job_goes_on_only_under_a_new_schedule(yes: RecordingApprover) -> None:
     number = _call("create", schedule="in 2h", prompt="x")["job"]["job_id"]
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         job = jobs.get(number)
         assert job.runs_left == 1
         jobs.update(job._replace(state=JobState.FINISHED, next_run=None, runs_left=0))
@@ -136,7 +138,7 @@ def test_a_finished_job_goes_on_only_under_a_new_schedule(yes: RecordingApprover
 
 def test_a_job_that_ran_shows_what_it_gave(yes: RecordingApprover) -> None:
     number = _call("create", schedule="30m", prompt="x")["job"]["job_id"]
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         job = jobs.get(number)
         run = jobs.begin(job, job, now=1_790_000_000)
         assert run is not None

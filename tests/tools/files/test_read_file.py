@@ -12,7 +12,7 @@ import pytest
 
 from handrail.core.builtin import registry
 from handrail.files.local import LocalFiles
-from handrail.tools.files import read_file
+from handrail.tools.files import read_call, read_file  # noqa: F401  registers the tool
 from handrail.tools.files.page import MAX_PAGE_CHARS
 from handrail.types import CancelToken, ToolContext
 
@@ -232,7 +232,7 @@ def test_without_a_context_the_working_directory_of_the_process_is_used(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("hello")
-    assert json.loads(read_file.read_file({"path": "a.txt"}))["content"] == "hello"
+    assert json.loads(read_call.read_file({"path": "a.txt"}))["content"] == "hello"
 
 
 def test_a_working_directory_that_is_gone_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

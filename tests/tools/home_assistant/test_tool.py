@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from handrail import model_tools
 from handrail.config import ConfigFile
-from handrail.core.builtin import registry
 from handrail.model_tools import default, get_tool_definitions, handle_function_call
 from handrail.protocols import Decision
 from handrail.testing import RecordingApprover
@@ -26,9 +26,9 @@ DOOR = {"domain": "lock", "service": "unlock", "entity_id": "lock.front_door"}
 def hass(home_service: HomeAssistant, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HomeAssistant]:
     monkeypatch.setenv("HASS_URL", home_service.url)
     monkeypatch.setenv("HASS_TOKEN", home_service.token)
-    registry.availability.forget()
+    model_tools.default().registry.availability.forget()
     yield home_service
-    registry.availability.forget()
+    model_tools.default().registry.availability.forget()
 
 
 def _call(tool: str, /, **arguments: Any) -> Any:
@@ -126,7 +126,7 @@ def test_a_service_that_may_answer_is_called(hass: HomeAssistant) -> None:
             {"domain": "input_boolean", "service": "turn_on", "entity_id": "input_boolean.ketle"},
             "input_boolean.kettle?",
         ),
-        ({"domain": "input_boolean", "service": "turn_on", "entity_id": "the kettle"}, "no entity's id"),
+        ({"domain": "input_boolean", "service": "turn_on", "entity_id": "the kettle"}, "not an entity id"),
         (
             {
                 "domain": "input_boolean",
@@ -155,6 +155,7 @@ def test_what_cannot_be_done_says_why(hass: HomeAssistant, arguments: dict[str, 
 def test_a_wrong_token_is_said_and_not_shown(hass: HomeAssistant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_TOKEN", "wrong-token-1234")
     ConfigFile().set("homeassistant.key_variable", "MY_TOKEN")
+    model_tools.reset()
     error = _fails("ha_list_entities")
     assert "does not accept the token" in error["error"]
     assert "wrong-token" not in str(error)
@@ -162,7 +163,7 @@ def test_a_wrong_token_is_said_and_not_shown(hass: HomeAssistant, monkeypatch: p
 
 def test_without_a_token_it_is_not_offered_and_says_what_it_needs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HASS_TOKEN", raising=False)
-    registry.availability.forget()
+    model_tools.default().registry.availability.forget()
     listed = {each["function"]["name"] for each in get_tool_definitions(quiet_mode=True)}
     assert not {name for name in listed if name.startswith("ha_")}
     error = _fails("ha_get_state", entity_id="light.x")
@@ -175,27 +176,29 @@ def test_without_a_token_it_is_not_offered_and_says_what_it_needs(home: Path, mo
 def elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A token for a server that is none."""
     monkeypatch.setenv("HASS_TOKEN", "some-token-12345")
-    registry.availability.forget()
+    model_tools.default().registry.availability.forget()
     yield
-    registry.availability.forget()
+    model_tools.default().registry.availability.forget()
 
 
 def test_a_dead_server_is_said(elsewhere: None) -> None:
     ConfigFile().set("homeassistant.url", f"http://127.0.0.1:{free_port()}")
+    model_tools.reset()
     assert "Home Assistant cannot be reached" in _fails("ha_list_entities")["error"]
 
 
 def test_an_address_that_is_none_is_said(elsewhere: None) -> None:
     ConfigFile().set("homeassistant.url", "homeassistant.local")
-    assert "no http address" in _fails("ha_list_entities")["error"]
+    model_tools.reset()
+    assert "not an http address" in _fails("ha_list_entities")["error"]
 
 
 @pytest.mark.parametrize(
     ("body", "what"),
     [
-        (b"<html>Hello</html>", "does not speak as Home Assistant does"),
-        (b'{"some": "json"}', "does not speak as Home Assistant does"),
-        (b"[1, 2]", "does not speak as Home Assistant does"),
+        (b"<html>Hello</html>", "does not answer like Home Assistant"),
+        (b'{"some": "json"}', "does not answer like Home Assistant"),
+        (b"[1, 2]", "does not answer like Home Assistant"),
         (None, "did not answer within"),
     ],
 )
@@ -219,7 +222,9 @@ def test_another_server_is_told_apart(elsewhere: None, body: bytes | None, what:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         ConfigFile().set("homeassistant.url", f"http://127.0.0.1:{server.server_port}")
+        model_tools.reset()
         ConfigFile().set("homeassistant.timeout", 0.5)
+        model_tools.reset()
         try:
             assert what in _fails("ha_list_entities")["error"]
         finally:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from handrail import model_tools
 from handrail.config import ConfigFile
-from handrail.core.builtin import registry
 from handrail.model_tools import handle_function_call, reset
 
 from .provider import Provider
@@ -33,7 +33,7 @@ def media(home: Path, provider: Provider) -> Configure:
         lab = {"base_url": provider.base_url, "key_variable": "LAB_KEY"}
         ConfigFile().set("media", {"providers": {"lab": lab}, **settings})
         reset()
-        registry.availability.forget()
+        model_tools.default().registry.availability.forget()
 
     return configure
 

@@ -14,6 +14,7 @@ from handrail.config import Config, ConfigFile
 from handrail.core.builtin import registry
 from handrail.model_tools import reset
 from handrail.tools.browser.installed_browsers import check
+from handrail.types import Unavailable
 from tests.services.components import absent
 from tests.support import error_in
 
@@ -25,8 +26,8 @@ PAGE = b"<title>Red</title><body style='margin:0;background:#f00;height:3000px'>
 
 @pytest.fixture
 def page() -> Iterator[str]:
-    lack = check(Config().browser)
-    if lack is not None:
+    lack = check(Config())
+    if isinstance(lack, Unavailable):
         absent(lack.reason, lack.fix)
 
     class Handler(BaseHTTPRequestHandler):

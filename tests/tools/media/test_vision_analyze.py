@@ -169,7 +169,7 @@ class TestByTheModelThatAsks:
     def test_a_file_that_is_too_large_is_refused(self, media: Configure, workdir: Path) -> None:
         media(max_image_bytes=100)
         (workdir / "x.png").write_bytes(png(500, 500))
-        assert "at most 100 bytes" in error_in(call("vision_analyze", image_url="x.png"))["error"]
+        assert "the limit is 100 bytes" in error_in(call("vision_analyze", image_url="x.png"))["error"]
 
     def test_a_name_that_is_nearly_right_gets_a_hint(self, forgetful: None, workdir: Path) -> None:
         (workdir / "chart.png").write_bytes(png())

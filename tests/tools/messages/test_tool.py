@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from handrail import model_tools
 from handrail.config import ConfigFile
-from handrail.core.builtin import registry
 from handrail.model_tools import default, get_tool_definitions, handle_function_call
 from handrail.platforms.base import split
 from handrail.platforms.table import platforms, target_of
@@ -22,7 +22,8 @@ HOOK = {"kind": "webhook", "url": "http://127.0.0.1:9/"}
 @pytest.fixture
 def targets(home: Path) -> None:
     ConfigFile().set("messages.targets", {"ops-team": HOOK, "ada": HOOK, "bad": {"kind": "webhok"}})
-    registry.availability.forget()
+    model_tools.reset()
+    model_tools.default().registry.availability.forget()
 
 
 def _send(**arguments: Any) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def _listed() -> dict[str, Any]:
 
 
 def test_without_a_target_it_is_not_offered_and_says_what_it_needs(home: Path) -> None:
-    registry.availability.forget()
+    model_tools.default().registry.availability.forget()
     assert "send_message" not in _listed()
     error = _send(target="ada")
     assert error["error_type"] == "unavailable"

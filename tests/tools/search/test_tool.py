@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from handrail.core.builtin import registry as builtin
+from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind
 from handrail.runtime.batches import Batches
 from handrail.runtime.dispatch import Runtime
-from handrail.tools.search import tool as module
 from handrail.types import Resources
 
 from ...support import add, call, echo, error_in, parameters
@@ -21,9 +22,10 @@ from ...support import add, call, echo, error_in, parameters
 
 @pytest.fixture
 def registry() -> ToolRegistry:
+    builtin_tools()
     made = ToolRegistry()
     for name in ("tool_search", "tool_describe", "tool_call"):
-        entry = module.registry.get_entry(name)
+        entry = builtin.get_entry(name)
         assert entry is not None
         made.register(
             name=name,

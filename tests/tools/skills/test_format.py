@@ -34,15 +34,15 @@ def test_a_header_and_the_instructions_below_it() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "must begin with a header"),
-        ("# A title\n", "must begin with a header"),
+        ("", "must start with a header"),
+        ("# A title\n", "must start with a header"),
         ("---\nname: a\ndescription: b\n", "does not end"),
         ("---\nname: a\n---\n", "needs a description"),
         ("---\nname: a\ndescription: ''\n---\n", "needs a description"),
-        ("---\ndescription: b\n---\n", "no name for a skill"),
+        ("---\ndescription: b\n---\n", "not a name for a skill"),
         ("---\nname: a: b: c\ndescription: x\n---\n", "put quotes"),
         ("---\n- a\n---\n", "names with values"),
-        ("---\nname: &a [*a]\ndescription: x\n---\n", "no name for a skill"),
+        ("---\nname: &a [*a]\ndescription: x\n---\n", "not a name for a skill"),
         (skill("a", description="x" * 1025), "1,025 characters"),
         (skill("a", "x" * 300_000), "move the details"),
     ],
@@ -56,7 +56,7 @@ def test_what_is_wrong_is_said(text: str, said: str) -> None:
     "name", ["../evil", "a/b", "..", ".", "A", "a b", "-a", "a-", "a--b", "a_b", "x" * 65, "ä", "a\n", "a\\b"]
 )
 def test_a_name_that_could_be_a_path_or_is_not_of_the_format_is_refused(name: str) -> None:
-    with pytest.raises(SkillError, match="no name for a skill"):
+    with pytest.raises(SkillError, match="not a name for a skill"):
         parse(f"---\nname: {json.dumps(name)}\ndescription: x\n---\n")
 
 

@@ -26,7 +26,7 @@ def test_the_users_skills_are_ready_and_a_projects_wait_for_trust(desk: Desk) ->
     desk.write("mine")
     folder = desk.write("theirs", project=True)
     assert _states(desk.library) == {"mine": State.READY, "theirs": State.UNTRUSTED}
-    with pytest.raises(SkillError, match="held back until the person has looked at it"):
+    with pytest.raises(SkillError, match="held back until the user has looked at it"):
         desk.library.open("theirs")
     Trust().trust("skill", folder, desk.library.get("theirs").digest)
     assert _states(desk.library)["theirs"] is State.READY

@@ -17,7 +17,7 @@ from handrail.protocols import ActionKind
 from handrail.runtime.batches import Batches
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
-from handrail.tools.terminal import process as process_tool
+from handrail.tools.terminal import process_call
 from handrail.types import CancelToken, ToolContext
 
 from ...fuzz.needs import needs
@@ -267,6 +267,6 @@ def test_a_password_is_an_action_without_an_echo(start: Start, table: ProcessTab
     one = start("openssl passwd -6", size=(24, 80))
     wait_until(one.waits_for_input)
     context = ToolContext(tool="process", processes=table)
-    (action,) = process_tool._actions({"action": "submit", "session_id": one.id, "data": "rm -rf ~"}, context)
+    (action,) = process_call.actions({"action": "submit", "session_id": one.id, "data": "rm -rf ~"}, context)
     assert action.details["echo"] is False
     assert read_typed(action) is None

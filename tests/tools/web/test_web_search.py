@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from handrail import model_tools
 from handrail.config import load_config
 from handrail.errors import ConfigError
 from handrail.model_tools import get_tool_definitions, handle_function_call
@@ -173,9 +174,8 @@ def test_what_is_missing_is_said_and_the_tool_not_listed(
     configure: Callable[[str], None], name: str, words: str
 ) -> None:
     configure(f"web: {{search: {name}}}\n")
-    from handrail.core.builtin import registry
 
-    registry.availability.forget()
+    model_tools.default().registry.availability.forget()
     try:
         listed = {definition["function"]["name"] for definition in get_tool_definitions(["web"])}
         assert "web_search" not in listed
@@ -184,7 +184,7 @@ def test_what_is_missing_is_said_and_the_tool_not_listed(
         assert answer["error_type"] == "unavailable"
         assert words in answer["error"]
     finally:
-        registry.availability.forget()
+        model_tools.default().registry.availability.forget()
 
 
 def test_an_unknown_backend_is_a_config_error(configure: Callable[[str], None]) -> None:

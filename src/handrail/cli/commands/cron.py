@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...config import load_config
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
 from ...scheduler.job_runner import Runner
@@ -122,14 +123,14 @@ def add(
         "repeat": repeat,
         "timeout": timeout,
     }
-    job = planned(given, registry, None, cwd=os.getcwd(), tools_of=app.toolsets.select)
-    _print(save(job), as_json=as_json)
+    job = planned(given, registry, None, config=app.config, cwd=os.getcwd(), tools_of=app.toolsets.select)
+    _print(save(job, app.config), as_json=as_json)
 
 
 @cli.command("list")
 def list_jobs(as_json: options.Json = False) -> None:
     """List the jobs, when each runs next, and how its last run went."""
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         jobs.mark_lost()
         found = [(job, jobs.runs(job.id, limit=1)) for job in jobs.all()]
     if as_json:
@@ -148,7 +149,7 @@ def list_jobs(as_json: options.Json = False) -> None:
 @cli.command()
 def show(job: JobName) -> None:
     """Show a job and its last runs, with their results."""
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         jobs.mark_lost()
         found = jobs.get(job)
         emit_json(described(found, jobs.runs(found.id, limit=20), whole=True))
@@ -162,7 +163,7 @@ def upcoming(
 ) -> None:
     """Show when a schedule would run, without making a job."""
     now = time.time()
-    read = read_schedule(schedule, timezone or usual_zone(), now=now)
+    read = read_schedule(schedule, timezone or usual_zone(load_config()), now=now)
     first_run(read, now)
     for at in times(read, now, count):
         emit(at)
@@ -184,7 +185,7 @@ def resume(job: JobName) -> None:
 def now(job: JobName) -> None:
     """Run a job once, as soon as the scheduler polls."""
     check_may_schedule()
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         found = jobs.get(job)
         jobs.request(found.id)
     emit(f"{found.id} runs when the scheduler polls next")
@@ -194,7 +195,7 @@ def now(job: JobName) -> None:
 def remove(job: JobName) -> None:
     """Remove a job, with the records of its runs."""
     check_may_schedule()
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         found = jobs.get(job)
         jobs.remove(found.id)
     emit(f"{found.id} is removed")
@@ -209,7 +210,7 @@ def _arguments(registry: ToolRegistry, tool: str, items: list[str]) -> JsonDict:
 
 def _change(name: str, action: str) -> None:
     check_may_schedule()
-    with closing(open_jobs()) as jobs:
+    with closing(open_jobs(load_config())) as jobs:
         changed = change(jobs.get(name), action, time.time())
         jobs.update(changed)
     _print(changed, as_json=False)

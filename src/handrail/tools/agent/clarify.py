@@ -1,4 +1,4 @@
-"""`clarify`: ask the user a question, where they are."""
+"""`clarify`: ask the user a question."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def clarify(args: JsonDict, *, context: ToolContext | None = None, **_: object) 
     choices = [choice.strip() for choice in args.get("choices", ()) if choice.strip()]
     person = context.person if context else None
     answer = person.ask(question, choices) if person is not None else None
-    return _told(question, answer) if answer is None or isinstance(answer, str) else _told_later(question, answer)
+    return _result(question, answer) if answer is None or isinstance(answer, str) else _result_later(question, answer)
 
 
-async def _told_later(question: str, answer: Awaitable[str | None]) -> str:
-    return _told(question, await answer)
+async def _result_later(question: str, answer: Awaitable[str | None]) -> str:
+    return _result(question, await answer)
 
 
-def _told(question: str, answer: str | None) -> str:
+def _result(question: str, answer: str | None) -> str:
     if answer is None:
         raise ToolFailed(
             "nobody answered. Go on with the most sensible assumption, and say which one you made.",
@@ -58,4 +58,6 @@ registry.register(
     },
     handler=clarify,
     emoji="❓",
+    toolset_description="ask the user a question",
+    example={"question": "Which colour should the rail have?", "choices": ["green", "brass"]},
 )

@@ -1,4 +1,4 @@
-"""`delegate_task`: hand tasks to child agents. They belong to the agent that runs the tool."""
+"""`delegate_task`: delegate tasks to child agents of the agent that runs the tool."""
 
 from __future__ import annotations
 
@@ -66,4 +66,11 @@ registry.register(
     emoji="👥",
     needs_agent=True,
     timeout=3600,
+    toolset_description="delegate tasks to child agents",
+    example={
+        "tasks": [
+            {"goal": "List what the tests of src/parser leave out.", "toolsets": ["file"]},
+            {"goal": "Find who calls parse() and with what.", "context": "The function is in src/parser/main.py."},
+        ]
+    },
 )

@@ -1,4 +1,4 @@
-"""`memory`: what the agent keeps across sessions. The two stores belong to the agent that runs the tool."""
+"""`memory`: facts that an agent keeps across sessions. The two stores belong to the agent that runs the tool."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ registry.register(
     schema={
         "description": (
             "Keep facts across sessions, in two small stores: memory (your own notes: how this machine and project work) and "
-            "user (who the person is, what they prefer). Short entries of lasting worth; not tasks, not what is in files. New "
+            "user (who they are, what they prefer). Short entries of lasting worth; not tasks, not what is in files. New "
             "entries are in your prompt from the next session on."
         ),
         "parameters": {
@@ -43,4 +43,10 @@ registry.register(
     emoji="🧠",
     resources=lambda args: Resources(writes=(f"agent/memory/{args.get('target', 'memory')}",)),
     needs_agent=True,
+    toolset_description="remember facts across sessions",
+    example=[
+        {"action": "add", "content": "The tests need Docker; `make test` starts it."},
+        {"action": "add", "target": "user", "content": "Prefers short answers."},
+        {"action": "replace", "target": "user", "old_text": "short", "content": "Prefers short answers, with sources."},
+    ],
 )

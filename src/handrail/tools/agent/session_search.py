@@ -1,4 +1,4 @@
-"""`session_search`: what was said in earlier sessions. The store belongs to the agent that runs the tool."""
+"""`session_search`: search earlier sessions. The store belongs to the agent that runs the tool."""
 
 from __future__ import annotations
 
@@ -63,4 +63,6 @@ registry.register(
     emoji="🔎",
     read_only=True,
     needs_agent=True,
+    toolset_description="search past sessions",
+    example=[{"query": '"deploy key" staging'}, {}],
 )

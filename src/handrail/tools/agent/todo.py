@@ -1,4 +1,4 @@
-"""`todo`: the agent's list of what is to be done. The list itself belongs to the agent that runs the tool."""
+"""`todo`: a task list, which belongs to the agent that runs the tool."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _check(given: list[JsonDict]) -> None:
     ids = [fields["id"] for fields in given]
     doubled = {item_id for item_id in ids if ids.count(item_id) > 1} if len(ids) <= MAX_ITEMS else set()
     if doubled:
-        raise InvalidArguments(f"each id may stand once; given more often: {', '.join(sorted(doubled))}")
+        raise InvalidArguments(f"each id may be given once; repeated: {', '.join(sorted(doubled))}")
 
 
 def _item(fields: JsonDict) -> TodoItem:
@@ -63,7 +63,7 @@ registry.register(
     toolset="todo",
     schema={
         "description": (
-            "Your list of what is to be done, for work of three steps or more. Without todos it reads the list; with them "
+            "Your task list, for work of three steps or more. Without todos it reads the list; with them "
             "it replaces the list, or with merge changes the items of the same id and adds the others. Keep one item "
             "in_progress and mark each completed as soon as it is."
         ),
@@ -79,4 +79,15 @@ registry.register(
     emoji="📋",
     resources=_resources,
     needs_agent=True,
+    toolset_description="keep a list of tasks",
+    example=[
+        {
+            "todos": [
+                {"id": "1", "content": "Write the test", "status": "in_progress"},
+                {"id": "2", "content": "Fix the parser"},
+            ]
+        },
+        {"merge": True, "todos": [{"id": "1", "status": "completed"}, {"id": "2", "status": "in_progress"}]},
+        {},
+    ],
 )

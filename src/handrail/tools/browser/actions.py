@@ -1,21 +1,23 @@
-"""What the browser tools do with a session: one function a tool. Each gives back the facts that the model is told."""
+"""The actions of the browser tools: one function per tool, which returns the facts for the model."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
 from ...errors import CallTimeout, Denied, InvalidArguments, ToolFailed
 from ...types import JsonDict
-from . import snapshot
+from . import snapshots
 from .proxy import REFUSED_HEADER
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Response
 
     from .session import Session
-
-Work = Callable[["Session"], Awaitable[JsonDict]]
 
 _PART_LOADED_SECONDS = 3.0
 _MAX_IMAGES = 100
@@ -25,13 +27,13 @@ _IMAGES = """() => [...document.images].map(image => ({
 })).filter(image => image.url)"""
 
 
-async def seen(session: Session, **more: Any) -> JsonDict:
-    """What is told after every action: where the page is, what it shows now, and what happened meanwhile."""
+async def _state(session: Session, **more: Any) -> JsonDict:
+    """The facts after every action: where the page is, what it shows now, and what happened meanwhile."""
     await session.downloads.wait()
     facts: JsonDict = {**more}
     if session.dialog is None and session.tabs:
         await _stay_public(session)
-        text = await session.act(snapshot.take(session))
+        text = await session.act(snapshots.take(session))
         if text is not None:
             facts |= {"url": session.page.url, "title": await _title(session)}
             facts["snapshot"] = "unchanged" if text and text == session.last_snapshot else text
@@ -40,7 +42,7 @@ async def seen(session: Session, **more: Any) -> JsonDict:
 
 
 async def _stay_public(session: Session) -> None:
-    """A browser on another machine follows redirects unasked; where one led to a private page, nothing of it is told."""
+    """A browser on another machine follows redirects unasked; leave a private page before anything of it is read."""
     url = session.page.url
     if not session.config.cdp_url or not url.startswith(("http:", "https:")):
         return
@@ -54,9 +56,9 @@ async def _stay_public(session: Session) -> None:
 
 async def navigate(session: Session, url: str) -> JsonDict:
     target = session.guard.check_url(url)
-    await session.guard.addresses(target.host, target.port)  # an answer now, instead of an error page
+    await session.guard.addresses(target.host, target.port)  # raises now, instead of showing an error page
     page = await session.fresh_page()
-    session.new_page_begins()
+    session.reset_page_counters()
     session.last_snapshot = ""
     response = await session.act(_load(session, page, url.strip()))
     more: JsonDict = {}
@@ -65,34 +67,31 @@ async def navigate(session: Session, url: str) -> JsonDict:
             raise session.refused(response.url) or Denied(f"{response.url} is not a public address")
         if response.status >= 400:
             more["status"] = response.status
-    return await seen(session, **more)
+    return await _state(session, **more)
 
 
 async def _load(session: Session, page: Any, url: str) -> Response | None:
-    from playwright.async_api import Error
-    from playwright.async_api import TimeoutError as TookTooLong
-
     session.downloads.expect()
     try:
         response: Response | None = await page.goto(url, wait_until="commit")
-    except TookTooLong:
+    except PlaywrightTimeout:
         raise CallTimeout(f"the server sent nothing within {session.config.timeout:g} s") from None
     except Error as error:
         if "Download is starting" in error.message:
-            await session.downloads.begin()
+            await session.downloads.wait_for_start()
             return None
         if "net::ERR_ABORTED" in error.message:
             return None
         raise _failed(session, url, error.message) from None
     try:
         await page.wait_for_load_state("load", timeout=_PART_LOADED_SECONDS * 1000)
-    except TookTooLong:
-        session.notices.append("the page was still loading when it was looked at")
+    except PlaywrightTimeout:
+        session.notices.append("the page was still loading when it was read")
     return response
 
 
 def _failed(session: Session, url: str, message: str) -> Exception:
-    """A page that leads elsewhere may have been refused on its way."""
+    """A redirect may have been refused on its way."""
     words = message.split("\n")[0].removeprefix("Page.goto: ")
     if "ERR_TUNNEL" in words or "ERR_BLOCKED" in words or "interrupted by another navigation" in words:
         for _, error in reversed(session.proxy.refusals):
@@ -101,11 +100,11 @@ def _failed(session: Session, url: str, message: str) -> Exception:
     return ToolFailed(f"{url[:200]} cannot be opened: {words[:300]}")
 
 
-async def look(session: Session, *, full: bool, tab: int | None) -> JsonDict:
-    session.refuse_if_asked()
+async def snapshot(session: Session, *, full: bool, tab: int | None) -> JsonDict:
+    session.raise_if_dialog()
     if tab is not None:
         await session.switch(tab)
-    text = await session.act(snapshot.take(session, full=full))
+    text = await session.act(snapshots.take(session, full=full))
     facts: JsonDict = {"url": session.page.url}
     if text is not None:
         facts |= {"title": await _title(session), "snapshot": text}
@@ -115,7 +114,7 @@ async def look(session: Session, *, full: bool, tab: int | None) -> JsonDict:
 
 async def click(session: Session, ref: str) -> JsonDict:
     await session.act(_on(session, ref, lambda element: element.click()))
-    return await seen(session)
+    return await _state(session)
 
 
 async def type_text(session: Session, ref: str, text: str, *, submit: bool) -> JsonDict:
@@ -131,25 +130,23 @@ async def type_text(session: Session, ref: str, text: str, *, submit: bool) -> J
             await element.press("Enter")
 
     await session.act(_on(session, ref, work))
-    return await seen(session)
+    return await _state(session)
 
 
 async def press(session: Session, key: str) -> JsonDict:
     async def work() -> None:
-        from playwright.async_api import Error
-
         try:
             await session.page.keyboard.press(key)
         except Error as error:
             if "Unknown key" in error.message:
                 raise InvalidArguments(
-                    f"{key!r} is no key; keys are Enter, Tab, Escape, ArrowDown, PageDown, F5, a, Control+a",
+                    f"{key!r} is not a key; keys are Enter, Tab, Escape, ArrowDown, PageDown, F5, a, Control+a",
                     argument="key",
                 ) from None
             raise
 
     await session.act(work())
-    return await seen(session)
+    return await _state(session)
 
 
 async def scroll(session: Session, direction: str) -> JsonDict:
@@ -167,32 +164,30 @@ async def scroll(session: Session, direction: str) -> JsonDict:
         return place
 
     place = await session.act(work())
-    return await seen(session, scrolled=place)
+    return await _state(session, scrolled=place)
 
 
 async def back(session: Session) -> JsonDict:
-    from playwright.async_api import TimeoutError as TookTooLong
-
     async def work() -> bool:
         page = session.page
         try:
             if await page.go_back(wait_until="commit") is not None or page.url != before:
                 await page.wait_for_load_state("load", timeout=_PART_LOADED_SECONDS * 1000)
                 return True
-        except TookTooLong:
-            session.notices.append("the page was still loading when it was looked at")
+        except PlaywrightTimeout:
+            session.notices.append("the page was still loading when it was read")
             return True
         return False
 
     before = session.page.url
-    session.new_page_begins()
+    session.reset_page_counters()
     went = await session.act(work())
     if went is False and len(session.tabs) > 1:
         await session.page.close()  # a tab that has no page before it: back is where it came from
-        return await seen(session, note="the tab had no page before this one, and was closed")
+        return await _state(session, note="the tab had no page before this one, and was closed")
     if went is False:
         raise ToolFailed("there is no page before this one")
-    return await seen(session)
+    return await _state(session)
 
 
 async def images(session: Session) -> JsonDict:
@@ -203,12 +198,8 @@ async def images(session: Session) -> JsonDict:
 
 
 async def console(session: Session, *, clear: bool, expression: str | None) -> JsonDict:
-    import json
-
     facts: JsonDict = {}
     if expression is not None:
-        from playwright.async_api import Error
-
         try:
             value = await session.act(session.page.evaluate(expression))
         except Error as error:
@@ -223,7 +214,7 @@ async def console(session: Session, *, clear: bool, expression: str | None) -> J
 
 async def answer_dialog(session: Session, *, accept: bool, text: str | None) -> JsonDict:
     await session.answer(accept=accept, text=text)
-    return await seen(session)
+    return await _state(session)
 
 
 async def screenshot(session: Session, *, full_page: bool = False) -> bytes:
@@ -236,32 +227,27 @@ async def screenshot(session: Session, *, full_page: bool = False) -> bytes:
 
 async def _on(session: Session, ref: str, work: Callable[[Locator], Awaitable[Any]]) -> None:
     """Do something with an element of the last snapshot."""
-    from playwright.async_api import Error
-    from playwright.async_api import TimeoutError as TookTooLong
-
     name = ref.strip().removeprefix("[").removesuffix("]").removeprefix("ref=").removeprefix("@")
     if not name.isalnum():
-        raise InvalidArguments(f"{ref[:50]!r} is no ref; refs stand in the snapshot as [ref=e12]", argument="ref")
+        raise InvalidArguments(f"{ref[:50]!r} is not a ref; the snapshot has refs such as [ref=e12]", argument="ref")
     element = session.page.locator(f"aria-ref={name}")
     try:
         if await element.count() == 0:
             raise ToolFailed(f"there is no element {name} on the page now; the next snapshot shows which there are")
         await work(element)
-    except TookTooLong as error:
+    except PlaywrightTimeout as error:
         why = error.message.split("Call log:")[-1].strip().splitlines()[-3:]
         raise CallTimeout(
             f"the element {name} could not be used within {session.config.timeout:g} s: {' '.join(' '.join(why).split())[:400]}"
         ) from None
     except Error as error:
         if "Element is not an <input>" in error.message:
-            raise ToolFailed(f"the element {name} is no field that can be filled in") from None
+            raise ToolFailed(f"the element {name} is not a field that can be filled in") from None
         raise ToolFailed(f"the element {name} could not be used: {error.message.splitlines()[0][:400]}") from None
 
 
 async def _title(session: Session) -> str:
-    from playwright.async_api import Error
-
     try:
         return (await session.page.title())[:300]
-    except Error:  # it goes elsewhere just now
+    except Error:  # the page is just changing
         return ""

@@ -1,4 +1,4 @@
-"""The browser of a runtime: started at its first use on a thread of its own, with a session for each task that uses it."""
+"""The browser of a runtime: started at its first use on a thread of its own, with one session per task."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
+
+from playwright.async_api import Error, async_playwright
 
 from ...errors import CallCancelled, ToolError, ToolFailed
+from ...net.url_guard import Guard
 from ...types import JsonDict
 from .downloads import incoming
-from .profile_dir import Loop, OwnFiles
-from .proxy import GuardProxy
+from .installed_browsers import executable
+from .profile_dir import Loop, ProfileDir
+from .proxy import GuardProxy, target_host
 from .session import NO_PAGE, Session
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright, ProxySettings, Route
 
-    from ...config import Config
+    from ...settings.schema import Config
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +35,7 @@ T = TypeVar("T")
 _START_SECONDS = 60.0
 _CLOSE_SECONDS = 10.0
 _STEP_SECONDS = 5.0
-_LEAST_LOOK_SECONDS = 1.0
+_MIN_POLL_SECONDS = 1.0
 _ARGUMENTS = (
     "--disable-gpu",
     "--disable-quic",
@@ -41,7 +44,7 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--disable-crash-reporter",
     "--disable-sync",
-    # Voice and video would go past the proxy.
+    # Voice and video would bypass the proxy.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
 
@@ -52,45 +55,43 @@ class Browsers:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._lock = threading.Lock()
-        self._room: _Room | None = None
+        self._thread: _BrowserThread | None = None
 
     async def use(self, task_id: str, work: Callable[[Session], Awaitable[T]], *, start: bool = False) -> T:
-        """Do something with the task's session, in the browser's own loop. Cancelling the caller cancels the work.
+        """Run `work` with the task's session in the browser's own loop. Cancelling the caller cancels the work.
 
-        `start`: open a session, and start the browser, where there is none.
+        `start` opens a session, and starts the browser, if there is none.
         """
-        room = self._room
+        thread = self._thread
         if start:
-            room = self._opened()
-        elif room is None or room.is_over or task_id not in room.tasks:
+            thread = self._opened()
+        elif thread is None or thread.has_ended or task_id not in thread.tasks:
             raise ToolFailed(NO_PAGE)
-        return await asyncio.wrap_future(room.submit(task_id, work))
+        return await asyncio.wrap_future(thread.submit(task_id, work))
 
     def close_task(self, task_id: str) -> None:
         """Close the task's pages, if it has any."""
-        room = self._room
-        if room is not None and not room.is_over:
-            room.close_session(task_id)
+        thread = self._thread
+        if thread is not None and not thread.has_ended:
+            thread.close_session(task_id)
 
     def close(self) -> None:
         with self._lock:
-            room, self._room = self._room, None
-        if room is not None:
-            room.close()
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.close()
 
-    def _opened(self) -> _Room:
+    def _opened(self) -> _BrowserThread:
         with self._lock:
-            if self._room is None or self._room.is_over:
-                self._room = _Room(self._config)
-            return self._room
+            if self._thread is None or self._thread.has_ended:
+                self._thread = _BrowserThread(self._config)
+            return self._thread
 
 
-class _Room:
-    """The thread, its loop, and what lives in it."""
+class _BrowserThread:
+    """The browser's thread, its event loop and the sessions."""
 
     def __init__(self, config: Config) -> None:
-        from ...net.url_guard import Guard
-
         self._config = config
         self.guard = Guard(config.web.allow_private)
         self.proxy = GuardProxy(self.guard)
@@ -98,19 +99,19 @@ class _Room:
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
         self._sessions: dict[str, Session] = {}
-        self._over = asyncio.Event()
-        self._files = OwnFiles()
-        self._loop = Loop(self._files.folder)
+        self._ended = asyncio.Event()
+        self._profile = ProfileDir()
+        self._loop = Loop(self._profile.folder)
         self.thread = threading.Thread(target=self._live, name="handrail-browser", daemon=True)
         self.thread.start()
 
     @property
-    def is_over(self) -> bool:
-        return self._over.is_set() or not self.thread.is_alive()
+    def has_ended(self) -> bool:
+        return self._ended.is_set() or not self.thread.is_alive()
 
     @property
     def tasks(self) -> list[str]:
-        """Those that have a session."""
+        """The tasks with a session."""
         return list(self._sessions)
 
     def submit(self, task_id: str, work: Callable[[Session], Awaitable[T]]) -> concurrent.futures.Future[T]:
@@ -120,14 +121,14 @@ class _Room:
         try:
             asyncio.run_coroutine_threadsafe(self._end_session(task_id), self._loop).result(_CLOSE_SECONDS)
         except (TimeoutError, RuntimeError, concurrent.futures.CancelledError):
-            log.warning("the browser does not close the pages of the task %s", task_id)
+            log.warning("the browser did not close the pages of task %s in time", task_id)
 
     def close(self) -> None:
         with contextlib.suppress(RuntimeError):  # it was idle, and has ended by itself
-            self._loop.call_soon_threadsafe(self._over.set)
+            self._loop.call_soon_threadsafe(self._ended.set)
         self.thread.join(_CLOSE_SECONDS * 2)
 
-    # All below runs in the loop
+    # Everything below runs in the loop
 
     def _live(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -136,18 +137,18 @@ class _Room:
         finally:
             for task in asyncio.all_tasks(self._loop):
                 task.cancel()
-            # What was cancelled gets to end: half of it waits for a browser that is gone.
+            # Let cancelled tasks end: half of them wait for a browser that is gone.
             self._loop.run_until_complete(asyncio.sleep(0.05))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
-            self._files.remove()
+            self._profile.remove()
 
     async def _stay(self) -> None:
         idle = self._config.browser.idle_seconds
-        while not self._over.is_set():
+        while not self._ended.is_set():
             try:
-                async with asyncio.timeout(max(_LEAST_LOOK_SECONDS, idle / 4) if idle else None):
-                    await self._over.wait()
+                async with asyncio.timeout(max(_MIN_POLL_SECONDS, idle / 4) if idle else None):
+                    await self._ended.wait()
             except TimeoutError:
                 await self._end_idle(idle)
         await self._shut()
@@ -163,10 +164,10 @@ class _Room:
 
     async def _session(self, task_id: str) -> Session:
         async with self._starting:
-            if self._over.is_set():
+            if self._ended.is_set():
                 raise CallCancelled("the browser is being closed")
             session = self._sessions.get(task_id)
-            if session is not None and not session.has_exited:
+            if session is not None and not session.is_closed:
                 return session
             context = await self._new_context()
             session = self._sessions[task_id] = Session(context, task_id, self._config, self.guard, self.proxy)
@@ -179,12 +180,12 @@ class _Room:
             await self._start()
         assert self._browser is not None
         proxy: ProxySettings | None = None
-        is_far = self._config.browser.cdp_url and not _is_here(self._config.browser.cdp_url)
-        if self._config.browser.cdp_url and not is_far:
+        is_remote = self._config.browser.cdp_url and not _is_local(self._config.browser.cdp_url)
+        if self._config.browser.cdp_url and not is_remote:
             proxy = {"server": await self.proxy.address(), "bypass": "<-loopback>"}
-        # Somebody else's browser has windows of its own: they stay alone.
+        # A browser that we did not start has windows of its own: leave them alone.
         context = await self._browser.new_context(accept_downloads=True, service_workers="block", proxy=proxy)
-        if is_far:
+        if is_remote:
             await context.route("**/*", self._judge)
         return context
 
@@ -202,10 +203,6 @@ class _Room:
         await route.continue_()
 
     async def _start(self) -> None:
-        from playwright.async_api import Error, async_playwright
-
-        from .installed_browsers import executable
-
         config = self._config.browser
         if self._playwright is None:
             self._playwright = await async_playwright().start()
@@ -221,7 +218,7 @@ class _Room:
                 args=list(_ARGUMENTS),
                 proxy={"server": await self.proxy.address(), "bypass": "<-loopback>"},
                 downloads_path=incoming(),
-                env={**_environment(), "TMPDIR": self._files.folder},
+                env={**_environment(), "TMPDIR": self._profile.folder},
                 timeout=_START_SECONDS * 1000,
                 handle_sigint=False,
                 handle_sigterm=False,
@@ -236,17 +233,17 @@ class _Room:
             await session.close()
 
     async def _end_idle(self, limit: float) -> None:
-        if self._starting.locked():  # somebody is about to use it
+        if self._starting.locked():  # a call is about to use it
             return
         now = time.monotonic()
         for task_id, session in list(self._sessions.items()):
             if not session.turn.locked() and now - session.used_at >= limit:
                 await self._end_session(task_id)
         if not self._sessions and self._browser is not None:
-            self._over.set()  # the next use starts another
+            self._ended.set()  # the next use starts another
 
     async def _shut(self) -> None:
-        """Each step has its time: a page that hangs must not keep the browser from ending, nor that its driver."""
+        """Each step has a timeout: a page that hangs must not keep the browser or its driver from ending."""
         steps: list[Callable[[], Awaitable[object]]] = [session.close for session in self._sessions.values()]
         steps += [one.close for one in (self._browser, self.proxy) if one is not None]
         steps += [self._playwright.stop] if self._playwright is not None else []
@@ -255,20 +252,16 @@ class _Room:
                 async with asyncio.timeout(_STEP_SECONDS):
                     await step()
             except Exception as error:  # noqa: BLE001  whatever is wrong with it, the next step is the stronger one
-                log.warning("the browser does not end as it should: %s: %s", type(error).__name__, error)
+                log.warning("the browser does not close cleanly: %s: %s", type(error).__name__, error)
 
 
-def _is_here(cdp_url: str) -> bool:
+def _is_local(cdp_url: str) -> bool:
     """Whether the browser runs on this machine, where it can reach the proxy."""
     return target_host(cdp_url) in ("localhost", "127.0.0.1", "::1")
 
 
-def target_host(url: str) -> str:
-    return urlsplit(url).hostname or ""
-
-
 def _environment() -> JsonDict:
-    """None of our keys: what pages do to a browser they do to its environment."""
+    """Without our keys: a page that takes over the browser can read its environment."""
     kept = (
         "PATH",
         "HOME",

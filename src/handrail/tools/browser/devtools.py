@@ -1,9 +1,11 @@
-"""Which commands of the DevTools protocol a model may send to its page: those that stay inside it."""
+"""Commands of the DevTools protocol that a model may send: those that stay inside its page."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+
+from playwright.async_api import Error
 
 from ...errors import Denied, ToolFailed
 from ...types import JsonDict
@@ -11,12 +13,12 @@ from ...types import JsonDict
 if TYPE_CHECKING:
     from .session import Session
 
-# Whole domains that see or change nothing but the page. What is not here is not known to be harmless.
+# Domains that read or change nothing but the page. Everything else is refused.
 _DOMAINS = frozenset(
     "Accessibility Animation CSS DOM DOMDebugger DOMSnapshot DOMStorage Emulation Input LayerTree Log Network Overlay Page "
     "Performance Profiler Runtime".split()
 )
-# Those that reach past it: files of this machine, other pages, the browser itself.
+# Their commands that reach past it: files of this machine, other pages, the browser itself.
 _NOT = frozenset(
     "DOM.setFileInputFiles Page.setDownloadBehavior Page.setInterceptFileChooserDialog Page.close Page.crash Page.navigate "
     "Page.handleJavaScriptDialog Page.addCompilationCache Runtime.terminateExecution Network.setRequestInterception "
@@ -27,18 +29,16 @@ _RESULT_CHARS = 50_000
 
 async def send(session: Session, method: str, params: JsonDict) -> JsonDict:
     """The protocol's answer. Raises Denied for what reaches past the page."""
-    from playwright.async_api import Error
-
     check(method)
-    session.refuse_if_asked()
+    session.raise_if_dialog()
 
     async def work() -> JsonDict:
-        line = await session.context.new_cdp_session(session.page)
+        channel = await session.context.new_cdp_session(session.page)
         try:
-            answer: JsonDict = await line.send(method, params)
+            answer: JsonDict = await channel.send(method, params)
             return answer
         finally:
-            await line.detach()
+            await channel.detach()
 
     try:
         answer = await session.act(work())

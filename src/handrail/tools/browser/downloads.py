@@ -8,6 +8,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playwright.async_api import Error
+
+from ...config.paths import state_dir
 from ...types import JsonDict
 
 if TYPE_CHECKING:
@@ -35,21 +38,21 @@ class Downloads:
         task.add_done_callback(lambda done: self._running.pop(done, None))
 
     def expect(self) -> None:
-        """What begins from now on is what `begin` waits for."""
+        """`wait_for_start` waits for a download that starts after this."""
         self._began.clear()
 
-    async def begin(self) -> None:
-        """Until the browser, which said that a download starts, has told which one it is."""
+    async def wait_for_start(self) -> None:
+        """Wait until the browser, which announced a download, says which one it is."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._began.wait(), _WAIT_SECONDS)
 
     async def wait(self) -> None:
-        """Until what has begun is there, but not long."""
+        """Wait a short while for the running downloads."""
         if self._running:
             await asyncio.wait(set(self._running), timeout=_WAIT_SECONDS)
 
     def news(self) -> list[JsonDict]:
-        """What is over is told once, what goes on each time."""
+        """Finished downloads once, running ones every time."""
         news, self._news = self._news, []
         return [*news, *({"url": url, "running": True} for task, url in self._running.items() if not task.done())]
 
@@ -58,24 +61,22 @@ class Downloads:
             task.cancel()
 
     async def _save(self, download: Download) -> None:
-        from playwright.async_api import Error
-
-        told: JsonDict = {"url": download.url[:500]}
+        about: JsonDict = {"url": download.url[:500]}
         try:
             if len(self._running) > _MAX_AT_ONCE:
                 raise _Refused(f"{_MAX_AT_ONCE} downloads run already")
             async with asyncio.timeout(_SECONDS):
                 path = self._place(download.suggested_filename)
                 await self._saved(download, path)
-            self._news.append({**told, "file": str(path), "bytes": path.stat().st_size})
+            self._news.append({**about, "file": str(path), "bytes": path.stat().st_size})
         except (_Refused, Error, TimeoutError, OSError) as error:
             why = f"took longer than {_SECONDS:g} s" if isinstance(error, TimeoutError) else str(error)
             with contextlib.suppress(Error):
                 await download.cancel()
-            self._news.append({**told, "error": why[:300]})
+            self._news.append({**about, "error": why[:300]})
 
     async def _saved(self, download: Download, path: Path) -> None:
-        """As the browser writes it: too much is seen while it comes."""
+        """Check the size while the browser writes the file."""
         saving: asyncio.Task[Any] = asyncio.ensure_future(download.save_as(path))
         try:
             while not saving.done():
@@ -87,7 +88,7 @@ class Downloads:
             saving.cancel()
 
     def _check(self, *files: Path) -> None:
-        """Which download an unfinished file belongs to only the browser knows: all that run are ended for it."""
+        """Only the browser knows which download an unfinished file belongs to, so every running one is ended for it."""
         for file in files:
             with contextlib.suppress(FileNotFoundError):
                 if file.stat().st_size > self._max_bytes:
@@ -96,8 +97,6 @@ class Downloads:
 
     def _place(self, suggested: str) -> Path:
         """A new file. The page chose the name, so little of it is kept."""
-        from ...config.paths import state_dir
-
         folder = state_dir() / "downloads" / (re.sub(r"[^\w.-]+", "_", self._task_id)[:100].lstrip(".") or "task")
         folder.mkdir(parents=True, exist_ok=True)
         name = re.sub(r"[^\w .()-]+", "_", suggested).strip(" .")[-120:] or "download"
@@ -113,9 +112,7 @@ class _Refused(Exception):
 
 
 def incoming() -> Path:
-    """Where the browser writes what is not finished. It empties it by itself."""
-    from ...config.paths import state_dir
-
+    """Where the browser keeps unfinished downloads. It empties the folder itself."""
     return state_dir() / "downloads" / ".incoming"
 
 

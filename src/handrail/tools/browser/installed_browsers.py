@@ -1,4 +1,4 @@
-"""Which browser is there to drive."""
+"""Find an installed browser."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.availability import missing
+from ...media import requirements
 from ...types import Unavailable
 
 if TYPE_CHECKING:
+    from ...settings.schema import Config
     from ...settings.web import BrowserConfig
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser")
@@ -21,7 +23,7 @@ _MAC_APPS = (
 
 
 def executable(config: BrowserConfig) -> str | None:
-    """The program to start; None for none. An empty text means the one that Playwright has brought."""
+    """The program to start; None if there is none; empty for the one that Playwright installed."""
     if config.executable:
         return _program(os.path.expanduser(config.executable))
     for name in _PROGRAMS:
@@ -33,24 +35,27 @@ def executable(config: BrowserConfig) -> str | None:
     return "" if _playwright_has_one() else None
 
 
-def check(config: BrowserConfig) -> Unavailable | None:
-    """What is missing to use a browser."""
-    lack = missing("browser", "playwright")
-    if lack is not None or config.cdp_url:
+def check(config: Config) -> Unavailable | bool:
+    """The check of the `browser_*` tools."""
+    browser, lack = config.browser, missing("browser", "playwright")
+    if lack is not None:
         return lack
-    if executable(config) is None:
-        if config.executable:
-            return Unavailable(
-                f"there is no program {config.executable!r}", "correct browser.executable in config.yaml"
-            )
-        return Unavailable(
-            "no Chromium or Chrome is found", "install one (apt install chromium), or run `playwright install chromium`"
-        )
-    return None
+    if browser.cdp_url or executable(browser) is not None:
+        return True
+    if browser.executable:
+        return Unavailable(f"there is no program {browser.executable!r}", "correct browser.executable in config.yaml")
+    return Unavailable(
+        "no Chromium or Chrome is found", "install one (apt install chromium), or run `playwright install chromium`"
+    )
+
+
+def check_vision(config: Config) -> Unavailable | bool:
+    """The check of `browser_vision`, which also needs a model that takes images."""
+    return check(config) and requirements.check_vision(config)
 
 
 def _program(name: str) -> str | None:
-    """As `shutil.which`, which a start should not have to load."""
+    """Like `shutil.which`, which a start should not have to import."""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder, name)  # an absolute name stays itself
         if os.path.isfile(path) and os.access(path, os.X_OK):

@@ -1,4 +1,4 @@
-"""Where a browser and its driver keep what only they need: a folder that goes with them, also when they were killed."""
+"""A folder for a browser's profile and temporary files, removed with the browser, also after it was killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...environments import private_dirs
 _PREFIX = "handrail-browser"
 
 
-class OwnFiles:
+class ProfileDir:
     """One browser's folder."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class OwnFiles:
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """A loop that gives what it starts a folder for temporary files: Playwright does not let us say one to its driver."""
+    """An event loop that sets TMPDIR for the processes it starts: Playwright has no option for its driver."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -36,5 +36,5 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 def prune(*, dry_run: bool) -> list[str]:
-    """What processes that were killed have left, and is removed unless `dry_run`."""
+    """The folders that killed processes left behind; removed unless `dry_run`."""
     return private_dirs.prune(_PREFIX, "browser", dry_run=dry_run)

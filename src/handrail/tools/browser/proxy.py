@@ -1,6 +1,6 @@
-"""The proxy that the browser goes through: it looks every name up by itself and connects only where the guard lets it.
+"""The browser's proxy: it resolves every name itself and connects only where the guard allows.
 
-Rules inside the browser would not see redirects, web sockets or a name that changes its address; this sees every connection.
+Rules inside the browser would miss redirects, web sockets and names that change their address; this sees every connection.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections import deque
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ...errors import HandrailError, ToolError
 from ...net.url_guard import target_of
@@ -68,7 +69,7 @@ class GuardProxy:
             method, url, rest = head.decode("latin-1").split(" ", 2)
             is_tunnel = method == "CONNECT"
             target = target_of(f"https://{url}/" if is_tunnel else url)
-            far_reader, far_writer = await self._connect(target.host, target.port)
+            server_reader, server_writer = await self._connect(target.host, target.port)
         except HandrailError as error:
             writer.write(_refusal(str(error)))
             await writer.drain()
@@ -79,10 +80,10 @@ class GuardProxy:
             if is_tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
-                far_writer.write(_direct(method, url, rest))
-            await _join(reader, writer, far_reader, far_writer)
+                server_writer.write(_direct(method, url, rest))
+            await _join(reader, writer, server_reader, server_writer)
         finally:
-            far_writer.close()
+            server_writer.close()
 
     async def _connect(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
@@ -100,8 +101,12 @@ class GuardProxy:
         raise OSError(f"{host} cannot be connected to: {problem}")
 
 
+def target_host(url: str) -> str:
+    return urlsplit(url).hostname or ""
+
+
 def _direct(method: str, url: str, rest: str) -> bytes:
-    """The request as the server itself wants it. The connection serves this request alone, as the next may go elsewhere."""
+    """The request as the server expects it. The connection serves this request alone: the next may go to another host."""
     path = "/" + url.split("://", 1)[1].partition("/")[2] if "/" in url.split("://", 1)[1] else "/"
     version, *lines = rest.rstrip("\r\n").split("\r\n")
     kept = [line for line in lines if not line.lower().startswith(("proxy-", "connection:"))]
@@ -118,14 +123,14 @@ def _refusal(why: str) -> bytes:
 
 
 async def _join(
-    near_reader: asyncio.StreamReader,
-    near_writer: asyncio.StreamWriter,
-    far_reader: asyncio.StreamReader,
-    far_writer: asyncio.StreamWriter,
+    client_reader: asyncio.StreamReader,
+    client_writer: asyncio.StreamWriter,
+    server_reader: asyncio.StreamReader,
+    server_writer: asyncio.StreamWriter,
 ) -> None:
-    """Carry both ways until the server is done, or either side is gone."""
-    up = asyncio.ensure_future(_carry(near_reader, far_writer))
-    down = asyncio.ensure_future(_carry(far_reader, near_writer))
+    """Relay both ways until the server is done or either side has closed."""
+    up = asyncio.ensure_future(_relay(client_reader, server_writer))
+    down = asyncio.ensure_future(_relay(server_reader, client_writer))
     try:
         await down
     finally:
@@ -134,7 +139,7 @@ async def _join(
         await asyncio.gather(up, down, return_exceptions=True)
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
         while piece := await reader.read(_PIECE_BYTES):
             writer.write(piece)

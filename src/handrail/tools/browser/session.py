@@ -1,4 +1,4 @@
-"""One task's pages: what is open, what they said, what they want to know, what they downloaded."""
+"""One task's pages: their tabs, dialogs, console messages and downloads."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from playwright.async_api import Error
+
 from ...errors import CallTimeout, Denied, ToolFailed
 from ...types import JsonDict
 from .downloads import Downloads
+from .proxy import GuardProxy, target_host
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Page, Request
 
-    from ...config import Config
     from ...net.url_guard import Guard
-    from .proxy import GuardProxy
+    from ...settings.schema import Config
 
 T = TypeVar("T")
 
@@ -26,7 +28,7 @@ NO_PAGE = "no page is open; browser_navigate opens one"
 _MAX_TABS = 12
 _MAX_MESSAGES = 200
 _MESSAGE_CHARS = 1_000
-# More than that, and they are dismissed unread: nobody asks a person so often.
+# More dialogs than this are dismissed unread.
 _MAX_DIALOGS = 5
 # In the page itself: a dialog that is never shown costs nothing.
 _FEW_DIALOGS = f"""(() => {{
@@ -43,13 +45,13 @@ _NEVER_ENDING = ("eventsource", "websocket", "media", "ping")
 
 
 class Session:
-    """The pages of one task. All of it runs in the browser's loop; `turn` is held by whoever acts."""
+    """The pages of one task. All of it runs in the browser's loop; `turn` is held while a call acts."""
 
     def __init__(self, context: BrowserContext, task_id: str, config: Config, guard: Guard, proxy: GuardProxy) -> None:
         self.context, self.config, self.guard, self.proxy = context, config.browser, guard, proxy
         self.turn = asyncio.Lock()
         self.used_at = time.monotonic()
-        self.has_exited = False
+        self.is_closed = False
         self.console: deque[JsonDict] = deque(maxlen=_MAX_MESSAGES)
         self.dialog: Dialog | None = None
         self.downloads = Downloads(task_id, config.browser.max_download_bytes)
@@ -59,7 +61,7 @@ class Session:
         self._dialog_opened = asyncio.Event()
         self._dialogs_seen = self._dialogs_dismissed = 0
         self._held: asyncio.Task[Any] | None = None
-        self._apart_tasks: set[asyncio.Future[Any]] = set()
+        self._background_tasks: set[asyncio.Future[Any]] = set()
         self._requests: dict[Request, float] = {}
         context.set_default_timeout(self.config.timeout * 1000)
         context.on("page", self._on_page)
@@ -70,9 +72,7 @@ class Session:
         await self.context.new_page()
 
     async def close(self) -> None:
-        from playwright.async_api import Error
-
-        self.has_exited = True
+        self.is_closed = True
         self.downloads.close()
         if self._held is not None:
             self._held.cancel()
@@ -102,27 +102,27 @@ class Session:
         await self._page.bring_to_front()
 
     async def fresh_page(self) -> Page:
-        """The current tab, or a new one when none is open, or when what is in it hangs or asks something."""
+        """The current tab; a new one when none is open, or when the current one hangs or shows a dialog."""
         if not self.tabs:
             return await self.context.new_page()
         page = self.page
-        if self.dialog is None and await _answers(page):
+        if self.dialog is None and await _responds(page):
             return page
         self.dialog, self._held = None, None
         self._dialog_opened.clear()
         new = await self.context.new_page()
-        self._apart(page.close())
+        self._in_background(page.close())
         return new
 
     # Acting
 
     async def act(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """Do it, to its end or until the page asks something: then it goes on when that is answered."""
-        self.refuse_if_asked(work)
+        """Run `work` to its end, or until the page shows a dialog: it then continues after the answer and this returns None."""
+        self.raise_if_dialog(work)
         task = asyncio.ensure_future(work)
         opened = asyncio.ensure_future(self._dialog_opened.wait())
         try:
-            # The work has a limit of its own; this is for a page that keeps even that from being held.
+            # The work has a timeout of its own; this is for a page that blocks even that.
             await asyncio.wait({task, opened}, timeout=self.config.timeout + 3, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
@@ -137,8 +137,8 @@ class Session:
         finally:
             opened.cancel()
 
-    def refuse_if_asked(self, work: Coroutine[Any, Any, Any] | None = None) -> None:
-        """A page that asks something does nothing else until it is answered."""
+    def raise_if_dialog(self, work: Coroutine[Any, Any, Any] | None = None) -> None:
+        """A page with an open dialog does nothing else until it is answered."""
         if self.dialog is None:
             return
         if work is not None:
@@ -146,27 +146,25 @@ class Session:
         raise ToolFailed("the page waits for an answer to its dialog: browser_dialog", dialog=self.dialog_facts())
 
     async def settle(self) -> None:
-        """Wait until the page has what it asked the server for, but not long."""
+        """Wait a short while for the server's answers."""
         end = time.monotonic() + _SETTLE_SECONDS
         # Requests come and go in between, so no single event says that the last one is done.
-        while self.is_waiting_for_server and self.dialog is None and time.monotonic() < end:  # noqa: ASYNC110
+        while self.is_waiting_for_server and self.dialog is None and time.monotonic() < end:  # noqa: ASYNC110  see above
             await asyncio.sleep(_TICK_SECONDS)
 
     @property
     def is_waiting_for_server(self) -> bool:
-        """Not for what never ends, such as a line that is kept open for news."""
+        """Whether requests are open, apart from those that never end, such as an event stream."""
         now = time.monotonic()
         return any(now - began < _SETTLE_SECONDS for began in self._requests.values())
 
-    def new_page_begins(self) -> None:
-        """What was counted for the page before counts no longer."""
+    def reset_page_counters(self) -> None:
+        """Forget what was counted for the previous page."""
         self._dialogs_seen = 0
         self._requests.clear()
 
     def refused(self, url: str) -> Denied | None:
         """Why the guard kept the page from going to a URL, if it did."""
-        from .browsers import target_host
-
         error = self.proxy.refusal_of(target_host(url))
         return error if isinstance(error, Denied) else None
 
@@ -193,7 +191,7 @@ class Session:
             if not held.done():
                 self._held = held
 
-    # What is told with the next result
+    # News for the next result
 
     def news(self) -> JsonDict:
         news: JsonDict = {}
@@ -213,12 +211,12 @@ class Session:
             news["notices"], self.notices = self.notices, []
         return news
 
-    # What the browser tells
+    # Events of the browser
 
     def _on_page(self, page: Page) -> None:
         if len(self.tabs) > _MAX_TABS:
-            self.notices.append(f"a new tab was closed at once: {_MAX_TABS} are open")
-            self._apart(page.close())
+            self.notices.append(f"a new tab was closed immediately: {_MAX_TABS} are open")
+            self._in_background(page.close())
             return
         page.on("dialog", self._on_dialog)
         page.on("console", self._on_console)
@@ -238,16 +236,16 @@ class Session:
         self._requests.pop(request, None)
 
     def _on_close(self, _: object) -> None:
-        self.has_exited = True
+        self.is_closed = True
 
     def _on_dialog(self, dialog: Dialog) -> None:
         if dialog.type == "beforeunload":
-            self._apart(dialog.accept())
+            self._in_background(dialog.accept())
             return
         self._dialogs_seen += 1
         if self.dialog is not None or self._dialogs_seen > _MAX_DIALOGS:
             self._dialogs_dismissed += 1
-            self._apart(dialog.dismiss())
+            self._in_background(dialog.dismiss())
             return
         self.dialog = dialog
         self._dialog_opened.set()
@@ -255,13 +253,13 @@ class Session:
     def _on_console(self, message: ConsoleMessage) -> None:
         self._note(message.type, message.text)
 
-    def _apart(self, work: Awaitable[Any]) -> None:
-        """Have it done, whatever becomes of it: the page may be gone meanwhile."""
+    def _in_background(self, work: Awaitable[Any]) -> None:
+        """Run it in the background and ignore failures: the page may be gone meanwhile."""
         task = asyncio.ensure_future(work)
-        self._apart_tasks.add(task)
+        self._background_tasks.add(task)
 
         def over(done: asyncio.Future[Any]) -> None:
-            self._apart_tasks.discard(done)
+            self._background_tasks.discard(done)
             if not done.cancelled():
                 done.exception()
 
@@ -271,10 +269,8 @@ class Session:
         self.console.append({"type": kind, "text": text[:_MESSAGE_CHARS]})
 
 
-async def _answers(page: Page) -> bool:
-    """Whether the page does anything any more. Where it hangs, it would not even go elsewhere."""
-    from playwright.async_api import Error
-
+async def _responds(page: Page) -> bool:
+    """Whether the page still responds. One that hangs would not even navigate."""
     try:
         async with asyncio.timeout(_ALIVE_SECONDS):
             await page.evaluate("1")

@@ -1,4 +1,4 @@
-"""What is sent to a Python that is to run a script: our side of it, then the script and its tools."""
+"""What is sent to a Python that runs a script: our modules, then the script and its tools."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ...types import JsonDict
 
 _MODULES = ("script", "supervisor")
-# Reads a length and a bundle from its standard input, and makes modules of it. The bundle is written as Python writes
-# values: reading JSON would begin with loading for as long as Python itself takes to start. The modules are compiled
-# already for a Python of the runtime's own version, which has half of the rest to do.
+# Reads a length and a bundle from its standard input and makes modules of it. The bundle is a Python literal: importing json
+# would take as long as Python itself takes to start. For a Python of the runtime's own version the modules are compiled
+# already, which halves the rest.
 _BOOT = """
 import os, sys
 if sys.version_info < (3, 8):
@@ -51,8 +51,8 @@ def command(python: str) -> str:
     return f"exec {shlex.quote(python)} -c {shlex.quote(_BOOT)}"
 
 
-def first_words(hello: JsonDict) -> bytes:
-    """What it then reads."""
+def payload(hello: JsonDict) -> bytes:
+    """What it then reads from its standard input."""
     modules, compiled = _modules()
     content = ascii({"modules": modules, "compiled": {MAGIC_NUMBER: compiled}, "hello": hello}).encode()
     return b"%09d" % len(content) + content
@@ -60,7 +60,7 @@ def first_words(hello: JsonDict) -> bytes:
 
 @cache
 def _modules() -> tuple[list[tuple[str, str]], str]:
-    """Our side of it as text, and as this Python has compiled it."""
+    """Our modules as text, and compiled by this Python."""
     here = files(__package__) / "script_host"
     texts = [(name, (here / f"{name}.py").read_text("utf-8")) for name in _MODULES]
     codes = [(name, compile(text, f"handrail_script_host/{name}", "exec", dont_inherit=True)) for name, text in texts]

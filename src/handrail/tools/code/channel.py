@@ -1,6 +1,6 @@
-"""The way to a script that runs: a socket of this machine where it can be reached, else its process's own input and log.
+"""The connection to a running script: a Unix socket where it can be reached, else its process's own input and log.
 
-Who is at the other end is known by a token that only the script's process was told; what comes before the token is noise.
+A token that only the script's process was given authenticates the other end; what comes before the token is noise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Frame = tuple[bytes, int, bytes]
 
-# A packet to the process that minds a background process has 128 kB, and a byte takes up to six characters there.
+# A packet to the job supervisor has 128 kB, and a byte takes up to six characters there.
 _WRITE_BYTES = 16 << 10
 _TEXT_BYTES = 48 << 10  # of printable ASCII, of which a byte takes two at most
 _WRITE_SECONDS = 10.0
@@ -42,12 +42,12 @@ MAX_FRAME_BYTES = 16 << 20
 
 
 class ScriptGone(Exception):
-    """Nothing more comes from there."""
+    """The connection has ended."""
 
 
-class _Way(Protocol):
+class _Transport(Protocol):
     def receive(self, timeout: float) -> bytes:
-        """What has come; nothing when it took too long. Raises ScriptGone."""
+        """What has arrived; empty after the timeout. Raises ScriptGone."""
 
     def send(self, data: bytes) -> None: ...
 
@@ -55,13 +55,13 @@ class _Way(Protocol):
 class Channel:
     """Frames to and from the script. Any thread may send, one receives."""
 
-    def __init__(self, way: _Way, begun: bytes = b"") -> None:
-        self._way, self._buffer = way, bytearray(begun)
+    def __init__(self, transport: _Transport, received: bytes = b"") -> None:
+        self._transport, self._buffer = transport, bytearray(received)
         self._sending = threading.Lock()
 
     def frames(self, timeout: float) -> Iterator[Frame]:
-        """Those that have come whole, after `timeout` seconds at most. Raises ScriptGone."""
-        self._buffer += self._way.receive(timeout)
+        """The complete frames that arrive within `timeout` seconds. Raises ScriptGone."""
+        self._buffer += self._transport.receive(timeout)
         while len(self._buffer) >= FRAME.size:
             kind, number, length = FRAME.unpack_from(self._buffer)
             if length > MAX_FRAME_BYTES:
@@ -73,13 +73,13 @@ class Channel:
             yield kind, number, data
 
     def send(self, kind: bytes, number: int, data: bytes) -> None:
-        """Nothing happens when the script has gone: whoever receives finds out."""
+        """Does nothing when the script has gone: the receiver notices."""
         with self._sending, contextlib.suppress(OSError, InputRefused):
-            self._way.send(FRAME.pack(kind, number, len(data)) + data)
+            self._transport.send(FRAME.pack(kind, number, len(data)) + data)
 
 
-class Doorstep:
-    """Where a script is waited for. `with_socket`: its paths are those of this machine."""
+class Listener:
+    """Waits for a script to connect. `with_socket`: the script sees the paths of this machine."""
 
     def __init__(self, *, with_socket: bool) -> None:
         self.token = secrets.token_hex(16)
@@ -91,51 +91,51 @@ class Doorstep:
             self._listen()
 
     def _listen(self) -> None:
-        folder = self._folder = tempfile.mkdtemp(prefix="handrail-")  # which only this user may enter
+        folder = self._folder = tempfile.mkdtemp(prefix="handrail-")  # mode 0700
         self._listener = socket.socket(socket.AF_UNIX)
         try:
             self._listener.bind(os.path.join(folder, "code"))
-        except OSError:  # the path is too long for a socket's: the other way is there too
+        except OSError:  # the path is too long for a socket: the log is used instead
             return
         self._listener.listen()
         self.path = os.path.join(folder, "code")
 
-    def open(self, process: BackgroundProcess, first_words: bytes, *, cancel: CancelToken) -> Channel:
-        """The channel to the script that runs in `process`. Raises ToolFailed when there is nobody."""
-        log = LogWay(process)
-        with contextlib.suppress(InputRefused):  # what it said before it ended says why
-            log.send(first_words, piece_bytes=_TEXT_BYTES)
-        said, token = b"", self.token.encode()
+    def open(self, process: BackgroundProcess, bundle: bytes, *, cancel: CancelToken) -> Channel:
+        """The channel to the script that runs in `process`. Raises ToolFailed when it does not connect."""
+        log = LogTransport(process)
+        with contextlib.suppress(InputRefused):  # what it printed before it ended says why
+            log.send(bundle, piece_bytes=_TEXT_BYTES)
+        received, token = b"", self.token.encode()
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             cancel.raise_if_cancelled()
             try:
                 if (caller := self._caller()) is not None:
                     return Channel(caller)
-                said += log.receive(0.0 if self.path else _POLL_SECONDS)
+                received += log.receive(0.0 if self.path else _POLL_SECONDS)
             except ScriptGone:
-                raise ToolFailed(_not_started(said)) from None
-            if token in said:
-                return Channel(log, said.partition(token)[2])
+                raise ToolFailed(_not_started(received)) from None
+            if token in received:
+                return Channel(log, received.partition(token)[2])
         raise ToolFailed(
             "the script did not start in time: Python takes too long there, or the machine has too much to do"
         )
 
-    def _caller(self) -> SocketWay | None:
-        """Whoever comes and knows the token."""
+    def _caller(self) -> SocketTransport | None:
+        """A caller that knows the token."""
         if not self.path or self._listener is None or not _is_ready(self._listener, _POLL_SECONDS):
             return None
         caller, _ = self._listener.accept()
         caller.settimeout(1.0)
-        said = b""
+        received = b""
         with contextlib.suppress(OSError):
-            while len(said) < len(self.token) and (piece := caller.recv(len(self.token) - len(said))):
-                said += piece
-        if not hmac.compare_digest(said, self.token.encode()):
+            while len(received) < len(self.token) and (piece := caller.recv(len(self.token) - len(received))):
+                received += piece
+        if not hmac.compare_digest(received, self.token.encode()):
             caller.close()
             return None
         self._accepted = caller
-        return SocketWay(caller)
+        return SocketTransport(caller)
 
     def __enter__(self) -> Self:
         return self
@@ -148,7 +148,7 @@ class Doorstep:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class SocketWay:
+class SocketTransport:
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._end.settimeout(None)
@@ -168,8 +168,8 @@ class SocketWay:
         self._end.sendall(data)
 
 
-class LogWay:
-    """The input and the log of the script's process: this works wherever a process can be started."""
+class LogTransport:
+    """The input and the log of the script's process: works wherever a process can be started."""
 
     def __init__(self, process: BackgroundProcess) -> None:
         self._process, self._offset = process, 0
@@ -177,7 +177,7 @@ class LogWay:
     def receive(self, timeout: float) -> bytes:
         piece = self._process.read(self._offset, max_bytes=_READ_BYTES, timeout=timeout)
         if piece.offset > self._offset:
-            raise ScriptGone  # more came than the log holds: nothing of what follows can be understood
+            raise ScriptGone  # the log overflowed: the frames that follow cannot be read
         self._offset += len(piece.data)
         if not piece.data and self._process.poll().state is not ProcessState.RUNNING:
             piece = self._process.read(self._offset, max_bytes=_READ_BYTES)
@@ -193,7 +193,7 @@ class LogWay:
                 try:
                     self._process.write(data[at : at + piece_bytes])
                     break
-                except InputRefused:  # it has gone, or has not read yet what came before
+                except InputRefused:  # it has gone, or has not read the previous data yet
                     if time.monotonic() > end or self._process.poll().state is not ProcessState.RUNNING:
                         raise
                     time.sleep(_PAUSE_SECONDS)
@@ -205,9 +205,9 @@ def _is_ready(end: socket.socket, timeout: float) -> bool:
     return bool(poll.poll(timeout * 1000))
 
 
-def _not_started(said: bytes) -> str:
-    words = said[-_NOISE_BYTES:].decode("utf-8", "replace").strip()
+def _not_started(printed: bytes) -> str:
+    words = printed[-_NOISE_BYTES:].decode("utf-8", "replace").strip()
     if "not found" in words or "No such file" in words:
         cure = "install Python 3.8 or newer there, or set code.python"
-        return f"there is no Python where the task's commands run; {cure} ({words})"
-    return f"the script could not be started: {words or 'its process ended without a word'}"
+        return f"Python is missing where the task's commands run; {cure} ({words})"
+    return f"the script could not be started: {words or 'its process ended without output'}"

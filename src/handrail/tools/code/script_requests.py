@@ -1,4 +1,4 @@
-"""Serve a script while it runs: take its output, make its calls, mind its time."""
+"""Serve a running script: collect its output, run its calls, limit its time."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from .channel import Channel
 
 _POLL_SECONDS = 0.05
-_CALLS_AT_ONCE = 16
+_MAX_PARALLEL_CALLS = 16
 _LAST_CALLS_SECONDS = 5.0
 
 
 class Limits(NamedTuple):
-    """`seconds` without those in which a tool is at work: each tool has its own."""
+    """`seconds` does not count the time of tools, which have timeouts of their own."""
 
     seconds: float
     max_calls: int
 
 
 class Ended(NamedTuple):
-    """How the script ended. Without an exit code nobody has said: it was stopped, or killed."""
+    """How the script ended. Without an exit code it was stopped or killed."""
 
     exit_code: int | None
     timed_out: bool
@@ -46,7 +46,7 @@ class _Call(NamedTuple):
     data: bytes
 
 
-class Serving:
+class ScriptServer:
     """One script. `allowed` are the tools that it may call."""
 
     def __init__(
@@ -62,14 +62,14 @@ class Serving:
         self._lock = threading.Lock()
         self._waiting: deque[_Call] = deque()
         self._workers: set[Future[None]] = set()
-        self._at_work = 0
+        self._running = 0
 
     def run(self) -> Ended:
-        """Until the script has ended, its time is over, or the call is cancelled. It may still run then."""
+        """Serve until the script ends, times out or is cancelled. Its process may still run then."""
         forget = self._stop.link(self._context.cancel)
         exit_code = None
         try:
-            while exit_code is None and not self._stop.cancelled and not self._clock.is_over():
+            while exit_code is None and not self._stop.cancelled and not self._clock.is_used_up():
                 for kind, number, data in self._channel.frames(_POLL_SECONDS):
                     if kind == b"X":
                         exit_code = int(data)
@@ -84,7 +84,9 @@ class Serving:
                 self._waiting.clear()
             wait(self._workers, _LAST_CALLS_SECONDS)
         cancelled = self._context.cancel.cancelled
-        return Ended(exit_code, exit_code is None and self._clock.is_over() and not cancelled, cancelled, self._calls)
+        return Ended(
+            exit_code, exit_code is None and self._clock.is_used_up() and not cancelled, cancelled, self._calls
+        )
 
     def _take(self, kind: bytes, number: int, data: bytes) -> None:
         if kind == b"O":
@@ -96,22 +98,22 @@ class Serving:
             self._clock.pause()
             with self._lock:
                 self._waiting.append(_Call(number, self._calls, data))
-                if self._at_work == _CALLS_AT_ONCE:
+                if self._running == _MAX_PARALLEL_CALLS:
                     return
-                self._at_work += 1
+                self._running += 1
             self._workers.add(worker := pool.submit(self._work))
             worker.add_done_callback(self._workers.discard)
 
     def _work(self) -> None:
-        """Make the calls that wait, until none is left."""
+        """Run waiting calls until none is left."""
         while True:
             with self._lock:
                 if not self._waiting:
-                    self._at_work -= 1
+                    self._running -= 1
                     return
                 call = self._waiting.popleft()
             outcome = self._outcome(call.number, call.data)
-            self._clock.go_on()
+            self._clock.resume()
             text = outcome if isinstance(outcome, str) else to_json(outcome)
             self._channel.send(b"R", call.line, text.encode("utf-8", "replace"))
 
@@ -120,7 +122,7 @@ class Serving:
             call = json.loads(data)
             name, arguments = call["tool"], call["arguments"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            return tool_error("this is no call of a tool", error_type="invalid_arguments")
+            return tool_error("this is not a tool call", error_type="invalid_arguments")
         if name not in self._allowed:
             return tool_error(
                 f"{str(name)[:100]} is not a tool that scripts were given; these are: {', '.join(sorted(self._allowed))}",
@@ -128,32 +130,32 @@ class Serving:
             )
         if number > self._limits.max_calls:
             return tool_error(
-                f"a script may call tools {self._limits.max_calls} times, and this one has; print what you have and end",
+                f"a script may call tools {self._limits.max_calls} times, and this one has; print what you have and exit",
                 error_type="too_many_calls",
             )
         return self._tools.call(name, arguments, cancel=self._stop, number=number)
 
 
 class _Clock:
-    """Counts the seconds in which no tool is at work. Several may be at once."""
+    """Counts the seconds in which no tool runs. Several may run in parallel."""
 
     def __init__(self, seconds: float) -> None:
         self._lock = threading.Lock()
-        self._left, self._since, self._at_work = seconds, time.monotonic(), 0
+        self._left, self._since, self._running = seconds, time.monotonic(), 0
 
     def pause(self) -> None:
         with self._lock:
-            if self._at_work == 0:
+            if self._running == 0:
                 self._left -= time.monotonic() - self._since
-            self._at_work += 1
+            self._running += 1
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         with self._lock:
-            self._at_work -= 1
-            if self._at_work == 0:
+            self._running -= 1
+            if self._running == 0:
                 self._since = time.monotonic()
 
-    def is_over(self) -> bool:
+    def is_used_up(self) -> bool:
         with self._lock:
-            used = 0.0 if self._at_work else time.monotonic() - self._since
+            used = 0.0 if self._running else time.monotonic() - self._since
             return self._left <= used

@@ -1,4 +1,4 @@
-"""Run a model's script in its task's environment, and say how it went."""
+"""Run a call of `execute_code`: a script in the task's environment."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.outcome import tool_result
 from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE
+from ...environments.command_request import environments_of
 from ...environments.output_capture import Capture
-from ...errors import InvalidArguments
+from ...errors import InvalidArguments, ToolFailed
+from ...files.task_arguments import everything
+from ...protocols import Action, ActionKind
+from ...types import Resources
 from . import bundle
-from .channel import MAX_FRAME_BYTES, Doorstep
-from .script_requests import Ended, Limits, Serving
+from .channel import MAX_FRAME_BYTES, Listener
+from .script_requests import Ended, Limits, ScriptServer
+from .tool import callable_from_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,15 +25,43 @@ if TYPE_CHECKING:
     from ...environments.tasks import TaskEnvironments
     from ...types import JsonDict, ToolContext
 
-# What is in the log of a process while nobody reads it must not be more than the log holds.
+# An unread call must fit into the log of the process.
 _MAX_CALL_BYTES = MAX_FRAME_BYTES // 2
 _KILL_GRACE_SECONDS = 0.5
-# More than the model gets of it, however little is stored.
-_LEAST_OUTPUT_BYTES = 1 << 20
+# More than the model is shown, however little is stored.
+_MIN_OUTPUT_BYTES = 1 << 20
 
 
-def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, tools: Sequence[ToolEntry]) -> str:
-    """The answer of the tool. `tools` are those that the script may call."""
+def execute_code(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    environments = environments_of(context)
+    assert context is not None
+    if context.tools is None:
+        raise ToolFailed("this runtime lets no tool call others; use the runtime's own dispatch")
+    return _run(args, context, environments, callable_from_code(context.tools.entries()))
+
+
+def actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    """The script, where it would run, and what it could reach from there. Its calls are judged one by one."""
+    environments = environments_of(context)
+    environment = environments.of(context.task_id)
+    return [
+        Action(
+            ActionKind.CODE,
+            args["code"],
+            cwd=environments.cwd(context.task_id),
+            environment=environment.name,
+            isolated=environment.isolated,
+            reaches_host=environment.reaches_host,
+            details={"language": "python"},
+        )
+    ]
+
+
+def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  a script may touch any file
+    return Resources(writes=(everything(context),))
+
+
+def _run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, tools: Sequence[ToolEntry]) -> str:
     settings = environments.config.code
     code = args["code"]
     if not code.strip():
@@ -37,21 +70,23 @@ def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, to
     with (
         environments.use(context.task_id) as environment,
         Capture(context, environments.masker, environments.config.terminal) as capture,
-        Doorstep(with_socket=environments.has_host_paths(context.task_id)) as doorstep,
+        Listener(with_socket=environments.has_host_paths(context.task_id)) as listener,
     ):
         hello = {
-            "token": doorstep.token,
-            "socket": doorstep.path,
+            "token": listener.token,
+            "socket": listener.path,
             "code": code,
             "tools": {entry.name: _parameters(entry) for entry in tools},
-            "max_output_bytes": max(environments.config.terminal.max_stored_bytes, _LEAST_OUTPUT_BYTES),
+            "max_output_bytes": max(environments.config.terminal.max_stored_bytes, _MIN_OUTPUT_BYTES),
             "max_call_bytes": _MAX_CALL_BYTES,
         }
         process = environment.background(bundle.command(settings.python))
         try:
-            channel = doorstep.open(process, bundle.first_words(hello), cancel=context.cancel)
+            channel = listener.open(process, bundle.payload(hello), cancel=context.cancel)
             allowed = frozenset(entry.name for entry in tools)
-            ended = Serving(channel, capture.sink, context, allowed, Limits(seconds, settings.max_tool_calls)).run()
+            ended = ScriptServer(
+                channel, capture.sink, context, allowed, Limits(seconds, settings.max_tool_calls)
+            ).run()
         finally:
             code_of_process = _end(process)
         shown = capture.shown(capture.sink.output())
@@ -66,14 +101,14 @@ def run(args: JsonDict, context: ToolContext, environments: TaskEnvironments, to
 
 
 def _parameters(entry: ToolEntry) -> list[str]:
-    """The names of a tool's arguments in the order in which a function would have them."""
+    """The names of a tool's arguments, the required ones first."""
     schema = entry.schema["parameters"]
     required: Any = schema.get("required", ())
     return sorted(schema.get("properties", {}), key=lambda name: name not in required)
 
 
 def _end(process: BackgroundProcess) -> int | None:
-    """Nothing that the script started goes on."""
+    """End the script and everything that it started."""
     status = process.kill(grace=_KILL_GRACE_SECONDS)
     process.forget()
     return status.exit_code
@@ -93,7 +128,7 @@ def _failure(ended: Ended, exit_code: int, seconds: float) -> JsonDict:
     if ended.cancelled:
         return {"error": "the script was cancelled, and ended with all that it had started", "error_type": "cancelled"}
     if ended.timed_out:
-        why = f"the script was ended after {seconds:g} s, its time limit, not counting what the tools took"
+        why = f"the script timed out after {seconds:g} s, not counting the time of its tools"
         return {"error": f"{why}; do less in one script, or give it a longer timeout", "error_type": "timeout"}
     if ended.exit_code is None:
         return {"error": "the script's process was killed", "error_type": "tool_failed"}

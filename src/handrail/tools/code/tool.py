@@ -1,20 +1,15 @@
-"""The tool that runs a model's Python, with the model's other tools as functions."""
+"""The tool `execute_code`: run Python that calls the other tools as functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...core.availability import usable_unless
 from ...core.builtin import registry
-from ...errors import ToolFailed
-from ...protocols import Action, ActionKind
-from ...types import Resources
 
 if TYPE_CHECKING:
     from ...core.entry import ToolEntry
-    from ...settings.schema import Config
-    from ...types import JsonDict, ToolContext, Unavailable
+    from ...types import JsonDict
 
 _DESCRIPTION = (
     "Run a Python script that calls your other tools as functions, for work that takes several calls with logic between them: "
@@ -44,50 +39,14 @@ SCHEMA = {
 }
 
 
-def execute_code(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    from ...environments.command_request import environments_of
-    from .script_run import run
-
-    environments = environments_of(context)
-    assert context is not None
-    if context.tools is None:
-        raise ToolFailed("this runtime lets no tool call others; use the runtime's own dispatch")
-    return run(args, context, environments, _callable_from_code(context.tools.entries()))
-
-
-def _callable_from_code(entries: Iterable[ToolEntry]) -> list[ToolEntry]:
-    """The tools that a script can call: not those that the agent's loop handles, nor those that call others."""
+def callable_from_code(entries: Iterable[ToolEntry]) -> list[ToolEntry]:
+    """The tools that a script can call: not those of the agent loop, nor those that call others."""
     return [entry for entry in entries if not entry.needs_agent and entry.toolset not in _NOT_FROM_CODE]
-
-
-def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
-    """What the gate judges: the script, where it would run, and what it could reach from there. Its calls are judged each."""
-    from ...environments.command_request import environments_of
-
-    environments = environments_of(context)
-    environment = environments.of(context.task_id)
-    return [
-        Action(
-            ActionKind.CODE,
-            args["code"],
-            cwd=environments.cwd(context.task_id),
-            environment=environment.name,
-            isolated=environment.isolated,
-            reaches_host=environment.reaches_host,
-            details={"language": "python"},
-        )
-    ]
-
-
-def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  a script may touch any file
-    from ...files.task_arguments import everything
-
-    return Resources(writes=(everything(context),))
 
 
 def _names_now(listed: frozenset[str]) -> JsonDict:
     """The description with the tools that a script of this model can call."""
-    names = [entry.name for entry in _callable_from_code(registry.get_entries(sorted(listed)))]
+    names = [entry.name for entry in callable_from_code(registry.get_entries(sorted(listed)))]
     shown: list[str] = []
     for name in names:
         if sum(map(len, shown)) > _MAX_NAMES_CHARS:
@@ -97,22 +56,24 @@ def _names_now(listed: frozenset[str]) -> JsonDict:
     return {"description": f"{_DESCRIPTION} NAME is one of: {', '.join(shown)}{rest}." if shown else _DESCRIPTION}
 
 
-def _check(config: Config) -> Unavailable | bool:
-    from ...environments.task_settings import missing_by_default
-
-    return usable_unless(missing_by_default(config))
-
-
 registry.register(
     name="execute_code",
     toolset=_TOOLSET,
     schema=SCHEMA,
-    handler=execute_code,
-    check_fn=_check,
+    handler="handrail.tools.code.script_run:execute_code",
+    check_fn="handrail.environments.task_settings:check_default",
     dynamic_schema_overrides=_names_now,
     emoji="🐍",
-    # The output is bounded while it comes, as that of a command; the script's own time limit is the call's.
+    # The output is bounded while it arrives; the script's own timeout is the call's.
     max_result_size_chars=float("inf"),
-    resources=_resources,
-    actions=_actions,
+    resources="handrail.tools.code.script_run:resources",
+    actions="handrail.tools.code.script_run:actions",
+    toolset_description="run code that calls tools",
+    example={
+        "code": (
+            "from handrail_tools import terminal\n"
+            'lines = [terminal(command=f"echo {n} | md5sum")["output"] for n in range(20)]\n'
+            "print(max(lines))\n"
+        )
+    },
 )

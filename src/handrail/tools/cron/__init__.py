@@ -1,1 +1,2 @@
-"""Jobs that run at set times: what a schedule means, and what a call of `cronjob` asks for."""
+"""The tool `cronjob`, and what the scheduler and the CLI share with it: `schedule` reads times, `job_requests` makes jobs, `lock`
+allows one scheduler."""

@@ -1,4 +1,4 @@
-"""What a call of `cronjob` asks for: a job that can be run, told whole to whoever is to say yes."""
+"""Jobs as a call of `cronjob` or the CLI asks for them: planned, checked, described for approval, saved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...base.agent_ancestry import started_by_agent
 from ...base.prompt_injection import unseen_in
 from ...base.suggest import did_you_mean
-from ...config import Config, load_config, state_dir
+from ...config import Config, state_dir
 from ...errors import Denied, InvalidArguments, UnknownToolset
 from ...protocols import Action, ActionKind
 from ...store.jobs import Job, JobState, JobStore, Run, Work
@@ -32,19 +32,21 @@ ToolsOf = Callable[[Sequence[str]], Collection[str]]
 """The names of the tools of toolsets. Raises UnknownToolset."""
 
 
-def open_jobs(config: Config | None = None) -> JobStore:
+def open_jobs(config: Config) -> JobStore:
     """The user's jobs. To be closed."""
-    settings = (config or load_config()).schedule
+    settings = config.schedule
     return JobStore(state_dir() / STORE_NAME, max_jobs=settings.max_jobs, keep_runs=settings.keep_runs)
 
 
-def planned(args: JsonDict, registry: ToolRegistry, before: Job | None, *, cwd: str, tools_of: ToolsOf) -> Job:
-    """The job as a call would make it, or as it would change it. Raises InvalidArguments. Nothing is written."""
+def planned(
+    args: JsonDict, registry: ToolRegistry, before: Job | None, *, config: Config, cwd: str, tools_of: ToolsOf
+) -> Job:
+    """The job as a call would make or change it. Raises InvalidArguments. Nothing is written."""
     given = {name: value for name, value in args.items() if value is not None}
     now = time.time()
     work = _work(given, before.work if before else Work(cwd=cwd), registry)
-    _check_can_run(work, tools_of)
-    zone = str(given.get("timezone") or (before.timezone if before else usual_zone()))
+    _check_can_run(work, config, tools_of)
+    zone = str(given.get("timezone") or (before.timezone if before else usual_zone(config)))
     text = given.get("schedule") or (before.schedule if before else "")
     if not text:
         raise InvalidArguments("schedule is needed, such as '0 9 * * MON-FRI', '30m' or 'in 2h'")
@@ -56,7 +58,7 @@ def planned(args: JsonDict, registry: ToolRegistry, before: Job | None, *, cwd: 
     runs_left = 1 if schedule.once else given.get("repeat", _still_left(before, now))
     name = str(given.get("name") or (before.name if before else _named_after(work)))
     if len(name) > _MAX_NAME_CHARS or not name.isprintable() or not name.strip():
-        raise InvalidArguments(f"a name has 1 to {_MAX_NAME_CHARS} characters that can be seen")
+        raise InvalidArguments(f"a name has 1 to {_MAX_NAME_CHARS} printable characters")
     made = before or Job("", "", "", "", work, state, next_run, None, None, now)
     return made._replace(
         name=name,
@@ -70,10 +72,10 @@ def planned(args: JsonDict, registry: ToolRegistry, before: Job | None, *, cwd: 
 
 
 def question(action: str, job: Job) -> Action:
-    """What a gate is told: all that the job will do, and when."""
+    """The question for the gate: all that the job will do, and when."""
     about = {name: value for name, value in described(job).items() if name not in ("job_id", "state")}
     lines = [f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in about.items()]
-    why = "removes a job" if action == "remove" else "runs later, again and again, when nobody watches"
+    why = "removes a job" if action == "remove" else "runs later, repeatedly, when nobody watches"
     details = {"why": why, "rule": f"cron.{'remove' if action == 'remove' else 'write'}"}
     return Action(ActionKind.TOOL, "\n".join([f"{action} a job", *lines]), details=details)
 
@@ -106,7 +108,7 @@ def described(job: Job, runs: list[Run] | None = None, *, whole: bool = False) -
 
 
 def check_may_schedule() -> None:
-    """Raises Denied for a process that an agent's tool started: it would get past the question."""
+    """Raises Denied for a process that an agent's tool started: it would bypass approval."""
     if started_by_agent():
         raise Denied(
             "an agent schedules with its tool, not from its own shell; this process was started by one of its tools"
@@ -114,7 +116,7 @@ def check_may_schedule() -> None:
 
 
 def change(job: Job, action: str, now: float) -> Job:
-    """Pause or resume. What was missed in a pause is gone."""
+    """Pause or resume. Runs that were due during a pause are skipped."""
     if job.state is JobState.FINISHED:
         raise InvalidArguments(f"{job.name} is finished; give it another schedule with update")
     if action == "pause":
@@ -123,7 +125,7 @@ def change(job: Job, action: str, now: float) -> Job:
     return job._replace(state=JobState.ACTIVE, next_run=first_run(schedule, now))
 
 
-def save(job: Job, config: Config | None = None) -> Job:
+def save(job: Job, config: Config) -> Job:
     """Write a planned job: a new one gets its id here."""
     with closing(open_jobs(config)) as jobs:
         if job.id:
@@ -141,7 +143,7 @@ def save(job: Job, config: Config | None = None) -> Job:
 
 
 def _still_left(before: Job | None, now: float) -> int | None:
-    """How often a job that is changed still runs. What ran once, or often enough, runs without end under a new schedule."""
+    """How often a changed job still runs. One that was to run once, or has no runs left, gets no limit with a new schedule."""
     if before is None or not before.runs_left:
         return None
     return None if read_schedule(before.schedule, before.timezone, now=now).once else before.runs_left
@@ -159,14 +161,14 @@ def _work(given: JsonDict, before: Work, registry: ToolRegistry) -> Work:
         changes["toolsets"] = tuple(changes["toolsets"])
     work = before._replace(**changes)
     if not work.prompt.strip() and not work.tool:
-        raise InvalidArguments("say what is to be done: prompt for an agent, or tool with arguments")
+        raise InvalidArguments("say what to do: prompt for an agent, or tool with arguments")
     if work.tool:
         _check_tool(work, registry)
     texts = (work.prompt, json.dumps(dict(work.arguments), ensure_ascii=False), work.deliver, work.model)
     for text in texts:
         found = unseen_in(text)
         if found:
-            raise InvalidArguments(f"the job {found}; leave them out, a person must be able to see what it does")
+            raise InvalidArguments(f"the job {found}; leave them out: the user must be able to see what it does")
         if len(text) > MAX_PROMPT_CHARS:
             raise InvalidArguments(
                 f"a job's text has at most {MAX_PROMPT_CHARS:,} characters; put the rest into a file"
@@ -174,8 +176,8 @@ def _work(given: JsonDict, before: Work, registry: ToolRegistry) -> Work:
     return work
 
 
-def _check_can_run(work: Work, tools_of: ToolsOf) -> None:
-    """What would fail at every run is said now, while somebody is there."""
+def _check_can_run(work: Work, config: Config, tools_of: ToolsOf) -> None:
+    """Report now, while a user is there, what would fail at every run."""
     sets = USUAL_TOOLSETS if work.toolsets is None else work.toolsets
     try:
         tools = tools_of(sets)
@@ -186,7 +188,7 @@ def _check_can_run(work: Work, tools_of: ToolsOf) -> None:
             f"{work.tool} is not among the tools of the job: {', '.join(sets)}; name its toolset in toolsets",
             argument="toolsets",
         )
-    targets = load_config().messages.targets
+    targets = config.messages.targets
     if work.deliver and work.deliver not in targets:
         known = did_you_mean(work.deliver, targets) if targets else "none is configured: messages.targets"
         raise InvalidArguments(f"there is no target {work.deliver!r}; {known}", argument="deliver")
@@ -204,16 +206,16 @@ def _check_tool(work: Work, registry: ToolRegistry) -> None:
 
 
 def cwd_of(context: ToolContext | None) -> str:
-    """Where the jobs run that a call makes."""
+    """The working directory of a job that the call creates."""
     environments = context.environments if context is not None else None
     if context is None or environments is None or not environments.has_host_paths(context.task_id):
         return os.getcwd()
     return environments.cwd(context.task_id)
 
 
-def usual_zone() -> str:
-    """The zone of a job that names none."""
-    return load_config().schedule.timezone or local_zone()
+def usual_zone(config: Config) -> str:
+    """The time zone of a job that names none."""
+    return config.schedule.timezone or local_zone()
 
 
 def _named_after(work: Work) -> str:
@@ -235,7 +237,7 @@ def _run_described(run: Run, zone: str, *, whole: bool) -> JsonDict:
 
 
 def times(schedule: Schedule, now: float, count: int) -> list[str]:
-    """The next times of a schedule, for people."""
+    """The next times of a schedule, as text."""
     found: list[str] = []
     at: float | None = now
     while at is not None and len(found) < count:

@@ -1,4 +1,4 @@
-"""One scheduler at a time, of all processes of the user."""
+"""One scheduler at a time among all processes of the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOCK, _WHO = "scheduler.lock", "scheduler.who"
 
 @contextlib.contextmanager
 def as_scheduler() -> Iterator[None]:
-    """Be the one. The system lets go of the lock when this process ends, in whatever way. Raises SchedulerRuns."""
+    """Hold the scheduler lock, which the system releases when this process ends. Raises SchedulerRuns."""
     import filelock
 
     folder = state_dir()
@@ -33,7 +33,7 @@ def as_scheduler() -> Iterator[None]:
 
 
 def scheduler_pid() -> int | None:
-    """The process that is the scheduler now; None when there is none."""
+    """The process id of the running scheduler, if there is one."""
     try:
         who = (state_dir() / _WHO).read_text()
         return None if has_exited(who) else pid_of(who)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...errors import InvalidArguments
 
 EXAMPLES = "'0 9 * * MON-FRI', '30m', 'in 2h', '2026-12-24T18:00'"
-SHORTEST_SECONDS = 60
+MIN_SECONDS = 60
 _MAX_SECONDS = 366 * 86_400
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _UNIT = r"(?:s|m|h|d|w)(?:ec|ecs|econds?|in|ins|inutes?|rs?|ours?|ays?|eeks?)?"
@@ -58,11 +58,11 @@ class Schedule(NamedTuple):
 
 
 def read_schedule(text: str, zone: str, *, now: float) -> Schedule:
-    """Raises InvalidArguments for what is no schedule; `now` is what `in 2h` counts from."""
+    """Raises InvalidArguments for an invalid schedule; `in 2h` counts from `now`."""
     wanted, place = " ".join(text.split()), zone_of(zone)
     if re.fullmatch(rf"(?:every )?{_AMOUNT}|every {_UNIT}", wanted, re.IGNORECASE):
         seconds = _seconds(wanted)
-        if not SHORTEST_SECONDS <= seconds <= _MAX_SECONDS:
+        if not MIN_SECONDS <= seconds <= _MAX_SECONDS:
             raise InvalidArguments(f"{text!r}: an interval is from one minute to one year")
         return Schedule(wanted, zone, seconds=seconds)
     if re.fullmatch(rf"in {_AMOUNT}", wanted, re.IGNORECASE):
@@ -73,19 +73,19 @@ def read_schedule(text: str, zone: str, *, now: float) -> Schedule:
 
 
 def first_run(schedule: Schedule, now: float) -> float:
-    """When it begins. Raises InvalidArguments for one that never does."""
+    """The first run. Raises InvalidArguments for a schedule without one."""
     found = schedule.next_after(now, since=now)
     if found is None:
         raise InvalidArguments(
             f"{schedule.text} is in the past; give a time to come"
             if schedule.once
-            else f"{schedule.text!r} never comes true; look at its day and month"
+            else f"{schedule.text!r} never happens; check its day and month"
         )
     return found
 
 
 def zone_of(name: str) -> tzinfo:
-    """Raises InvalidArguments for a name that is none."""
+    """Raises InvalidArguments for an unknown name."""
     from zoneinfo import ZoneInfo
 
     if name.upper() == "UTC":
@@ -97,7 +97,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def local_zone() -> str:
-    """The name of this machine's time zone; UTC when it has none that can be told."""
+    """The name of this machine's time zone; UTC when it is unknown."""
     named = os.environ.get("TZ", "").lstrip(":")
     linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
     for name in (named, linked):
@@ -111,12 +111,12 @@ def local_zone() -> str:
 
 
 def shown(at: float | None, zone: str) -> str:
-    """A time for people, as the clocks of its zone show it."""
+    """A time as text, in its zone."""
     return "" if at is None else datetime.fromtimestamp(at, zone_of(zone)).isoformat(timespec="seconds")
 
 
 def _seconds(text: str) -> int:
-    """Of amounts with their units, one after the other. A unit alone is one of it."""
+    """The sum of amounts with units. A unit alone counts once."""
     found = re.findall(r"(\d+)\s*([smhdw])", text.lower()) or [("1", text.split()[-1][0].lower())]
     return sum(int(amount) * _UNITS[unit] for amount, unit in found)
 
@@ -127,7 +127,7 @@ def _at(text: str, zone: str, place: tzinfo) -> Schedule:
         found = datetime.fromisoformat(text)
         return _once((found if found.tzinfo else found.replace(tzinfo=place)).timestamp(), zone, place)
     except (ValueError, OverflowError):
-        raise InvalidArguments(f"{text!r} is no time; one looks like 2026-12-24T18:00") from None
+        raise InvalidArguments(f"{text!r} is not a time; one looks like 2026-12-24T18:00") from None
 
 
 def _once(at: float, zone: str, place: tzinfo) -> Schedule:
@@ -141,10 +141,10 @@ def _cron(text: str, zone: str, now: float) -> Schedule:
     fields = len(expression.split())
     if fields != 5:
         counted = f"; it has {fields} fields, not 5" if "*" in text else ""
-        raise InvalidArguments(f"{text[:100]!r} is no schedule{counted}. Schedules look like {EXAMPLES}")
+        raise InvalidArguments(f"{text[:100]!r} is not a schedule{counted}. Schedules look like {EXAMPLES}")
     try:
         CronSim(expression.upper(), datetime.fromtimestamp(now, zone_of(zone)))
     except CronSimError as error:
-        said = str(error)[:1].lower() + str(error)[1:]
-        raise InvalidArguments(f"{text[:100]!r} is no schedule: {said}. Schedules look like {EXAMPLES}") from None
+        why = str(error)[:1].lower() + str(error)[1:]
+        raise InvalidArguments(f"{text[:100]!r} is not a schedule: {why}. Schedules look like {EXAMPLES}") from None
     return Schedule(text, zone, expression=expression.upper())

@@ -1,94 +1,9 @@
-"""`cronjob`: have something done at set times. `handrail cron run` does it; here it is only written down."""
+"""The tool `cronjob`: schedule jobs. It only stores them; `handrail cron run` runs them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core.builtin import registry
-from ...core.registry import tool_result
-from ...types import JsonDict, Resources
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...protocols import Action
-    from ...store.jobs import Job
-    from ...types import ToolContext
-
-_ASKS = ("create", "update", "remove")
-
-
-def cronjob(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    import time
-    from contextlib import closing
-
-    from .job_requests import change, check_may_schedule, described, open_jobs, save
-    from .lock import scheduler_pid
-
-    action = args["action"]
-    if action == "list":
-        one = _meant(args, context) if args.get("job_id") else None
-        with closing(open_jobs()) as jobs:
-            jobs.mark_lost()
-            chosen = jobs.all() if one is None else [one]
-            found = [described(job, jobs.runs(job.id, limit=1 if one is None else 5)) for job in chosen]
-        return tool_result(jobs=found, scheduler="runs" if scheduler_pid() else _NOBODY)
-    check_may_schedule()
-    job = _meant(args, context)
-    if action in ("create", "update"):
-        job = save(job)
-    else:
-        with closing(open_jobs()) as jobs:
-            if action == "remove":
-                jobs.remove(job.id)
-                return tool_result(removed=job.id, name=job.name)
-            if action == "run":
-                jobs.request(job.id)
-            else:
-                job = change(job, action, time.time())
-                jobs.update(job)
-    result: JsonDict = {"job": described(job)}
-    if not scheduler_pid():
-        result["notice"] = _NOBODY
-    return tool_result(result)
-
-
-_NOBODY = "no scheduler runs, so no job does; the person starts one with `handrail cron run`"
-
-
-def _meant(args: JsonDict, context: ToolContext | None) -> Job:
-    """The job as it will be after the call, or the one that the call is about."""
-    from contextlib import closing
-
-    from ...errors import InvalidArguments, JobNotFound
-    from .job_requests import open_jobs
-
-    if args["action"] == "create":
-        return _planned(args, context, None)
-    if not args.get("job_id"):
-        raise InvalidArguments(f"{args['action']} needs job_id; the action list shows them", argument="job_id")
-    try:
-        with closing(open_jobs()) as jobs:
-            job = jobs.get(args["job_id"])
-    except JobNotFound as error:
-        raise InvalidArguments(str(error)) from None
-    return _planned(args, context, job) if args["action"] == "update" else job
-
-
-def _planned(args: JsonDict, context: ToolContext | None, before: Job | None) -> Job:
-    from ...errors import ToolFailed
-    from .job_requests import cwd_of, planned
-
-    if context is None or context.tools is None:
-        raise ToolFailed("this runtime knows no toolsets; use the runtime's own dispatch")
-    return planned(args, registry, before, cwd=cwd_of(context), tools_of=context.tools.names_of)
-
-
-def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
-    from .job_requests import question
-
-    return [question(args["action"], _meant(args, context))] if args["action"] in _ASKS else []
-
+from ...types import Resources
 
 registry.register(
     name="cronjob",
@@ -97,8 +12,8 @@ registry.register(
         "description": (
             "Have something done at set times: a prompt for an agent, or one call of a tool. Schedules: cron "
             "('0 9 * * MON-FRI'), an interval ('30m', 'every 2h'), once ('in 2h', '2026-12-24T18:00'). Nobody is there when a "
-            "job runs: say in its prompt all that it needs; what would ask a person is denied. The person is asked before a "
-            "job is made or changed."
+            "job runs: put all that it needs into its prompt; what needs approval is denied. The user is asked before a job "
+            "is made or changed."
         ),
         "parameters": {
             "type": "object",
@@ -114,7 +29,7 @@ registry.register(
                 "prompt": {"type": "string", "description": "What an agent is to do, complete in itself."},
                 "tool": {"type": "string", "description": "Instead of prompt: a tool to call."},
                 "arguments": {"type": "object", "description": "For tool."},
-                "name": {"type": "string", "description": "What people call it."},
+                "name": {"type": "string", "description": "For the user."},
                 "toolsets": {
                     "type": "array",
                     "items": {"type": "string"},
@@ -138,10 +53,29 @@ registry.register(
             "required": ["action"],
         },
     },
-    handler=cronjob,
+    handler="handrail.tools.cron.calls:cronjob",
     emoji="⏰",
     resources=lambda args: (
         Resources(reads=("cron/jobs",)) if args.get("action") == "list" else Resources(writes=("cron/jobs",))
     ),
-    actions=_actions,
+    actions="handrail.tools.cron.calls:actions",
+    toolset_description="schedule jobs",
+    example=[
+        {
+            "action": "create",
+            "schedule": "0 9 * * MON-FRI",
+            "timezone": "Europe/Berlin",
+            "name": "issues",
+            "prompt": "Summarise the issues that are new since yesterday.",
+        },
+        {
+            "action": "create",
+            "schedule": "every 30m",
+            "name": "disk",
+            "tool": "terminal",
+            "arguments": {"command": "df -h /"},
+        },
+        {"action": "pause", "job_id": "disk"},
+        {"action": "list"},
+    ],
 )

@@ -1,1 +1,1 @@
-"""What the file tools are made of. The tools themselves are the `*_tool.py` beside this folder."""
+"""File tools: one file per tool; `*_call` modules run them, with `patching/` and `searching/` behind two of them."""

@@ -1,4 +1,4 @@
-"""Cut the page that was asked for out of a file, however large it is."""
+"""Cut a page out of a file of any size."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MAX_LINE_CHARS = 2_000
 MAX_SINGLE_LINE_CHARS = 50_000
 MAX_PAGE_CHARS = 80_000
 _BLOCK_BYTES = 1 << 20
-# Of a line without end only so much is held in memory.
+# At most this much of a very long line is held in memory.
 _MAX_HELD_BYTES = 8 << 20
 
 
 class Window(NamedTuple):
-    """What was asked for. A page of one line shows more of it, which is how a very long one is read."""
+    """The requested lines. A page of one line shows more of it: that is how a very long line is read."""
 
     offset: int
     limit: int
@@ -36,7 +36,7 @@ class Window(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some lines of a file. `total_lines` is None when nobody counted them."""
+    """Some lines of a file. `total_lines` is None when they were not counted."""
 
     content: str
     start_line: int
@@ -54,7 +54,7 @@ def page_of(lines: list[str], window: Window, *, path: str) -> Page:
 
 
 def page_of_large(files: Files, path: str, window: Window, cancel: CancelToken | None) -> Page:
-    """The page of a file that is not: read in pieces from its start, up to the end of the page and no further."""
+    """The page of a file that is too large for memory: read in pieces from its start to the end of the page."""
     return _page(_lines_from(files, path, window.offset, cancel), window, total_lines=None)
 
 
@@ -64,7 +64,7 @@ def past_the_end(path: str, offset: int, total_lines: int) -> InvalidArguments:
 
 
 def _page(lines: Iterator[str], window: Window, *, total_lines: int | None) -> Page:
-    """A page ends early rather than grow too long."""
+    """Ends early when it would grow too long."""
     kept: list[str] = []
     cut: list[int] = []
     chars, more = 0, False
@@ -96,7 +96,7 @@ def _cut_line(line: str, number: int, window: Window) -> str:
 
 
 def _lines_from(files: Files, path: str, first: int, cancel: CancelToken | None) -> Iterator[str]:
-    """The lines from number `first` on. What comes before is counted, not kept."""
+    """The lines from number `first` on. Earlier lines are counted, not kept."""
     number, position, held, ended = 1, 0, bytearray(), True
     while block := files.read(path, offset=position, max_bytes=_BLOCK_BYTES):
         if cancel is not None:

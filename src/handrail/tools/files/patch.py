@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core.builtin import registry
-from ...types import JsonDict, Resources
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...protocols import Action
-    from ...types import ToolContext
+from ...types import JsonDict
 
 SCHEMA: JsonDict = {
     "description": (
@@ -40,31 +32,13 @@ SCHEMA: JsonDict = {
 }
 
 
-def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    from .patching.patch_call import change
-
-    return change(args, context)
-
-
-def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
-    from .patching.patch_call import paths_written
-
-    return Resources(writes=paths_written(args, context))
-
-
-def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
-    from ...files.task_arguments import write_actions
-    from .patching.patch_call import paths_named
-
-    return write_actions(paths_named(args), context)
-
-
 registry.register(
     name="patch",
     toolset="file",
     schema=SCHEMA,
-    handler=patch,
+    handler="handrail.tools.files.patching.patch_call:patch",
     emoji="🩹",
-    resources=_resources,
-    actions=_actions,
+    resources="handrail.tools.files.patching.patch_call:resources",
+    actions="handrail.tools.files.patching.patch_call:actions",
+    example=["write_file", {"path": "stairs.py", "old_string": "HEIGHT = 80", "new_string": "HEIGHT = 90"}],
 )

@@ -1,4 +1,4 @@
-"""Answer a call of `read_file`."""
+"""Run a call of `read_file`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from ...core.outcome import tool_result
 from ...errors import ToolFailed
 from ...files.content import Current, existing, not_text
 from ...files.failures import shown, size_text
-from ...files.read_tracking import seen
-from ...files.task_arguments import files_of, number_argument, path_argument, task_of
+from ...files.read_tracking import reads
+from ...files.task_arguments import files_of, number_argument, path_argument, read_name, task_of
 from ...files.text import line_endings, split_lines
+from ...types import Resources
 from .page import Page, Window, page_of, page_of_large
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 2000
 
 
-def read(args: JsonDict, context: ToolContext | None) -> str:
-    """The answer of the tool: a page, what it covers, and where the next one begins."""
+def read_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    """Return a page, the lines it covers, and where the next one starts."""
     files = files_of(context)
     path = path_argument(args)
     window = Window(
@@ -44,8 +45,12 @@ def read(args: JsonDict, context: ToolContext | None) -> str:
             result["encoding"] = current.text.encoding
         if (endings := line_endings(current.text.body)) in ("crlf", "mixed"):
             result["line_endings"] = endings
-    seen.record(task_of(context), current.path, version=current.stat.version, data=current.data)
+    reads.record(task_of(context), current.path, version=current.stat.version, data=current.data)
     return tool_result(result | _described(page, empty=current.data == b""))
+
+
+def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    return Resources(reads=(read_name(args.get("path"), context),))
 
 
 def _large_page(files: Files, current: Current, window: Window, cancel: CancelToken | None) -> Page:

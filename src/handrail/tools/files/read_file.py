@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core.builtin import registry
-from ...types import JsonDict, Resources
-
-if TYPE_CHECKING:
-    from ...types import ToolContext
+from ...types import JsonDict
 
 SCHEMA: JsonDict = {
     "description": (
@@ -33,26 +28,15 @@ SCHEMA: JsonDict = {
 }
 
 
-def read_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    from .read_call import read
-
-    return read(args, context)
-
-
-def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
-    from ...files.task_arguments import read_name
-
-    return Resources(reads=(read_name(args.get("path"), context),))
-
-
 registry.register(
     name="read_file",
     toolset="file",
     schema=SCHEMA,
-    handler=read_file,
+    handler="handrail.tools.files.read_call:read_file",
     emoji="📖",
-    # A page is bounded here, at line ends; a second cut would only hide where it can be continued.
+    # A page ends at a line end; a second cut would only hide where it can be continued.
     max_result_size_chars=float("inf"),
     read_only=True,
-    resources=_resources,
+    resources="handrail.tools.files.read_call:resources",
+    example=["write_file", {"path": "stairs.py", "offset": 4, "limit": 2}],
 )

@@ -1,4 +1,4 @@
-"""`read_result`: page and grep a result that was too long to show, without running anything again."""
+"""`read_result`: page through or search a stored result without running anything again."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ def _page(lines: list[str], args: JsonDict) -> str:
 
 
 def _matches(lines: list[str], args: JsonDict) -> str:
-    # The standard engine cannot be stopped once it backtracks without end; this one takes a limit.
-    import regex
+    import regex  # unlike `re` it takes a timeout, which stops endless backtracking
 
     around, limit, skip = args.get("context", 0), args.get("limit", 100), args.get("offset", 1) - 1
     try:
@@ -119,6 +118,12 @@ registry.register(
     emoji="📄",
     read_only=True,
     timeout=60,
-    # It pages by itself: storing its answer again would send the model round in circles.
+    # It pages by itself: storing its answer again would send the model round in a loop.
     max_result_size_chars=float("inf"),
+    toolset_description="page through a long result",
+    example=[
+        ("terminal", {"command": "seq 100000"}),
+        {"id": "$id", "pattern": "4242"},
+        {"id": "$id", "offset": 50000, "limit": 20},
+    ],
 )

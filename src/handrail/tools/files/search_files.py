@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core.builtin import registry
-from ...types import JsonDict, Resources
-
-if TYPE_CHECKING:
-    from ...types import ToolContext
-
-TIMEOUT = 60.0
-# The search ends itself before the call is ended, to say what can be done about it.
-SEARCH_SECONDS = TIMEOUT - 10
+from ...types import JsonDict
 
 SCHEMA: JsonDict = {
     "description": (
@@ -58,25 +49,14 @@ SCHEMA: JsonDict = {
 }
 
 
-def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    from .searching.search_call import search
-
-    return search(args, context, seconds=SEARCH_SECONDS)
-
-
-def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
-    from ...files.task_arguments import read_name
-
-    return Resources(reads=(read_name(args.get("path") or ".", context),))
-
-
 registry.register(
     name="search_files",
     toolset="file",
     schema=SCHEMA,
-    handler=search_files,
+    handler="handrail.tools.files.searching.search_call:search_files",
     emoji="🔎",
     read_only=True,
-    resources=_resources,
-    timeout=TIMEOUT,
+    resources="handrail.tools.files.searching.search_call:resources",
+    timeout=60,
+    example=["write_file", {"pattern": "def \\w+", "file_glob": "*.py"}],
 )

@@ -1,4 +1,4 @@
-"""Answer a call of `write_file`."""
+"""Run a call of `write_file`."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from ...base.safe_text import well_formed
 from ...core.outcome import tool_result
 from ...files.content import Current, check_unchanged, load
 from ...files.diff import bounded_diff
-from ...files.read_tracking import Since, seen
-from ...files.task_arguments import files_of, path_argument, task_of, text_argument
+from ...files.read_tracking import Since, reads
+from ...files.task_arguments import files_of, path_argument, task_of, text_argument, write_actions, written_name
 from ...files.text import Text, line_endings, with_crlf
+from ...types import Resources
 
 if TYPE_CHECKING:
+    from ...protocols import Action
     from ...types import JsonDict, ToolContext
 
 
-def write(args: JsonDict, context: ToolContext | None) -> str:
-    """The answer of the tool: what was written, and what that changed."""
+def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    """Return what was written, and the diff."""
     files, task_id = files_of(context), task_of(context)
     path = path_argument(args)
     content = text_argument(args, "content")
     current = load(files, path)
-    since = check_unchanged(seen, task_id, current) if current else None
+    since = check_unchanged(reads, task_id, current) if current else None
     data, target = _encoded(content, current)
     resolved = current.path if current else files.resolve(path)
     written = files.write(resolved, data)
-    seen.record(task_id, resolved, version=written.version, data=data)
+    reads.record(task_id, resolved, version=written.version, data=data)
     result: JsonDict = {"path": well_formed(resolved), "bytes_written": len(data), "created": current is None}
     if current is not None:
         result |= _compared(current, target.body, resolved)
@@ -39,8 +41,16 @@ def write(args: JsonDict, context: ToolContext | None) -> str:
     return tool_result(result)
 
 
+def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    return Resources(writes=(written_name(args.get("path"), context),))
+
+
+def actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    return write_actions([path_argument(args)], context)
+
+
 def _encoded(content: str, current: Current | None) -> tuple[bytes, Text]:
-    """The bytes to write, in the line ends and the encoding that the file has."""
+    """The bytes to write, with the file's own line ends and encoding."""
     before = current.text if current else None
     if before is None:
         return content.encode(), Text(content)
@@ -48,7 +58,7 @@ def _encoded(content: str, current: Current | None) -> tuple[bytes, Text]:
         content = with_crlf(content)
     try:
         return before.encode(content), Text(content, before.codec, before.mark)
-    except UnicodeEncodeError:  # a one-byte encoding that lacks the character; `encoding` in the result tells
+    except UnicodeEncodeError:  # a one-byte encoding that lacks the character; `encoding` in the result says so
         return content.encode(), Text(content)
 
 

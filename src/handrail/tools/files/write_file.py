@@ -1,17 +1,9 @@
-"""The tool `write_file`: the whole content of a file, at once."""
+"""The tool `write_file`: replace the content of a file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core.builtin import registry
-from ...types import JsonDict, Resources
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...protocols import Action
-    from ...types import ToolContext
+from ...types import JsonDict
 
 SCHEMA: JsonDict = {
     "description": (
@@ -29,30 +21,14 @@ SCHEMA: JsonDict = {
 }
 
 
-def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    from .write_call import write
-
-    return write(args, context)
-
-
-def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
-    from ...files.task_arguments import written_name
-
-    return Resources(writes=(written_name(args.get("path"), context),))
-
-
-def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
-    from ...files.task_arguments import path_argument, write_actions
-
-    return write_actions([path_argument(args)], context)
-
-
 registry.register(
     name="write_file",
     toolset="file",
     schema=SCHEMA,
-    handler=write_file,
+    handler="handrail.tools.files.write_call:write_file",
     emoji="✍️",
-    resources=_resources,
-    actions=_actions,
+    resources="handrail.tools.files.write_call:resources",
+    actions="handrail.tools.files.write_call:actions",
+    toolset_description="read, write, patch and search files",
+    example={"path": "stairs.py", "content": "HEIGHT = 80\n\n\ndef steps(height):\n    return height // 18\n"},
 )

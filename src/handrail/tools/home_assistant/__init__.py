@@ -1,5 +1,28 @@
-"""What is behind the tools for Home Assistant."""
+"""Tools for Home Assistant: one file per tool; `queries` and `service_calls` run them through the `client`.
+
+`safe_services` says which services need no approval.
+"""
 
 from __future__ import annotations
 
-HOW_TO = "make a long-lived access token in your Home Assistant profile and set it in the environment"
+import os
+from typing import TYPE_CHECKING
+
+from ...core.availability import missing, usable_unless
+from ...types import Unavailable
+
+if TYPE_CHECKING:
+    from ...settings.schema import Config
+
+_HOW_TO = "make a long-lived access token in your Home Assistant profile and set it in the environment"
+
+
+def check(config: Config) -> Unavailable | bool:
+    """The check of these tools. Every listing runs it, so it imports little and asks no server."""
+    home = config.homeassistant
+    absent = Unavailable(f"{home.key_variable or 'homeassistant.key_variable'} is not set", _HOW_TO)
+    if not (home.url or os.environ.get("HASS_URL") or os.environ.get(home.key_variable)):
+        return absent
+    from ...config.keys import key_of  # which opens a keyring
+
+    return usable_unless(missing("home", "httpx")) if key_of(home.key_variable) else absent

@@ -1,4 +1,4 @@
-"""Talk to Home Assistant by its REST API."""
+"""A client of Home Assistant's REST API."""
 
 from __future__ import annotations
 
@@ -6,37 +6,26 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...config.keys import key_of, without_key
-from ...core.availability import missing
-from ...core.call_config import config_of
 from ...errors import ToolFailed, ToolUnavailable
 from ...net.http_client import Reply, ask
-from ...types import Unavailable
-from . import HOW_TO
+from ...types import ToolContext, Unavailable
+from . import check
 
 if TYPE_CHECKING:
-    from ...config import Config
-    from ...types import JsonDict, ToolContext
+    from ...types import JsonDict
 
 _USUAL_URL = "http://homeassistant.local:8123"
 _MAX_REPLY_BYTES = 32 * 1024 * 1024  # the states of a big house
-_WHO = "Home Assistant"
-
-
-def lack(config: Config) -> Unavailable | None:
-    """What is missing before it can be asked at all. No server is asked for this."""
-    home = config.homeassistant
-    if not key_of(home.key_variable):
-        return Unavailable(f"{home.key_variable or 'homeassistant.key_variable'} is not set", HOW_TO)
-    return missing("home", "httpx")
+_NAME = "Home Assistant"
 
 
 class Client:
     """One Home Assistant, as the configuration names it. Raises ToolUnavailable when there is no token."""
 
     def __init__(self, context: ToolContext | None) -> None:
-        config = config_of(context)
-        why = lack(config)
-        if why is not None:
+        config = (context or ToolContext()).config
+        why = check(config)
+        if isinstance(why, Unavailable):
             raise ToolUnavailable(f"Home Assistant is unavailable: {why}", reason=why.reason, fix=why.fix)
         self._url = (config.homeassistant.url or os.environ.get("HASS_URL", "").strip() or _USUAL_URL).rstrip("/")
         self._key, self._seconds = key_of(config.homeassistant.key_variable), config.homeassistant.timeout
@@ -58,16 +47,16 @@ class Client:
         return self._good(await self._ask("GET", path))
 
     async def area(self, name: str) -> set[str]:
-        """The entities of a room, by its name or id; nothing for a room that is not there."""
+        """The entities of a room, by its name or id; none for an unknown room."""
         template = "{{ area_entities(name) | to_json }}"
         reply = await self._ask("POST", "template", {"template": template, "variables": {"name": name}})
         if reply.status in (401, 403):
-            raise ToolFailed(f"only an administrator's token may ask {_WHO} for areas; use query instead")
+            raise ToolFailed(f"only an administrator's token may ask {_NAME} for areas; use query instead")
         found = self._good(reply)
         return {str(each) for each in found} if isinstance(found, list) else set()
 
     async def call(self, domain: str, service: str, data: JsonDict, *, answers: bool) -> Any:
-        """What the service changed; with `answers` also what it says."""
+        """What the service changed; with `answers` also its response."""
         path = f"services/{domain}/{service}{'?return_response' if answers else ''}"
         return self._good(await self._ask("POST", path, data))
 
@@ -75,7 +64,7 @@ class Client:
         return await ask(
             method,
             f"{self._url}/api/{path}",
-            what=_WHO,
+            what=_NAME,
             seconds=self._seconds,
             max_bytes=_MAX_REPLY_BYTES,
             headers={"authorization": f"Bearer {self._key}"},
@@ -84,23 +73,23 @@ class Client:
 
     def _good(self, reply: Reply) -> Any:
         if reply.status == 401:
-            raise ToolFailed(f"{_WHO} does not accept the token; tell the user", status=401)
+            raise ToolFailed(f"{_NAME} does not accept the token; tell the user", status=401)
         if not reply.is_good:
-            failure = reply.failure(_WHO)
+            failure = reply.failure(_NAME)
             raise ToolFailed(without_key(str(failure), self._key), status=reply.status)
         found = reply.json()
         if found is None:
-            raise _stranger()
+            raise _not_home_assistant()
         return found
 
 
 def _objects(found: Any, *names: str) -> list[JsonDict]:
-    """Checked here, once: what comes from a server can be anything."""
+    """Check once, here, what a server sends: it can be anything."""
     good = isinstance(found, list) and all(isinstance(each, dict) and set(names) <= each.keys() for each in found)
     if not good:
-        raise _stranger()
+        raise _not_home_assistant()
     return list(found)
 
 
-def _stranger() -> ToolFailed:
-    return ToolFailed(f"what answers does not speak as {_WHO} does; is homeassistant.url (or HASS_URL) its address?")
+def _not_home_assistant() -> ToolFailed:
+    return ToolFailed(f"the server does not answer like {_NAME}; is homeassistant.url (or HASS_URL) its address?")

@@ -1,4 +1,4 @@
-"""Answer the calls that only look: entities, one state, services."""
+"""Run the calls that only read: entities, one state, services."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from .client import Client
 if TYPE_CHECKING:
     from ...types import JsonDict, ToolContext
 
+_MAX_ENTITIES = 100
 _MAX_TEXT_CHARS = 200
 
 
-async def list_entities(args: JsonDict, context: ToolContext | None, *, limit: int) -> str:
+async def ha_list_entities(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     client = Client(context)
     area, words = args.get("area", "").strip(), args.get("query", "").lower().split()
     found = await client.states()
@@ -28,16 +29,16 @@ async def list_entities(args: JsonDict, context: ToolContext | None, *, limit: i
     if words:
         texts = [f"{each['entity_id']} {each.get('name', '')}".lower() for each in shown]
         shown = [each for each, text in zip(shown, texts, strict=True) if all(word in text for word in words)]
-    answer: JsonDict = {"entities": shown[:limit], "total": len(shown)}
-    if len(shown) > limit:
-        answer["hint"] = f"the first {limit} of {len(shown)}; ask for a domain, an area or words"
+    answer: JsonDict = {"entities": shown[:_MAX_ENTITIES], "total": len(shown)}
+    if len(shown) > _MAX_ENTITIES:
+        answer["hint"] = f"the first {_MAX_ENTITIES} of {len(shown)}; ask for a domain, an area or words"
     elif not shown:
-        answer["hint"] = "nothing fits; leave out domain, area or query"
+        answer["hint"] = "nothing matches; leave out domain, area or query"
     return tool_result(answer)
 
 
-async def get_state(entity_id: str, context: ToolContext | None) -> str:
-    client = Client(context)
+async def ha_get_state(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    client, entity_id = Client(context), args["entity_id"]
     state = await client.state(entity_id)
     if state is None:
         raise await unknown_entity(client, entity_id)
@@ -45,7 +46,8 @@ async def get_state(entity_id: str, context: ToolContext | None) -> str:
     return tool_result({name: state[name] for name in kept if name in state})
 
 
-async def list_services(domain: str, context: ToolContext | None) -> str:
+async def ha_list_services(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    domain = args.get("domain", "")
     by_domain = {str(each["domain"]): each["services"] for each in await Client(context).services()}
     if not domain:
         return tool_result(services={name: sorted(services) for name, services in sorted(by_domain.items())})
@@ -84,7 +86,7 @@ def _service(about: JsonDict) -> JsonDict:
 
 
 def _field(field: JsonDict) -> str:
-    """What a field is, in one line. Some hold other fields, which are named."""
+    """A field in one line. For a field that holds others, their names."""
     if isinstance(field.get("fields"), dict):
         return f"more: {', '.join(field['fields'])}"
     example = field.get("example")
@@ -97,5 +99,5 @@ def _field(field: JsonDict) -> str:
 
 
 def _cut(text: object) -> str:
-    said = str(text or "")
-    return said if len(said) <= _MAX_TEXT_CHARS else f"{said[:_MAX_TEXT_CHARS]}…"
+    shown = str(text or "")
+    return shown if len(shown) <= _MAX_TEXT_CHARS else f"{shown[:_MAX_TEXT_CHARS]}…"

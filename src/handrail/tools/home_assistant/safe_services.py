@@ -1,7 +1,7 @@
 """Which services of Home Assistant may be called without asking. What is not known to be harmless asks.
 
-Left to a person: what unlocks, opens or disarms, what runs code or other people's automations, what restarts, updates or
-changes Home Assistant itself, and every service that somebody's integration brings.
+The user is asked about what unlocks, opens or disarms, what runs code or automations, what restarts, updates or
+changes Home Assistant itself, and every service of a third-party integration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SERVICES = frozenset(
         "alarm_control_panel.alarm_arm_vacation homeassistant.update_entity"
     ).split()
 )
-# These do to an entity what its own domain would do.
+# These act on an entity as the service of its own domain would.
 _FOR_ANY_DOMAIN = frozenset({"homeassistant.turn_on", "homeassistant.turn_off", "homeassistant.toggle"})
 _WHY = {
     "lock": "it can unlock or open a door",
@@ -53,7 +53,7 @@ _WHY = {
 
 
 def question(service: str, data: Mapping[str, object]) -> Action | None:
-    """What a gate is told of a call of `service` (`domain.name`); None for what is harmless."""
+    """The question for the gate about a call of `service` (`domain.name`); None for a harmless one."""
     entities = entities_of(data)
     if _is_harmless(service, entities, data):
         return None
@@ -61,7 +61,7 @@ def question(service: str, data: Mapping[str, object]) -> Action | None:
     why = _WHY.get(domain, "it is not known to be harmless")
     details: JsonDict = {"why": f"{service} in Home Assistant: {why}"}
     others = {name: value for name, value in data.items() if name != "entity_id"}
-    if entities and not others:  # a lasting yes is for these entities, and for nothing that the data could say
+    if entities and not others:  # a lasting approval covers these entities, and no other data
         details["rule"] = ".".join(["home", service, *sorted(entities)])
     text = f"{service} on {', '.join(entities)}" if entities else service
     if others:

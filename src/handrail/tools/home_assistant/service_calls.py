@@ -1,4 +1,4 @@
-"""Answer a call of `ha_call_service`: do it, and say what changed."""
+"""Run a call of `ha_call_service`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed
+from ...types import Resources
 from .client import Client
 from .queries import unknown_entity
-from .safe_services import entities_of
+from .safe_services import entities_of, question
 
 if TYPE_CHECKING:
+    from ...protocols import Action
     from ...types import JsonDict, ToolContext
 
 _ENTITY = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
@@ -19,7 +21,7 @@ _EVERYTHING = ("all", "none")
 
 
 def data_of(args: JsonDict) -> JsonDict:
-    """What the service gets. Raises InvalidArguments for entities that are named twice or not by an id."""
+    """What the service is given. Raises InvalidArguments for entities that are named twice or not by an id."""
     data = dict(args.get("data") or {})
     if args.get("entity_id"):
         if "entity_id" in data:
@@ -27,17 +29,26 @@ def data_of(args: JsonDict) -> JsonDict:
         data["entity_id"] = args["entity_id"]
     for name in entities_of(data):
         if name not in _EVERYTHING and not _ENTITY.fullmatch(name):
-            raise InvalidArguments(f"{name!r} is no entity's id; they look like light.kitchen", argument="entity_id")
+            raise InvalidArguments(f"{name!r} is not an entity id; those look like light.kitchen", argument="entity_id")
     if "entity_id" in data:
         data["entity_id"] = entities_of(data)
     return data
 
 
-async def call_service(args: JsonDict, context: ToolContext | None) -> str:
+def actions(args: JsonDict, _: ToolContext) -> list[Action]:
+    asked = question(f"{args['domain']}.{args['service']}", data_of(args))
+    return [] if asked is None else [asked]
+
+
+def resources(_: JsonDict, __: ToolContext | None = None) -> Resources:
+    return Resources(writes=("home assistant",))  # one after the other, in the model's order
+
+
+async def ha_call_service(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     client, data = Client(context), data_of(args)
     domain, service = args["domain"], args["service"]
     for entity in entities_of(data):
-        # Home Assistant says nothing of entities that it does not know.
+        # Home Assistant does not report entities that it does not know.
         if entity not in _EVERYTHING and await client.state(entity) is None:
             raise await unknown_entity(client, entity)
     answers = await _answers(client, domain, service)
@@ -48,11 +59,11 @@ async def call_service(args: JsonDict, context: ToolContext | None) -> str:
             advice = f"it may not take these arguments; ha_list_services with domain {domain} shows what it takes"
             raise ToolFailed(f"{error}; {advice}", **error.details) from None
         raise
-    return tool_result(_told(f"{domain}.{service}", done))
+    return tool_result(_result(f"{domain}.{service}", done))
 
 
 async def _answers(client: Client, domain: str, service: str) -> bool:
-    """Whether the service says something. Raises InvalidArguments when there is no such service."""
+    """Whether the service has a response. Raises InvalidArguments for an unknown service."""
     by_domain = {each["domain"]: each["services"] for each in await client.services()}
     known = by_domain.get(domain, {})
     if service not in known:
@@ -61,7 +72,7 @@ async def _answers(client: Client, domain: str, service: str) -> bool:
     return bool(known[service].get("response"))
 
 
-def _told(service: str, done: Any) -> JsonDict:
+def _result(service: str, done: Any) -> JsonDict:
     answer: JsonDict = {"called": service}
     if isinstance(done, dict):
         answer["response"] = done.get("service_response")

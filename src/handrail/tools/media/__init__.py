@@ -1,1 +1,1 @@
-"""Images, speech, and other models: what the tools for them do."""
+"""Tools for images, speech and mixtures of models: one file per tool; the other modules run their calls."""

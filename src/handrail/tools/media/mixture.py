@@ -1,4 +1,4 @@
-"""Ask several models at once, and have one of them make the best answer of what they said."""
+"""Run a call of `mixture_of_agents`: ask several models in parallel and have one merge their answers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.outcome import tool_result
 from ...errors import ToolError, ToolFailed
+from ...files.task_arguments import text_argument
 from ...media.providers import chat, place_of
+from ...types import ToolContext
 
 if TYPE_CHECKING:
-    from ...config import Config
-    from ...types import JsonDict, ToolContext
+    from ...types import JsonDict
 
 _MERGE = (
     "Several models answered the same question; their answers follow, each between its own marks. Write the best answer: "
@@ -20,8 +21,10 @@ _MERGE = (
 )
 
 
-async def mix(question: str, *, config: Config, context: ToolContext | None) -> str:
-    """The answer of the tool: one text, who had a part in it, and who failed."""
+async def mixture_of_agents(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    """Return one text, which models had a part in it, and which failed."""
+    context = context or ToolContext()
+    question, config = text_argument(args, "user_prompt"), context.config
     names = list(config.media.mixture_models)
     merger = config.media.mixture_merger or names[0]
     done = 0
@@ -34,19 +37,18 @@ async def mix(question: str, *, config: Config, context: ToolContext | None) -> 
             return error
         finally:
             done += 1
-            if context is not None:
-                context.progress(f"{name} is done", done / (len(names) + 1))
+            context.progress(f"{name} is done", done / (len(names) + 1))
 
     answers = dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
     good = {name: answer for name, answer in answers.items() if isinstance(answer, str)}
     failed = {name: str(answer) for name, answer in answers.items() if not isinstance(answer, str)}
     if not good:
         raise ToolFailed("none of the models answered", failed=failed)
-    told: JsonDict = {"models": list(good), **({"failed": failed} if failed else {})}
+    facts: JsonDict = {"models": list(good), **({"failed": failed} if failed else {})}
     if len(good) == 1:
-        return tool_result({"answer": next(iter(good.values())), **told})
+        return tool_result({"answer": next(iter(good.values())), **facts})
     answer = await chat(place_of(merger, config), _for_merger(question, list(good.values())), config=config)
-    return tool_result({"answer": answer, **told, "merged_by": merger})
+    return tool_result({"answer": answer, **facts, "merged_by": merger})
 
 
 def _for_merger(question: str, answers: list[str]) -> list[dict[str, Any]]:

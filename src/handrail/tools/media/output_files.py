@@ -1,4 +1,4 @@
-"""Where a tool puts the file that it makes: where the model says, or under a name made of what was asked for."""
+"""Where a tool writes its file: where the model says, or under a name derived from the arguments."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from ...base.safe_text import well_formed
-from ...files.task_arguments import files_of, path_argument, write_actions, written_name
+from ...files.task_arguments import files_of, path_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...protocols import Action
-    from ...types import JsonDict, Resources, ToolContext
+    from ...types import JsonDict, ToolContext
 
 
 def output_path(args: JsonDict, prefix: str, suffix: str, *words: object) -> str:
-    """The same for the gate and for the tool: it depends on the arguments alone."""
+    """Depends on the arguments alone, so it is the same for the gate and for the tool."""
     if args.get("output_path"):
         return path_argument(args, "output_path")
     digest = hashlib.sha256("\0".join(map(str, words)).encode("utf-8", "replace")).hexdigest()
@@ -24,18 +21,8 @@ def output_path(args: JsonDict, prefix: str, suffix: str, *words: object) -> str
 
 
 def save(data: bytes, path: str, context: ToolContext | None) -> str:
-    """Write it into the task's files. The path as it really is."""
+    """Write into the task's files and return the resolved path."""
     files = files_of(context)
     resolved = files.resolve(path)
     files.write(resolved, data)
     return well_formed(resolved)
-
-
-def writes(path: str, context: ToolContext | None) -> Resources:
-    from ...types import Resources
-
-    return Resources(writes=(written_name(path, context),))
-
-
-def actions(path: str, context: ToolContext) -> Sequence[Action]:
-    return write_actions([path], context)

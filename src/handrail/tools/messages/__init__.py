@@ -1,1 +1,1 @@
-"""Messages to people and services: one file a kind of target in `kinds`."""
+"""The tool `send_message`: `tool` declares it, `delivery` sends."""

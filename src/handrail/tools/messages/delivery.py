@@ -7,24 +7,24 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from ...base.workers import pool
-from ...core.call_config import config_of
 from ...core.outcome import tool_result
 from ...errors import ConfigError, InvalidArguments, ToolFailed
-from ...files.binary import read_whole
+from ...files.binary import read_bytes
 from ...files.task_arguments import files_of, text_argument
 from ...platforms.base import Attachment, OutgoingMessage
 from ...platforms.table import target_of
+from ...types import ToolContext
 
 if TYPE_CHECKING:
     from ...protocols import Files
-    from ...types import JsonDict, ToolContext
+    from ...types import JsonDict
 
 MAX_TEXT_CHARS = 100_000
 
 
-async def send(args: JsonDict, context: ToolContext | None) -> str:
+async def send_message(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     """The answer of the tool: where the message went, and what the service says of it."""
-    settings = config_of(context).messages
+    settings = (context or ToolContext()).config.messages
     name, text = text_argument(args, "target"), text_argument(args, "message")
     try:
         target = target_of(name, settings.targets)
@@ -54,6 +54,6 @@ async def send(args: JsonDict, context: ToolContext | None) -> str:
 def _attachments(files: Files, paths: list[str], max_bytes: int) -> tuple[Attachment, ...]:
     found = []
     for path in paths:
-        data = read_whole(files, path, max_bytes=max_bytes)
+        data = read_bytes(files, path, max_bytes=max_bytes)
         found.append(Attachment(posixpath.basename(path) or "file", data))
     return tuple(found)

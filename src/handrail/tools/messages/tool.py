@@ -1,17 +1,16 @@
-"""The tool `send_message`: write to somebody whom the operator has named."""
+"""The tool `send_message`: write to a configured target."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...config import load_config
 from ...core.builtin import registry
+from ...files.task_arguments import read_name
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from ...settings.schema import Config
     from ...types import ToolContext
 
 SCHEMA: JsonDict = {
@@ -34,24 +33,18 @@ SCHEMA: JsonDict = {
 }
 
 
-async def send_message(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    from .delivery import send
-
-    return await send(args, context)
-
-
-def _check() -> object:
-    targets = load_config().messages.targets
+def _check(config: Config) -> object:
+    targets = config.messages.targets
     if not targets:
         return Unavailable("no target is configured", "add one under messages.targets in config.yaml")
-    from ...platforms.table import first_usable
+    from ...platforms.table import first_usable  # most users have no target
 
     return first_usable(targets)
 
 
-def _fields() -> JsonDict:
-    """The names that can be written to, for the model."""
-    targets = sorted(load_config().messages.targets.items())
+def _fields(config: Config) -> JsonDict:
+    """The description with the names of the targets."""
+    targets = sorted(config.messages.targets.items())
     if not targets:
         return {}
     named = ", ".join(f"{name} ({settings.get('kind')})" for name, settings in targets)
@@ -59,14 +52,12 @@ def _fields() -> JsonDict:
 
 
 def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
-    from ...files.task_arguments import read_name
-
     attached = tuple(read_name(path, context) for path in args.get("attachments", ()))
-    # One after the other to the same target, so that they arrive in the model's order.
+    # Messages to one target go one after the other, so they arrive in the model's order.
     return Resources(reads=attached, writes=(f"message target {str(args.get('target')).replace('/', '_')}",))
 
 
-def _actions(args: JsonDict, _: ToolContext) -> Sequence[Action]:
+def _actions(args: JsonDict, _: ToolContext) -> list[Action]:
     files = "".join(f"\nwith {path}" for path in args.get("attachments", ()))
     return [Action(ActionKind.TOOL, f"send_message to {args['target']}: {args['message']}{files}")]
 
@@ -75,7 +66,7 @@ registry.register(
     name="send_message",
     toolset="messaging",
     schema=SCHEMA,
-    handler=send_message,
+    handler="handrail.tools.messages.delivery:send_message",
     check_fn=_check,
     dynamic_schema_overrides=_fields,
     is_async=True,
@@ -83,4 +74,6 @@ registry.register(
     timeout=120,
     resources=_resources,
     actions=_actions,
+    toolset_description="send messages",
+    example={"target": "team", "subject": "Build", "message": "It is green again."},
 )

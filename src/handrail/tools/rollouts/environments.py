@@ -1,4 +1,4 @@
-"""Which environments for rollouts there are. They are found without running any of their code."""
+"""Find the environments for rollouts without running any of their code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...config.paths import config_path
 from ...errors import InvalidArguments
 
 if TYPE_CHECKING:
-    from ...config import Config
+    from ...settings.schema import Config
 
 GROUP = "handrail.rl_environments"
 _FOLDER = "rl_environments"
@@ -49,7 +49,7 @@ def find(config: Config) -> dict[str, Found]:
 
 
 def named(name: str, config: Config) -> Found:
-    """Raises InvalidArguments for one that is not there, or cannot be used."""
+    """Raises InvalidArguments for an environment that is unknown or cannot be used."""
     found = find(config)
     if name not in found:
         known = did_you_mean(name, found) if found else f"there is none yet: put a Python file into {folder_of(config)}"

@@ -1,4 +1,4 @@
-"""Runs of rollouts: plan one, start the process that runs it, say how it stands, hand out what came of it."""
+"""Runs of rollouts: plan one, start its process, describe it, export its results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...store.sessions import SessionStore
 from .environments import named
 
 if TYPE_CHECKING:
-    from ...config import Config
+    from ...settings.schema import Config
     from ...types import JsonDict, Toolbox
 
 BEGUN = "begun"
@@ -44,7 +44,7 @@ def open_runs() -> RolloutStore:
 
 
 def folder_of(run_id: str) -> Path:
-    """What is kept of a run: its sessions, its log, its exports."""
+    """The folder of a run: its sessions, its log, its exports."""
     return state_dir() / "rollouts" / run_id
 
 
@@ -52,7 +52,7 @@ def planned(args: JsonDict, config: Config, before: Plan | None, tools: Toolbox 
     """The plan as a call would make or change it. Raises InvalidArguments."""
     given = {name: args[name] for name in Plan._fields if args.get(name) is not None}
     if before is None and "environment" not in given:
-        raise InvalidArguments("say which environment", argument="environment")
+        raise InvalidArguments("environment is needed", argument="environment")
     if "toolsets" in given:
         given["toolsets"] = tuple(given["toolsets"])
     try:
@@ -67,9 +67,9 @@ def planned(args: JsonDict, config: Config, before: Plan | None, tools: Toolbox 
         raise InvalidArguments(f"unknown backend {backend!r}; {near}", argument="backend") from None
     plan = before._replace(**given) if before else Plan(**given)
     named(plan.environment, config)
-    most = config.rollouts.max_parallel
-    if plan.parallel > most:
-        raise InvalidArguments(f"parallel is {most} at most: rollouts.max_parallel", argument="parallel")
+    limit = config.rollouts.max_parallel
+    if plan.parallel > limit:
+        raise InvalidArguments(f"parallel is {limit} at most: rollouts.max_parallel", argument="parallel")
     return plan
 
 
@@ -81,12 +81,12 @@ def found(store: RolloutStore, run_id: str) -> Run:
 
 
 def start(run_id: str) -> None:
-    """Begin it in a process of its own, which lives on without us. Raises ToolFailed with what that process said."""
+    """Start the run in a process that outlives this one. Raises ToolFailed with the process's last line."""
     folder = folder_of(run_id)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = folder / "log.txt"
     command = [sys.executable, "-m", "handrail", "rl", "run", run_id]
-    # The shell ends at once, so that nobody has to wait for the process itself.
+    # The shell ends immediately, so that nothing has to wait for the process itself.
     with (
         open(log, "wb") as errors,
         subprocess.Popen(
@@ -99,14 +99,14 @@ def start(run_id: str) -> None:
     ):
         assert launcher.stdout is not None
         ready, _, _ = select.select([launcher.stdout], [], [], _START_SECONDS)
-        said = launcher.stdout.readline().decode() if ready else ""
-    if said.strip() != BEGUN:
-        told = log.read_text(errors="replace").strip().splitlines()
-        raise ToolFailed(f"the run did not begin: {told[-1] if told else 'nothing was said'}")
+        first_line = launcher.stdout.readline().decode() if ready else ""
+    if first_line.strip() != BEGUN:
+        lines = log.read_text(errors="replace").strip().splitlines()
+        raise ToolFailed(f"the run did not start: {lines[-1] if lines else 'it printed nothing'}")
 
 
 def stop(store: RolloutStore, run_id: str) -> None:
-    """Have it end, and wait for that for a while."""
+    """Ask the run to stop, and wait for that up to a timeout."""
     run = store.get(run_id)
     if run.state is RunState.PLANNED:
         store.end(run_id, RunState.STOPPED)
@@ -154,7 +154,7 @@ def results(run: Run, rollouts: list[Rollout], form: str) -> JsonDict:
 
 
 def export(run: Run, rollouts: list[Rollout], form: str) -> Path:
-    """A line a rollout, with its reward, in a file of the run's."""
+    """Write one line per rollout, with its reward, to a file of the run."""
     path = folder_of(run.id) / f"trajectories-{form}.jsonl"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     sessions = SessionStore(path.parent / SESSIONS_NAME)

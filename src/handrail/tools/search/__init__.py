@@ -1,1 +1,1 @@
-"""Find a tool among many by what it does."""
+"""Tools that find and call tools which the model's list has no room for; `ranking` and `words` do the search."""

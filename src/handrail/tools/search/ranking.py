@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ...core.entry import ToolEntry
 
 _SATURATION = 1.2
-_RELATED, _BEGINS_ALIKE = 0.5, 0.6
-_SHORTEST_BEGINNING = 4
+_RELATED, _SAME_PREFIX = 0.5, 0.6
+_MIN_PREFIX = 4
 
 
 class _Field(NamedTuple):
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 
 class Index:
-    """Made once for a set of tools, asked often."""
+    """Built once for a set of tools, searched often."""
 
     def __init__(self, entries: Sequence[ToolEntry]) -> None:
         self._entries = entries
@@ -55,7 +55,7 @@ class Index:
         self._vocabulary = sorted(self._weights)
 
     def search(self, query: str, *, limit: int) -> list[Found]:
-        """The best first. Each word of the query counts once, by the best of what it may mean."""
+        """The best first. Each word of the query counts once, by its best match."""
         scores: dict[int, float] = {}
         for word in dict.fromkeys(words(query)):
             best: dict[int, float] = {}
@@ -76,16 +76,16 @@ class Index:
         return [Found(self._entries[number], scores[number]) for number in ranked[:limit]]
 
     def _variants(self, word: str) -> dict[str, float]:
-        """The words of the index that may be meant, and how much each counts."""
+        """The words of the index that match, and how much each counts."""
         found = {other: _RELATED for other in related(word) if other in self._weights}
-        if len(word) >= _SHORTEST_BEGINNING:
+        if len(word) >= _MIN_PREFIX:
             for at in range(bisect_left(self._vocabulary, word), len(self._vocabulary)):
                 if not self._vocabulary[at].startswith(word):
                     break
-                found[self._vocabulary[at]] = _BEGINS_ALIKE
-            for end in range(_SHORTEST_BEGINNING, len(word)):
+                found[self._vocabulary[at]] = _SAME_PREFIX
+            for end in range(_MIN_PREFIX, len(word)):
                 if word[:end] in self._weights:
-                    found[word[:end]] = _BEGINS_ALIKE
+                    found[word[:end]] = _SAME_PREFIX
         if word in self._weights:
             found[word] = 1.0
         return found

@@ -13,7 +13,7 @@ _STOP = frozenset(
     "want was we what when where which will with would you your tool tools please need".split()
 )
 
-# Words that people use for the same thing. A word may be in several groups; what it stands for counts less than itself.
+# Words for the same thing. A word may be in several groups; a related word counts less than the word itself.
 _GROUPS = """
 delete remove erase destroy drop trash purge
 create make add new insert generate
@@ -135,7 +135,7 @@ _ENDINGS = (
 
 
 def related(word: str) -> frozenset[str]:
-    """What else may be meant by a word."""
+    """Other words for the same thing."""
     return _related().get(word, frozenset())
 
 

@@ -1,4 +1,4 @@
-"""What lies in a skill's folder, read once: what was looked through is what a model is shown."""
+"""The content of a skill's folder, read once: a model is shown exactly what was inspected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Stamp = tuple[str, int, int, int]
 
 
 class Inspected(NamedTuple):
-    """What is known of a folder's content without keeping it. `problem`: why it is no skill."""
+    """The result of an inspection. `problem` says why the folder is not a skill."""
 
     header: Header | None
     problem: str = ""
@@ -30,11 +30,11 @@ class Inspected(NamedTuple):
 
 
 def inspect(folder: str) -> Inspected:
-    """Look through a skill. What has not changed since the last time is not read again."""
+    """Inspect a skill. An unchanged one is not read again."""
     try:
         return _inspect(folder, tuple(_stamps(folder)))
     except (SkillError, OSError) as error:
-        return Inspected(None, _told(error))
+        return Inspected(None, _message(error))
 
 
 def read(folder: str) -> dict[str, bytes]:
@@ -51,7 +51,7 @@ def read(folder: str) -> dict[str, bytes]:
 
 
 def judge(content: Mapping[str, bytes]) -> Inspected:
-    """What is to be said of a skill with this content."""
+    """Inspect a skill with this content."""
     try:
         header, _ = parse(text_of(content, FILE))
     except SkillError as error:
@@ -68,7 +68,7 @@ def text_of(content: Mapping[str, bytes], name: str) -> str:
 
 
 def suspicion_of_file(name: str, text: str) -> str:
-    """Scripts and data may hold nearly anything; what is written to be read must have no orders hidden in it."""
+    """Scripts and data may hold nearly anything; prose must not hide instructions."""
     found = suspicion_of(text) if name.lower().endswith(_PROSE) else unseen_in(text)
     return f"{name} {found}" if found else ""
 
@@ -86,7 +86,7 @@ def _suspicion(content: Mapping[str, bytes]) -> str:
         try:
             text = content[name].decode("utf-8-sig")
         except UnicodeDecodeError:
-            continue  # no model is shown what is not text
+            continue  # a model is shown text only
         found = suspicion_of_file(name, text)
         if found:
             return found
@@ -111,5 +111,5 @@ def _stamps(folder: str) -> Iterator[Stamp]:
             yield inner, found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _told(error: SkillError | OSError) -> str:
+def _message(error: SkillError | OSError) -> str:
     return str(error) if isinstance(error, SkillError) else f"it cannot be read: {error.strerror or error}"

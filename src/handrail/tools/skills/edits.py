@@ -1,4 +1,4 @@
-"""Write and improve the user's own skills: what is asked for is checked and shown whole before anything is done."""
+"""Change the user's own skills: a change is planned, checked and shown completely before it is made."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .sources import user_folder
 if TYPE_CHECKING:
     from ...types import JsonDict
 
-# What is longer cannot be shown to the person who is to say yes to it.
+# A longer text cannot be shown to the user for approval.
 MAX_CHARS = 16_000
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_DEEPEST = 4
+_MAX_DEPTH = 4
 
 
 class Change(NamedTuple):
-    """One step. `path` is a file of the skill, empty for the skill itself; `after` None takes it away."""
+    """One change. `path` is a file of the skill, empty for the skill itself; `after` is None for a removal."""
 
     action: str
     name: str
@@ -41,7 +41,7 @@ class Change(NamedTuple):
 
 
 def plan(args: JsonDict, library: Library) -> Change:
-    """What a call of skill_manage is about to do. Raises InvalidArguments when it cannot be done."""
+    """What a call of skill_manage would do. Raises InvalidArguments when it cannot be done."""
     try:
         check_name(args.get("name"))
         return _PLANS[args["action"]](args, library)
@@ -50,10 +50,10 @@ def plan(args: JsonDict, library: Library) -> Change:
 
 
 def question(change: Change) -> Action:
-    """What a gate is told of it. A skill is read in every later session, so a person sees all that it will say."""
+    """The question for the gate. A skill is read in every later session, so the user sees all of it."""
     removes = change.after is None
     why = (
-        "removes what a person or an earlier session wrote" if removes else "a skill is followed in all later sessions"
+        "removes what the user or an earlier session wrote" if removes else "a skill is followed in all later sessions"
     )
     details = {"why": why, "rule": "skills.remove" if removes else "skills.write"}
     return Action(ActionKind.TOOL, f"{change.action} {change.place}\n{change.shown}".rstrip(), details=details)
@@ -80,7 +80,7 @@ def _create(args: JsonDict, library: Library) -> Change:
     category = args.get("category")
     folder = user_folder().joinpath(*([check_name(category)] if category else []), name)
     if folder.exists():
-        raise SkillError(f"{folder} is there already, and is no skill; ask the person to look at it")
+        raise SkillError(f"{folder} exists already and is not a skill; ask the user to look at it")
     _check_skill(name, text)
     return Change("create", name, str(folder), FILE, text, text)
 
@@ -100,7 +100,7 @@ def _patch(args: JsonDict, library: Library) -> Change:
     count = before.count(old)
     if count != 1 and not (count and args.get("replace_all")):
         how = "copy it from the file as it is" if not count else "give more of the text around it, or replace_all"
-        raise SkillError(f"old_string stands {count} times in {path}; {how}")
+        raise SkillError(f"old_string is in {path} {count} times; {how}")
     after = before.replace(old, new)
     _check_file(skill.name, path, after)
     shown = "\n".join([*(f"- {line}" for line in old.splitlines()), *(f"+ {line}" for line in new.splitlines())])
@@ -138,9 +138,7 @@ _PLANS = {
 def _own(name: str, library: Library) -> tuple[Skill, dict[str, bytes]]:
     skill, files = library.open(name)
     if not skill.place.folder.startswith(f"{user_folder()}{os.sep}"):
-        raise SkillError(
-            f"{name} lies in {skill.place.folder}, which is not yours to change; create one of another name"
-        )
+        raise SkillError(f"{name} is in {skill.place.folder}, which is not yours to change; create one of another name")
     return skill, files
 
 
@@ -154,12 +152,12 @@ def _text(args: JsonDict, name: str, *, may_be_empty: bool = False) -> str:
 
 
 def _inner(path: object, files: dict[str, bytes], *, may_be_new: bool) -> str:
-    """A path inside of the skill, other than SKILL.md, spelled in the one way that is known."""
+    """A normalised path inside of the skill, other than SKILL.md."""
     if not isinstance(path, str) or not path:
         raise SkillError("file_path is needed, such as references/checklist.md")
     parts = path.removeprefix("./").split("/")
-    if len(parts) > _DEEPEST or not all(map(_PART.fullmatch, parts)):
-        raise SkillError(f"{path[:100]!r} is no path in a skill; one looks like references/checklist.md")
+    if len(parts) > _MAX_DEPTH or not all(map(_PART.fullmatch, parts)):
+        raise SkillError(f"{path[:100]!r} is not a path in a skill; one looks like references/checklist.md")
     inner = "/".join(parts)
     if inner == FILE:
         raise SkillError(f"{FILE} is changed by the actions edit and patch")
@@ -183,14 +181,14 @@ def _check_file(name: str, path: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise SkillError(f"{path} would hold half of a character; send whole ones") from None
+        raise SkillError(f"{path} would hold half of a character; send complete ones") from None
     found = suspicion_of_file(path, text)
     if found:
-        raise SkillError(f"{found}. Say it in plain words that a person can read, or leave it out")
+        raise SkillError(f"{found}. Say it in plain words that the user can read, or leave it out")
 
 
 def _stay_inside(change: Change) -> None:
-    """A link that somebody put in the way since the skill was read leads nowhere."""
+    """Refuse a link that was created since the skill was read."""
     parent = os.path.dirname(change.place)
     root = os.path.realpath(user_folder())
     if os.path.islink(change.place) or not f"{os.path.realpath(parent)}{os.sep}".startswith(f"{root}{os.sep}"):

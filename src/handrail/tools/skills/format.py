@@ -19,7 +19,7 @@ EXAMPLE = (
 
 
 class Header(NamedTuple):
-    """What a skill says of itself; `description` is all that a model knows of it before it looks."""
+    """A skill's header. `description` is all that a model knows of it before it reads it."""
 
     name: str
     description: str
@@ -33,7 +33,7 @@ def check_name(name: object) -> str:
     """The name, if it can be one. Raises SkillError."""
     if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
         raise SkillError(
-            f"{str(name)[:80]!r} is no name for a skill: use 1 to {MAX_NAME_CHARS} small letters, digits and single hyphens"
+            f"{str(name)[:80]!r} is not a name for a skill: use 1 to {MAX_NAME_CHARS} small letters, digits and single hyphens"
         )
     return name
 
@@ -44,7 +44,7 @@ def parse(text: str) -> tuple[Header, str]:
         raise SkillError(f"{FILE} has {len(text):,} characters; move the details to files beside it")
     lines = text.removeprefix("\ufeff").splitlines()
     if not lines or lines[0].rstrip() != "---":
-        raise SkillError(f"{FILE} must begin with a header, such as:\n{EXAMPLE}")
+        raise SkillError(f"{FILE} must start with a header, such as:\n{EXAMPLE}")
     end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
     if end is None:
         raise SkillError(f"the header of {FILE} does not end; close it with a line ---")
@@ -77,15 +77,15 @@ def _mapping(text: str) -> dict[str, Any]:
     try:
         found = YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, RecursionError) as error:
-        said = str(getattr(error, "problem", "") or error).partition("\n")[0][:200]
-        raise SkillError(f"the header is not YAML ({said}); put quotes around a value that has a colon") from None
+        problem = str(getattr(error, "problem", "") or error).partition("\n")[0][:200]
+        raise SkillError(f"the header is not YAML ({problem}); put quotes around a value that has a colon") from None
     if not isinstance(found, dict):
         raise SkillError(f"the header must be names with values, such as:\n{EXAMPLE}")
     return found
 
 
 def _words(value: object) -> str:
-    """A short text or a list of them; anything else is nobody's to show."""
+    """A short text or a list of them; empty for anything else."""
     if isinstance(value, list):
         value = " ".join(str(each) for each in value[:50] if isinstance(each, str | int | float))
     return str(value)[:500] if isinstance(value, str | int | float) else ""

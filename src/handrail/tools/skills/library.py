@@ -1,7 +1,7 @@
 """Which skills there are, which of them a model may see, and why not the others.
 
-A project's skills are somebody else's words: they count once the user trusts them, as they are. So does, wherever it comes from,
-a skill that seems to hide orders.
+A project's skills were written by others: a model sees them once the user trusts their present content. The same holds for
+any skill that seems to hide instructions.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Library:
         return found
 
     def ready(self) -> list[Skill]:
-        """Those that a model may see, by name."""
+        """The skills that a model may see, by name."""
         return sorted((skill for skill in self.all() if skill.state is State.READY), key=lambda skill: skill.name)
 
     def get(self, name: str) -> Skill:
-        """The skill that counts under a name, whatever its state. Raises SkillError."""
+        """The skill that a name means, whatever its state. Raises SkillError."""
         found = self.all()
         for skill in found:
             if skill.name == name and skill.state is not State.SHADOWED:
@@ -82,27 +82,27 @@ class Library:
                 files = content.read(skill.place.folder)
             except OSError as error:
                 raise SkillError(f"{name} cannot be read: {error.strerror}") from None
-            skill = self._judged(skill.place, content.judge(files), {})  # it may have changed this very moment
-        if skill.state in (State.UNTRUSTED, State.SUSPICIOUS):  # the reason repeats the very words that are held back
-            raise SkillError(f"{name} is held back until the person has looked at it: `handrail skills list` says why")
+            skill = self._judged(skill.place, content.judge(files), {})  # it may just have changed
+        if skill.state in (State.UNTRUSTED, State.SUSPICIOUS):  # the reason repeats words that are held back
+            raise SkillError(f"{name} is held back until the user has looked at it: `handrail skills list` says why")
         if skill.state is not State.READY:
             raise SkillError(f"{name} is {skill.state.value}: {skill.reason}")
         return skill, files
 
-    def _judged(self, place: Place, seen: Inspected, taken: dict[str, Skill]) -> Skill:
-        if seen.header is None:
+    def _judged(self, place: Place, found: Inspected, taken: dict[str, Skill]) -> Skill:
+        if found.header is None:
             name = place.folder.rpartition("/")[2]
-            return Skill(Header(name, ""), place, State.BROKEN, seen.problem)
-        header, earlier = seen.header, taken.get(seen.header.name)
-        trusted = self._trust.is_trusted(TRUST_KIND, place.folder, seen.digest)
+            return Skill(Header(name, ""), place, State.BROKEN, found.problem)
+        header, earlier = found.header, taken.get(found.header.name)
+        trusted = self._trust.is_trusted(TRUST_KIND, place.folder, found.digest)
         state, reason = State.READY, ""
         if earlier is not None:
             state, reason = State.SHADOWED, f"{earlier.place.folder} has one of the same name"
         elif header.name in self._settings.disabled:
             state, reason = State.DISABLED, "skills.disabled in config.yaml lists it"
-        elif seen.suspicion and not trusted:
+        elif found.suspicion and not trusted:
             state = State.SUSPICIOUS
-            reason = f"{seen.suspicion}; look at it, then `handrail skills trust {header.name}`"
+            reason = f"{found.suspicion}; look at it, then `handrail skills trust {header.name}`"
         elif place.source is Source.PROJECT and not trusted:
             state, reason = State.UNTRUSTED, f"look at it, then `handrail skills trust {header.name}`"
-        return Skill(header, place, state, reason, seen.digest)
+        return Skill(header, place, state, reason, found.digest)

@@ -1,4 +1,4 @@
-"""What a model is told of the skills before anything else: their names and what they are for, never their text."""
+"""The list of skills in the system prompt: names and descriptions, never their text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .library import Library
 
 MAX_CHARS = 12_000
 _SHORT = 160
-_BEFORE = "Before a task that one of these is about, read it with skill_view and follow it:"
+_INTRODUCTION = "Before a task that one of these is about, read it with skill_view and follow it:"
 
 
 def skills_prompt(library: Library) -> str:
@@ -20,4 +20,4 @@ def skills_prompt(library: Library) -> str:
         fit = MAX_CHARS // (_SHORT + 1)
         if len(lines) > fit:
             lines = [*lines[:fit], f"- and {len(lines) - fit} more, which skills_list shows"]
-    return "\n".join([_BEFORE, *lines])
+    return "\n".join([_INTRODUCTION, *lines])

@@ -1,10 +1,11 @@
-"""Where skills lie: the user's folder and those that the user names, what pip installed, the project's. Looking runs nothing."""
+"""Find skills: in the user's folders, in installed packages, in the project. Nothing of theirs is run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +15,9 @@ from ...config.project import folders_above
 from .format import FILE
 
 GROUP = "handrail.skills"
-# The first is ours, the others are where projects keep skills for any agent.
+# The first is ours; projects keep skills for any agent in the others.
 PROJECT_FOLDERS = (".handrail/skills", ".agents/skills", ".claude/skills")
-_DEEPEST = 3
+_MAX_DEPTH = 3
 _MAX_FOLDERS = 5_000
 
 
@@ -27,7 +28,7 @@ class Source(Enum):
 
 
 class Place(NamedTuple):
-    """A folder with a SKILL.md in it. `category` is the folder between it and where the source begins, if there is one."""
+    """A folder with a SKILL.md. `category` is the folder between it and its source, if there is one."""
 
     source: Source
     folder: str
@@ -39,7 +40,7 @@ def user_folder() -> Path:
 
 
 def find(folders: Sequence[str] = ()) -> Iterator[Place]:
-    """Every skill that is there. Of two that have the same name the earlier one counts."""
+    """Every skill. Of two with the same name the earlier one is used."""
     for root in (user_folder(), *(Path(os.path.expanduser(folder)) for folder in folders)):
         yield from _below(root, Source.USER)
     for _, target in sorted(entry_points(GROUP)):
@@ -61,7 +62,7 @@ def _below(root: Path, source: Source) -> Iterator[Place]:
             category = os.path.relpath(os.path.dirname(folder), root) if depth else "."
             yield Place(source, folder, "" if category == "." else category)
             continue
-        if depth < _DEEPEST:
+        if depth < _MAX_DEPTH:
             left += [(path, depth + 1) for path in reversed(_folders_in(folder))]
 
 
@@ -79,8 +80,6 @@ def _of_package(target: str) -> Path | None:
 
     Only the package at the top is looked up, which imports nothing of it.
     """
-    from importlib.util import find_spec
-
     module, _, inner = target.partition(":")
     top, *parts = [*module.split("."), *filter(None, inner.split("."))]
     try:

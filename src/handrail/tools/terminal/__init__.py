@@ -1,1 +1,1 @@
-"""What the tool `terminal` is made of: running, reading, and telling a model how it went."""
+"""Tools that run commands: `terminal`, and `process` for what runs in the background."""

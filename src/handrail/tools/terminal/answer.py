@@ -1,4 +1,4 @@
-"""What a model is told about a command that has ended."""
+"""The result of a command that has ended, as the model reads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def ended(command: str, exit_code: int, shown: Shown) -> JsonDict:
-    """Its output and exit code; for a failure that it is one, and what the code means where that is not plain."""
+    """Its output and exit code; for a failure also an error, and what the code means where that is not obvious."""
     answer: JsonDict = {"output": shown.text, "exit_code": exit_code}
     if shown.stored is not None:
         answer["stored"] = shown.stored
@@ -27,7 +27,7 @@ def ended(command: str, exit_code: int, shown: Shown) -> JsonDict:
 
 
 def timed_out(seconds: float) -> JsonDict:
-    why = f"the command was ended after {seconds:g} s, its time limit, with all that it had started"
+    why = f"the command timed out after {seconds:g} s and was ended with all that it had started"
     return {"error": f"{why}; give it a longer timeout, or run it with background", "error_type": "timeout"}
 
 

@@ -9,6 +9,8 @@ from ...environments.base import CANCELLED_EXIT_CODE
 from ...environments.output import Output
 from ...environments.output_capture import capture_of
 from ...errors import ToolFailed
+from ...processes.interact import wait
+from ...processes.table import Wanted
 from . import answer
 
 if TYPE_CHECKING:
@@ -18,24 +20,22 @@ if TYPE_CHECKING:
     from ...processes.tracked import TrackedProcess
     from ...types import JsonDict, ToolContext
 
-# Wider than most: programs cut their lines at the terminal's width.
+# Wide, as programs cut their lines at the terminal's width.
 _SIZE = (30, 120)
 _MAX_LOG_BYTES = 4 << 20
 _KILL_SECONDS = 0.2
 
 
 def start(request: Request, context: ToolContext) -> str:
-    """The answer for `background`: the id by which the process is known."""
+    """Start a background process and return its id."""
     tracked = _started(request, context, _table(context))
-    told: JsonDict = {"output": "", "session_id": tracked.id, "pid": tracked.record.pid, "status": "running"}
+    result: JsonDict = {"output": "", "session_id": tracked.id, "pid": tracked.record.pid, "status": "running"}
     note = f"it runs in the background; process with session_id {tracked.id} looks after it"
-    return tool_result(answer.with_notes(told, *request.notes, note))
+    return tool_result(answer.with_notes(result, *request.notes, note))
 
 
 def run_on_terminal(request: Request, context: ToolContext, environments: TaskEnvironments) -> str:
-    """The answer for `pty`: how it ended, or how to go on with it when it waits for input or takes longer."""
-    from ...processes.interact import wait
-
+    """Return how the command ended, or how to continue when it waits for input or takes longer."""
     table = _table(context)
     tracked = _started(request, context, table)
     waited = wait(tracked, request.timeout, context.cancel)
@@ -44,10 +44,10 @@ def run_on_terminal(request: Request, context: ToolContext, environments: TaskEn
         why = "waits for input" if waited.waits_for_input else f"still runs after {request.timeout:g} s"
         note = f"it {why}; go on with process and session_id {tracked.id}: write, submit, wait or kill"
         screen = environments.masker(tracked.screen().text).rstrip()
-        told: JsonDict = {"output": screen, "session_id": tracked.id, "status": "running"}
+        result: JsonDict = {"output": screen, "session_id": tracked.id, "status": "running"}
         if waited.waits_for_input:
-            told["waiting_for_input"] = True
-        return tool_result(answer.with_notes(told, *request.notes, note))
+            result["waiting_for_input"] = True
+        return tool_result(answer.with_notes(result, *request.notes, note))
     if is_running:
         tracked.use(lambda process: process.kill(grace=_KILL_SECONDS))
     code = CANCELLED_EXIT_CODE if is_running else waited.status.exit_code
@@ -55,15 +55,13 @@ def run_on_terminal(request: Request, context: ToolContext, environments: TaskEn
         printed = tracked.tail(_MAX_LOG_BYTES).data
         shown = capture.shown(Output(printed, b"", len(printed)), code)
     if code is None:
-        raise ToolFailed(f"nobody knows how the command ended: {waited.status.reason}", output=shown.text)
-    told = answer.ended(request.command, code, shown) | (answer.cancelled() if is_running else {})
+        raise ToolFailed(f"it is unknown how the command ended: {waited.status.reason}", output=shown.text)
+    result = answer.ended(request.command, code, shown) | (answer.cancelled() if is_running else {})
     table.forget(tracked.id)
-    return tool_result(answer.with_notes(told, *request.notes))
+    return tool_result(answer.with_notes(result, *request.notes))
 
 
 def _started(request: Request, context: ToolContext, table: ProcessTable) -> TrackedProcess:
-    from ...processes.table import Wanted
-
     wanted = Wanted(
         cwd=request.workdir,
         size=_SIZE if request.pty else None,

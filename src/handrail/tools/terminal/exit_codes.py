@@ -1,4 +1,4 @@
-"""What an exit code means, where that is not plain: by the program that gave it, or by convention."""
+"""What an exit code means, where that is not obvious: by program, or by convention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _answer(text: str) -> Meaning:
     return Meaning(text, is_failure=False)
 
 
-# Programs with the same codes stand together. Only what a reader would not guess.
+# Programs with the same codes share a line. Only what a reader would not guess.
 _TABLE: dict[str, dict[int, Meaning]] = {
     "grep egrep fgrep zgrep rg ag ack": {1: _answer("no line matched")},
     "diff cmp colordiff": {1: _answer("the files differ")},
@@ -74,7 +74,7 @@ _SIGNALS: dict[int, str] = {
     signal.SIGXFSZ: "it wrote a file that is too large (SIGXFSZ)",
 }
 
-# What is no program's name: quoted words, substitutions, comments. Escapes first, so that an escaped quote opens nothing.
+# What is not a program's name: quoted words, substitutions, comments. Escapes first, so that an escaped quote opens nothing.
 _OPAQUE = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|(?<!\S)#[^\n]*", re.DOTALL)
 _PIPELINES = re.compile(r"(\|\||&&|[;\n]|(?<![>&|<])&(?![>&]))")
 # Words that run the one after them, with their options.

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from ...core.availability import usable_unless
 from ...core.builtin import registry
-from ...protocols import Action, ActionKind
-from ...types import JsonDict, Resources, Unavailable
-
-if TYPE_CHECKING:
-    from ...environments.tasks import TaskEnvironments
-    from ...settings.schema import Config
-    from ...types import ToolContext
+from ...types import JsonDict
 
 SCHEMA: JsonDict = {
     "description": (
@@ -39,7 +28,7 @@ SCHEMA: JsonDict = {
             "background": {
                 "type": "boolean",
                 "default": False,
-                "description": "Start it and return at once, with a session_id. `process` looks after it.",
+                "description": "Start it and return immediately, with a session_id for `process`.",
             },
             "pty": {
                 "type": "boolean",
@@ -65,76 +54,20 @@ SCHEMA: JsonDict = {
 }
 
 
-def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    from ...environments.command_request import environments_of, read_request
-
-    environments = environments_of(context)
-    assert context is not None
-    request = read_request(args, environments)
-    if args.get("background"):
-        from .background import start
-
-        return start(request, context)
-    if request.pty:
-        from .background import run_on_terminal
-
-        return run_on_terminal(request, context, environments)
-    from .foreground import run
-
-    return run(request, context, environments)
-
-
-def _actions(args: JsonDict, context: ToolContext) -> Sequence[Action]:
-    """What the gate judges: the command, where it would run, and what it could reach from there. Starts nothing."""
-    from ...environments.command_request import environments_of
-
-    environments = environments_of(context)
-    environment = environments.of(context.task_id)
-    details = {"background": bool(args.get("background")), "pty": bool(args.get("pty"))}
-    return [
-        Action(
-            ActionKind.COMMAND,
-            args["command"],
-            cwd=_directory(environments, context.task_id, args.get("workdir")),
-            environment=environment.name,
-            isolated=environment.isolated,
-            reaches_host=environment.reaches_host,
-            details=details,
-        )
-    ]
-
-
-def _directory(environments: TaskEnvironments, task_id: str | None, workdir: str | None) -> str:
-    cwd = environments.cwd(task_id)
-    if not workdir:
-        return cwd
-    if workdir.startswith("~"):
-        return os.path.expanduser(workdir) if environments.has_host_paths(task_id) else workdir
-    return os.path.join(cwd, workdir)
-
-
-def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  any command may touch any file
-    from ...files.task_arguments import everything
-
-    return Resources(writes=(everything(context),))
-
-
-def _check(config: Config) -> Unavailable | bool:
-    """Whether the environment that the configuration names can be had."""
-    from ...environments.task_settings import missing_by_default
-
-    return usable_unless(missing_by_default(config))
-
-
 registry.register(
     name="terminal",
     toolset="terminal",
     schema=SCHEMA,
-    handler=terminal,
-    check_fn=_check,
+    handler="handrail.tools.terminal.terminal_call:terminal",
+    check_fn="handrail.environments.task_settings:check_default",
     emoji="💻",
-    # The output is bounded here, where the whole can be stored while it comes; the command's own time limit is the call's.
+    # The output is bounded while it arrives, and all of it stored; the command's own timeout is the call's.
     max_result_size_chars=float("inf"),
-    resources=_resources,
-    actions=_actions,
+    resources="handrail.tools.terminal.terminal_call:resources",
+    actions="handrail.tools.terminal.terminal_call:actions",
+    toolset_description="run commands and manage processes",
+    example=[
+        {"command": "git log --oneline | head -5", "workdir": "/tmp", "timeout": 30},
+        {"command": "python3 -m http.server --bind 127.0.0.1 0", "background": True},
+    ],
 )

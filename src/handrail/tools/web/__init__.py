@@ -1,1 +1,1 @@
-"""What the web tools are made of: the guard, fetching, extracting, searching."""
+"""Tools for the web: `web_search` (backends in `search/`) and `web_extract` (`extract` for pages, `documents` for files)."""

@@ -1,4 +1,4 @@
-"""Turn a PDF or office file into Markdown, in a process of its own: such files can hang a reader, or be a bomb."""
+"""Convert a PDF or office file to Markdown in a process of its own: such files can hang a converter, or be a bomb."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECONDS = 60
 _MEMORY_BYTES = 4 * 1024**3
 _MAX_CHARS = 2_000_000
 READERS = {".pdf": "PdfConverter", ".docx": "DocxConverter", ".pptx": "PptxConverter", ".xlsx": "XlsxConverter"}
-# Limits first: they must hold for the libraries too.
+# Limits first: they apply to the libraries too.
 _PROGRAM = """
 import io, os, resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds}))

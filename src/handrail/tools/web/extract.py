@@ -1,4 +1,4 @@
-"""What a fetched page says: its main text as Markdown, whatever kind of document it is."""
+"""Extract the main text of a fetched page or document as Markdown."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.workers import pool
 from ...errors import CallTimeout, ToolFailed
+from .documents import convert
 
 if TYPE_CHECKING:
     from ...net.fetch import Page
@@ -24,11 +25,11 @@ _DOCUMENTS = {
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
-# Larger pages are mostly data, and their text is found in time that grows faster than they do.
+# Larger pages are mostly data, and the time of extraction grows faster than they do.
 _MAX_HTML_CHARS = 3_000_000
 _TITLE_CHARS = 300
 _SHORT_CHARS = 200
-_AT_ONCE = 4
+_MAX_PARALLEL = 4
 _SECONDS = 30
 
 
@@ -38,24 +39,22 @@ class Extract(NamedTuple):
 
 
 class Extractor:
-    """Extracts off the loop's thread, a few pages at a time: the work is computing."""
+    """Extracts in worker threads, a few pages at a time: the work is CPU-bound."""
 
     def __init__(self) -> None:
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_MAX_PARALLEL)
 
     async def read(self, page: Page) -> Extract:
-        """Raises ToolFailed for what has no text."""
+        """Raises ToolFailed for a page without text."""
         suffix = document_suffix(page)
-        async with self._places:
+        async with self._slots:
             if suffix:
-                from .documents import convert
-
                 return Extract("", await convert(page.body, suffix))
             try:
                 async with asyncio.timeout(_SECONDS):
                     return await asyncio.wrap_future(pool.submit(read_text, page))
             except TimeoutError:
-                raise CallTimeout(f"its text was not found within {_SECONDS} s") from None
+                raise CallTimeout(f"its text could not be extracted within {_SECONDS} s") from None
 
 
 def document_suffix(page: Page) -> str:
@@ -73,19 +72,19 @@ def read_text(page: Page) -> Extract:
     if kind in _HTML_TYPES:
         return _from_html(decoded(page.body, page.charset), page.url)
     if not (kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(("+json", "+xml"))):
-        raise ToolFailed(f"{kind or 'unknown'} is no kind of document that has text to read ({len(page.body)} bytes)")
+        raise ToolFailed(f"{kind or 'unknown'} is not a kind of document with readable text ({len(page.body)} bytes)")
     if b"\0" in page.body[:1000] and not page.charset and not page.body.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ToolFailed(f"it says that it is {kind}, but what came is no text ({len(page.body)} bytes)")
+        raise ToolFailed(f"the server says that it is {kind}, but it is not text ({len(page.body)} bytes)")
     return Extract("", decoded(page.body, page.charset))
 
 
 def decoded(body: bytes, charset: str) -> str:
-    """The text of a body: by its mark, by what the server said, by what the page says, or by what it looks like."""
+    """The text of a body, decoded by its byte order mark, the server's or the page's charset, or a guess."""
     for mark, name in ((codecs.BOM_UTF8, "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
         if body.startswith(mark):
             return body.decode(name, "replace")
-    said = _META_CHARSET.search(body[:4096])
-    for name in (charset, said.group(1).decode("ascii", "replace") if said else ""):
+    declared = _META_CHARSET.search(body[:4096])
+    for name in (charset, declared.group(1).decode("ascii", "replace") if declared else ""):
         if name and (codec := _codec(name)):
             return body.decode(codec, "replace")
     try:
@@ -121,7 +120,7 @@ def _sniffed(body: bytes) -> str:
 def _from_html(html: str, url: str) -> Extract:
     import trafilatura
 
-    # What is odd about a stranger's page is told in the result, not to whoever reads our log.
+    # Oddities of a page are not for our log.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     html = html[:_MAX_HTML_CHARS]
     tree = _tree(html)
@@ -138,7 +137,7 @@ def _from_html(html: str, url: str) -> Extract:
 
 
 def _tree(html: str) -> Any:
-    """As a browser would read it: most of the tags around a page may be left out. None for a page with nothing in it."""
+    """The page parsed as a browser would: most of the outer tags may be missing. None for an empty page."""
     from lxml import etree  # type: ignore[import-untyped]
     from lxml.html import HTMLParser, document_fromstring  # type: ignore[import-untyped]
 

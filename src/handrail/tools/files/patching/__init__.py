@@ -1,1 +1,1 @@
-"""How `patch` finds the places that a change means, and makes all changes or none."""
+"""How `patch` finds the places of a change, and makes all changes or none."""

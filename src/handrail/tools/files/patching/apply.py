@@ -1,4 +1,4 @@
-"""Make the new text of one file out of the old one and what is to change in it."""
+"""Apply changes to the text of one file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_COMPARED_FULLY = 1_000
 
 
 class Applied(NamedTuple):
-    """The new text, and for each hunk the line at which it stood and how it matched."""
+    """The new text, and for each hunk its line and how it matched."""
 
     body: str
     hunks: tuple[tuple[int, How], ...]
@@ -44,7 +44,7 @@ def apply_hunks(body: str, hunks: Sequence[Hunk], *, path: str) -> Applied:
 
 
 def replace_string(body: str, old: str, new: str, *, replace_all: bool, path: str) -> Applied:
-    """Replace one string, or every one. Raises InvalidArguments or ToolFailed, as it cannot or does not fit."""
+    """Replace one string, or every occurrence. Raises InvalidArguments or ToolFailed."""
     if not old:
         raise InvalidArguments("old_string is empty: give the text to replace. To write a whole file use `write_file`.")
     if old == new:
@@ -91,7 +91,7 @@ def _replace_characters(body: str, old: str, new: str, how: How, *, replace_all:
 
 
 def _replace_lines(body: str, old: str, new: str, *, replace_all: bool, path: str) -> Applied | None:
-    """Whole lines, forgiving what the stages of `match` forgive."""
+    """By complete lines, as tolerant as the stages of `match`."""
     lines, newline = _lines(body)
     block = old.split("\n")
     target = new.split("\n")
@@ -125,7 +125,7 @@ def _check_one(lines: list[int], *, replace_all: bool, path: str) -> None:
 
 
 def _as_hunk(old: Sequence[str], new: Sequence[str]) -> Hunk:
-    """Two blocks as one hunk: lines that both have are kept as the file has them."""
+    """Two blocks as one hunk: lines in both are kept as the file has them."""
     lines: list[tuple[Op, str]] = []
     matcher = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > _MAX_COMPARED_FULLY)
     for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():

@@ -1,4 +1,4 @@
-"""What a patch asks for, whatever format it was written in."""
+"""The changes of a patch, whatever its format."""
 
 from __future__ import annotations
 

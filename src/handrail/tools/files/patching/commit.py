@@ -1,4 +1,4 @@
-"""Bring several files to their new state, all of them or none."""
+"""Write several files, all of them or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Step(NamedTuple):
     """One file: `data` is its new content, None to remove it; `before` is what it was, None when it was not there.
 
-    `name` is the path as it was given: what is removed is what has that name, and not what a link of it leads to.
+    `name` is the path as it was given: a removal removes that name, not the target of a link.
     """
 
     path: str
@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 def commit(files: Files, steps: Sequence[Step]) -> dict[str, FileStat]:
-    """Write what is to be written, then remove what is to be removed. Whatever goes wrong, what was done is undone."""
+    """Write files, then remove files. After a failure everything is undone."""
     _check_nothing_moved(files, steps)
     done: list[tuple[Step, list[str]]] = []
     written: dict[str, FileStat] = {}
@@ -53,11 +53,11 @@ def commit(files: Files, steps: Sequence[Step]) -> dict[str, FileStat]:
 
 
 def _check_nothing_moved(files: Files, steps: Sequence[Step]) -> None:
-    """Between reading and writing someone else may have written too."""
+    """Another program may have written between our reading and writing."""
     for step in steps:
         now = files.stat(step.path)
         if (now and now.version) != (step.before and step.before.stat.version):
-            raise ToolFailed(f"{shown(step.path)} was changed by someone else just now; nothing was written, try again")
+            raise ToolFailed(f"{shown(step.path)} was just changed by another program; nothing was written, try again")
 
 
 def _missing_folders(files: Files, step: Step) -> list[str]:
@@ -71,7 +71,7 @@ def _missing_folders(files: Files, step: Step) -> list[str]:
 
 
 def _undo(files: Files, done: Sequence[tuple[Step, list[str]]]) -> list[str]:
-    """Put everything back, last first. The paths for which that failed."""
+    """Restore everything, last first. Returns the paths for which that failed."""
     stuck: list[str] = []
     for step, folders in reversed(done):
         try:

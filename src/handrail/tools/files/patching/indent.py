@@ -1,4 +1,4 @@
-"""Indent new lines as the file does, when the patch indented its lines otherwise."""
+"""Indent new lines like the file when the patch is indented differently."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Reindent:
-    """Learns from pairs of a patch's line and the file's line what the one's indentation is in the other."""
+    """Learns from pairs of lines how the patch's indentation maps to the file's."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._theirs: dict[str, str] = {}

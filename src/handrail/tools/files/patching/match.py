@@ -1,4 +1,4 @@
-"""Find where a block of lines stands in a file, also when it was copied with small mistakes."""
+"""Find a block of lines in a file, also when it was copied with small mistakes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPACES = re.compile(r"\s+")
 # High: in a short line one letter is another variable.
 SIMILAR_ENOUGH = 0.97
 _LINE_SIMILAR_ENOUGH = 0.9
-_FEWEST_SIMILAR_LINES = 3
+_MIN_SIMILAR_LINES = 3
 
 
 class How(Enum):
@@ -52,14 +52,14 @@ _KEYS: dict[How, Key] = {
 
 
 class Haystack:
-    """A file's lines, with what was computed of them for one hunk kept for the next."""
+    """A file's lines, with computed keys kept from one hunk to the next."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self._keyed: dict[How, list[str]] = {}
 
     def find(self, block: Sequence[str], usable: Callable[[int], bool]) -> tuple[How, list[int]]:
-        """Where the block stands, by the strictest way that finds a usable place. No places: it stands nowhere."""
+        """The places of the block, by the strictest way that finds a usable one; none if there is no match."""
         if not block or len(block) > len(self.lines):
             return How.EXACT, []
         blank = not any(line.strip() for line in block)
@@ -88,7 +88,7 @@ class Haystack:
         return places
 
     def _similar(self, block: Sequence[str]) -> list[int]:
-        if len(block) < _FEWEST_SIMILAR_LINES:
+        if len(block) < _MIN_SIMILAR_LINES:
             return []
         return [
             window.start

@@ -1,4 +1,4 @@
-"""Answer a call of `patch`."""
+"""Run a call of `patch`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from ....base.safe_text import well_formed
 from ....core.outcome import tool_result
 from ....errors import InvalidArguments
 from ....files.diff import MAX_DIFF_CHARS
-from ....files.read_tracking import seen
+from ....files.read_tracking import reads
 from ....files.roots import check_path
-from ....files.task_arguments import everything, files_of, path_argument, task_of, text_argument, written_name
+from ....files.task_arguments import (
+    everything,
+    files_of,
+    path_argument,
+    task_of,
+    text_argument,
+    write_actions,
+    written_name,
+)
+from ....types import Resources
 from .apply import replace_string
 from .commit import Step, commit
 from .match import How
@@ -18,15 +27,15 @@ from .patch_text import parse_patch, paths_of
 from .plan import Done, Plan
 
 if TYPE_CHECKING:
-    from ....protocols import FileStat
+    from ....protocols import Action, FileStat
     from ....types import JsonDict, ToolContext
     from .changes import Change
 
 
-def change(args: JsonDict, context: ToolContext | None) -> str:
-    """The answer of the tool: what was done to which file, and the diff."""
+def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    """Return what was done to each file, and the diff."""
     files, task_id = files_of(context), task_of(context)
-    plan = Plan(files, seen, task_id)
+    plan = Plan(files, reads, task_id)
     if _is_patch(args):
         for change in _changes(args):
             plan.change(change)
@@ -37,11 +46,12 @@ def change(args: JsonDict, context: ToolContext | None) -> str:
     return tool_result(_described(plan.done))
 
 
-def paths_named(args: JsonDict) -> list[str]:
-    """Every file that a call would change, as the model names them. Raises InvalidArguments as the call itself would."""
+def actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    """Writes to every file that the call would change. Raises InvalidArguments as the call itself would."""
     if not _is_patch(args):
-        return [path_argument(args)]
-    return [path for change in _changes(args) for path in (change.path, change.move_to) if path is not None]
+        return write_actions([path_argument(args)], context)
+    paths = [path for change in _changes(args) for path in (change.path, change.move_to) if path is not None]
+    return write_actions(paths, context)
 
 
 def _changes(args: JsonDict) -> list[Change]:
@@ -54,14 +64,14 @@ def _changes(args: JsonDict) -> list[Change]:
     return changes
 
 
-def paths_written(args: JsonDict, context: ToolContext | None) -> tuple[str, ...]:
-    """Every file that a call names, as `Resources` name them."""
+def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    """Every file that the call names."""
     path, text = args.get("path"), args.get("patch")
     names: list[str] | None = [path] if isinstance(path, str) and path else []
     if isinstance(text, str) and text:
         named = paths_of(text, path=path if isinstance(path, str) and path else None)
         names = None if named is None else [*(names or []), *named]
-    return tuple(written_name(name, context) for name in names) if names else (everything(context),)
+    return Resources(writes=tuple(written_name(name, context) for name in names) if names else (everything(context),))
 
 
 def _is_patch(args: JsonDict) -> bool:
@@ -81,9 +91,9 @@ def _plan_replacement(plan: Plan, args: JsonDict) -> None:
 def _remember(task_id: str | None, steps: list[Step], written: dict[str, FileStat]) -> None:
     for step in steps:
         if step.data is None:
-            seen.forget(task_id, step.path)
+            reads.forget(task_id, step.path)
         else:
-            seen.record(task_id, step.path, version=written[step.path].version, data=step.data)
+            reads.record(task_id, step.path, version=written[step.path].version, data=step.data)
 
 
 def _described(done: list[Done]) -> JsonDict:

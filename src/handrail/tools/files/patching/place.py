@@ -23,7 +23,7 @@ _NEAR = 0.3
 
 
 class Edit(NamedTuple):
-    """Lines `start` to `end` of the file (from 0, end excluded) become `lines`. `at` is where the hunk stands."""
+    """Lines `start` to `end` of the file (from 0, end excluded) become `lines`. `at` is the hunk's place."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class Placer:
         self._drift = 0
 
     def place(self, number: int, hunk: Hunk) -> Edit:
-        """Raises ToolFailed when the hunk stands nowhere, or in more than one place."""
+        """Raises ToolFailed when the hunk matches nowhere, or in more than one place."""
         if hunk.old:
             how, places = self._haystack.find(hunk.old, lambda place: self._free(hunk, place))
             if not places:
@@ -79,7 +79,7 @@ class Placer:
         raise self._ambiguous(number, places)
 
     def _anchored(self, hunk: Hunk) -> list[int]:
-        """Where the last of the hunk's anchors stands: each is looked for below the one before it."""
+        """The place of the hunk's last anchor: each is searched for below the previous one."""
         if not hunk.anchors:
             return []
         found = [0]
@@ -131,7 +131,7 @@ class Placer:
 
 
 def edit_at(lines: Sequence[str], hunk: Hunk, at: int, how: How) -> Edit:
-    """What a hunk does to a file in which it stands at line `at`. Lines that stay are the file's own, to the letter."""
+    """The edit of a hunk at line `at`. Kept lines stay exactly as the file has them."""
     start, end = _core(hunk, at)
     found = lines[at : at + len(hunk.old)]
     reindent = Reindent(zip(hunk.old, found, strict=False)) if how not in (How.EXACT, How.TRAILING) else str

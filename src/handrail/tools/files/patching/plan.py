@@ -17,7 +17,7 @@ from .commit import Step
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ....files.read_tracking import Seen
+    from ....files.read_tracking import ReadTracker
     from ....protocols import Files
     from .match import How
 
@@ -35,7 +35,7 @@ class _File:
 
 
 class Done(NamedTuple):
-    """What one change did, to tell."""
+    """What one change did, for the result."""
 
     action: str
     path: str
@@ -49,7 +49,7 @@ class Plan:
     """Changes build on each other: a file may be added by one and updated by the next."""
 
     files: Files
-    seen: Seen
+    reads: ReadTracker
     task_id: str | None
     done: list[Done] = field(default_factory=list)
     _known: dict[str, _File] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class Plan:
         if file is None:
             current = load(self.files, path)
             if current is not None:
-                check_unchanged(self.seen, self.task_id, current)
+                check_unchanged(self.reads, self.task_id, current)
             text = current.text if current else None
             file = self._known[resolved] = _File(path, current, text, text.body if text else None)
         return resolved, file

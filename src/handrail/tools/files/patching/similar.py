@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MAX_WINDOWS = 10
-# A line that stands everywhere (`}`, `return`) says nothing about the place, and comparing has its price.
+# A line that is everywhere (`}`, `return`) says nothing about the place, and comparing is costly.
 _MAX_COMMON = 100
 _MAX_COMPARED_LINES = 5_000
 _MAX_COMPARED_CHARS = 300

@@ -83,7 +83,7 @@ class _Reader:
                 self._at += 1
         self._next_section()
         if not self._changes:
-            raise InvalidArguments("the diff has no hunk: a hunk begins with a line such as `@@ -1,3 +1,4 @@`")
+            raise InvalidArguments("the diff has no hunk: a hunk starts with a line such as `@@ -1,3 +1,4 @@`")
         return self._changes
 
     def _file(self, old: str, new: str) -> None:

@@ -63,7 +63,7 @@ def child_of(query: Query, argv: Sequence[str], *, cwd: str | None = None, feed:
     import tempfile
 
     query.check()
-    # stderr goes to a file: nobody has to empty it while stdout is read.
+    # stderr goes to a file, which need not be emptied while stdout is read.
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             argv,

@@ -41,12 +41,12 @@ class Glob:
 
 
 def _steps(glob: str) -> list[str]:
-    """A folder stands for all that is in it."""
+    """A folder means everything in it."""
     return (glob + "**" if glob.endswith("/") else glob).removeprefix("/").split("/")
 
 
 def _fits(glob: Sequence[str], steps: Sequence[str]) -> bool:
-    # `**` stands for any number of folders: on a mismatch go back to the last one and let it take one more.
+    # `**` matches any number of folders: on a mismatch go back to the last one and let it take one more.
     at_glob = at_step = 0
     star, taken = -1, 0
     while at_step < len(steps):
@@ -65,7 +65,7 @@ def _fits(glob: Sequence[str], steps: Sequence[str]) -> bool:
 
 
 def _expanded(text: str) -> list[str]:
-    """Braces written out. A brace that is not closed, or has no comma, stands for itself."""
+    """Braces written out. A brace that is not closed, or has no comma, is literal."""
     done: list[str] = []
     todo = [text]
     while todo:

@@ -57,7 +57,7 @@ def search_lines(query: Query) -> Found:
 
 
 def _counts(query: Query) -> list[tuple[str, int]]:
-    """ripgrep leaves out of its counts the files in which it found a NUL, wherever that stands."""
+    """ripgrep does not count files with a NUL, wherever it is."""
     where = [*_tree(query), "./"] if query.only is None else [f"./{query.only}"]
     argv = [_program(), "--count", "--null", "--with-filename", *_SEARCH, f"--regexp={query.pattern}", *where]
     with child_of(query, argv, cwd=query.top) as child:

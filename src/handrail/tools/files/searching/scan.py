@@ -56,7 +56,7 @@ def _check_pattern(query: Query, answer: Any) -> None:
     place = "" if position is None else f" at position {position}"
     raise InvalidArguments(
         f"pattern is not a valid regular expression: {answer['error']}{place}; "
-        "put a backslash before characters that are meant as they are",
+        "put a backslash before literal characters",
         argument="pattern",
         position=position,
         pattern=query.pattern[:200],

@@ -1,4 +1,4 @@
-"""Answer a call of `search_files`."""
+"""Run a call of `search_files`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ....core.outcome import tool_result
 from ....errors import InvalidArguments, ToolFailed
 from ....files.content import existing, missing, not_text
 from ....files.failures import shown
-from ....files.task_arguments import files_of, number_argument, path_argument, text_argument
-from ....types import CancelToken
+from ....files.task_arguments import files_of, number_argument, path_argument, read_name, text_argument
+from ....types import CancelToken, Resources
 from . import ripgrep, scan
 from .glob import Glob
 from .ignore import rules_above
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 50
 MAX_CONTEXT = 20
+_SECONDS = 50.0  # less than the tool's timeout, so that the error can say what to do
 
 
-def search(args: JsonDict, context: ToolContext | None, *, seconds: float) -> str:
-    """The answer of the tool: one page of what was found, and how much there is."""
+def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    """Return one page of what was found, and how much there is."""
     files = files_of(context)
     path = path_argument(args, default=".")
     by_name = args.get("target") == "files"
@@ -42,7 +43,7 @@ def search(args: JsonDict, context: ToolContext | None, *, seconds: float) -> st
         above=rules_above(files, top),
         first=number_argument(args, "offset", 0, least=0),
         context=min(number_argument(args, "context", 0, least=0), MAX_CONTEXT),
-        seconds=seconds,
+        seconds=_SECONDS,
         cancel=context.cancel if context else CancelToken(),
     )
     if not query.pattern:
@@ -54,6 +55,10 @@ def search(args: JsonDict, context: ToolContext | None, *, seconds: float) -> st
     if mode in ("files_only", "count"):
         return tool_result(answer.files(_search(files, query), counted=mode == "count"))
     return tool_result(answer.lines(_search(files, replace(query, last=query.first + limit))))
+
+
+def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    return Resources(reads=(read_name(args.get("path") or ".", context),))
 
 
 def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | None]:

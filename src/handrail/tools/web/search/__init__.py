@@ -1,8 +1,9 @@
-"""Who searches the web: one module a backend, with a function `search(query, limit, service)`."""
+"""Search backends: one module per backend, with a function `search(query, limit, service)`."""
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....core.availability import missing
@@ -10,19 +11,20 @@ from ....errors import ConfigError
 from ....types import Unavailable
 
 if TYPE_CHECKING:
+    from ....settings.schema import Config
     from ....settings.web import WebConfig
     from .service import Hit
 
 
 class Facts(NamedTuple):
-    """What a backend needs: the environment variable with its key, its address (empty: only the user knows), a package."""
+    """What a backend needs: the variable with its key, its address (empty: the user must give it), a package."""
 
     key: str = ""
     url: str = ""
     package: str = ""
 
 
-# By the names of their modules, the first to ask first. Here and not in the modules: a listing of tools loads none of them.
+# By module name, in the order of preference. Kept here, so that listing tools imports none of the modules.
 BACKENDS = {
     "searxng": Facts(),
     "tavily": Facts(key="TAVILY_API_KEY", url="https://api.tavily.com"),
@@ -33,7 +35,7 @@ BACKENDS = {
 
 
 def choose(config: WebConfig) -> str | Unavailable:
-    """The backend that the configuration means, or what is missing for one."""
+    """The backend to use by the configuration, or what is missing for one."""
     name = config.search
     if name != "auto":
         if name not in BACKENDS:
@@ -46,14 +48,18 @@ def choose(config: WebConfig) -> str | Unavailable:
         if lack is None:
             return name
     assert lack is not None
-    return lack  # of the last one, which is had most easily
+    return lack  # of the last one, which is the easiest to get
+
+
+def can_search(config: Config) -> Unavailable | bool:
+    """The check of `web_search`."""
+    chosen = choose(config.web)
+    return chosen if isinstance(chosen, Unavailable) else True
 
 
 async def search(name: str, query: str, limit: int, config: WebConfig) -> list[Hit]:
     """What the backend of that name finds."""
-    from importlib import import_module
-
-    from .service import Backend, Service
+    from .service import Backend, Service  # listing tools imports this package, but not an HTTP client
 
     backend: Backend = import_module(f".{name}", __name__)
     key = os.environ.get(BACKENDS[name].key, "")

@@ -20,5 +20,5 @@ async def search(query: str, limit: int, service: Service) -> list[Hit]:
 
 
 def _plain(text: str) -> str:
-    """Words that were found stand in tags there."""
+    """Without the tags around matching words."""
     return re.sub(r"</?strong>", "", text)

@@ -1,4 +1,4 @@
-"""SearXNG (and searx): a metasearch engine that one runs oneself."""
+"""SearXNG (and searx): a self-hosted metasearch engine."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _MAX_BYTES = 5_000_000
 
 
 class Hit(NamedTuple):
-    """One thing that was found."""
+    """One search result."""
 
     title: str
     url: str
@@ -27,7 +27,7 @@ class Backend(Protocol):
 
 
 class Service:
-    """The service behind a backend: where it is and with which key. The user chose it, so no guard stands before it."""
+    """The service behind a backend: its address and key. The user chose it, so its address is not guarded."""
 
     def __init__(self, name: str, url: str, key: str, timeout: float) -> None:
         self.name, self.url, self.key, self.timeout = name, url.rstrip("/"), key, timeout
@@ -62,7 +62,7 @@ class Service:
 def _refusal(name: str, reply: Reply) -> ToolFailed:
     why = {
         401: "the key is not accepted",
-        403: "it does not let us in (for SearXNG: add json to search.formats in its settings)",
+        403: "access is denied (for SearXNG: add json to search.formats in its settings)",
         429: "too many requests; wait, or use another backend",
     }.get(reply.status)
     return ToolFailed(f"{name} answers {reply.status}: {why}") if why else reply.failure(name)

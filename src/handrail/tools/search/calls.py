@@ -1,14 +1,16 @@
-"""The tools by which a model finds and calls tools that its list has no room for."""
+"""Run calls of `tool_search`, `tool_describe` and `tool_call`."""
 
 from __future__ import annotations
 
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from ...base.suggest import did_you_mean
 from ...core.builtin import registry
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed, UnknownTool
 from ...types import Resources
+from .ranking import index_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,63 +20,14 @@ if TYPE_CHECKING:
 
 TOOLSET = "tool_search"
 _SUMMARY_CHARS = 200
-_MAX_DESCRIBED = 10
-
-SEARCH = {
-    "description": "Find tools that are not in your list, by what they do: `send an invoice`, `github open issues`. "
-    "Gives names with their arguments, best first; call one with `tool_call`.",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "query": {"type": "string", "minLength": 1, "description": "What the tool should do, in a few words."},
-            "limit": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 50,
-                "default": 5,
-                "description": "Most tools to show.",
-            },
-        },
-        "required": ["query"],
-    },
-}
-DESCRIBE = {
-    "description": "The full description and arguments of tools that `tool_search` found.",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "names": {
-                "type": "array",
-                "items": {"type": "string"},
-                "minItems": 1,
-                "maxItems": _MAX_DESCRIBED,
-                "description": "Names of the tools.",
-            }
-        },
-        "required": ["names"],
-    },
-}
-CALL = {
-    "description": "Call a tool that is not in your list. The answer is the tool's own.",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "description": "The tool's name, as `tool_search` gives it."},
-            "arguments": {"type": "object", "description": "What the tool takes.", "additionalProperties": True},
-        },
-        "required": ["name"],
-    },
-}
 
 
 def tool_search(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
-    from .ranking import index_of
-
     entries = _searchable(_toolbox(context))
     found = index_of(entries).search(args["query"], limit=args.get("limit") or 5)
     if not found:
         sets = sorted({entry.toolset for entry in entries})
-        hint = f"nothing fits; try other words. There are {len(entries)} tools, of: {', '.join(sets)}"
+        hint = f"nothing matches; try other words. There are {len(entries)} tools, of: {', '.join(sets)}"
         return tool_result({"tools": [], "note": hint})
     return tool_result(
         {"tools": [{"name": one.entry.name, "call": _call(one.entry), "does": _summary(one.entry)} for one in found]}
@@ -100,8 +53,8 @@ async def tool_call(args: JsonDict, *, context: ToolContext | None = None, **_: 
     return await tools.acall(name, args.get("arguments") or {})
 
 
-def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
-    """What the called tool says that it touches. One that does not say runs alone: so does what raises here."""
+def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    """The resources of the called tool. A tool without any runs alone, as does a call for which this raises."""
     entry = next(entry for entry in _toolbox(context).entries() if entry.name == args["name"])
     if entry.resources is None:
         if entry.read_only:
@@ -124,8 +77,6 @@ def _searchable(tools: Toolbox) -> tuple[ToolEntry, ...]:
 
 
 def _unknown(name: str, known: dict[str, ToolEntry]) -> Exception:
-    from ...base.suggest import did_you_mean
-
     own = registry.get_entry(name)
     if own is not None and own.toolset == TOOLSET:
         return InvalidArguments(f"call {name} itself, not by another tool", argument="name")
@@ -143,20 +94,3 @@ def _call(entry: ToolEntry) -> str:
 def _summary(entry: ToolEntry) -> str:
     text = " ".join(entry.description.split())
     return text if len(text) <= _SUMMARY_CHARS else f"{text[:_SUMMARY_CHARS].rsplit(' ', 1)[0]} ..."
-
-
-registry.register(name="tool_search", toolset=TOOLSET, schema=SEARCH, handler=tool_search, emoji="🔎", read_only=True)
-registry.register(
-    name="tool_describe", toolset=TOOLSET, schema=DESCRIBE, handler=tool_describe, emoji="📖", read_only=True
-)
-registry.register(
-    name="tool_call",
-    toolset=TOOLSET,
-    schema=CALL,
-    handler=tool_call,
-    is_async=True,
-    emoji="🧰",
-    # The called tool has its own limits, of length as of time.
-    max_result_size_chars=float("inf"),
-    resources=_resources,
-)

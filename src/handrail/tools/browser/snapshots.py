@@ -1,4 +1,4 @@
-"""What a page shows, as a tree of roles and names with a ref for each element, short enough for a model."""
+"""What a page shows, as a tree of roles and names with a ref per element, short enough for a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 SHORT_CHARS = 6_000
 FULL_CHARS = 40_000
-# What one can act on, and what says where one is.
+# Elements to act on, and those that say where the page is.
 _KEPT_ROLES = frozenset(
     "button link textbox searchbox checkbox radio combobox listbox option menuitem menuitemcheckbox menuitemradio tab switch "
     "slider spinbutton treeitem iframe heading alert alertdialog dialog status".split()
@@ -19,7 +19,7 @@ _LINE = re.compile(r"^(\s*)- ([\w/]+)")
 
 
 async def take(session: Session, *, full: bool = False) -> str:
-    """The page's tree; when the page was still getting something from its server, once more when it has it."""
+    """The page's tree, read again if the page was still waiting for its server."""
     text = await session.page.aria_snapshot(mode="ai")
     if session.is_waiting_for_server:
         await session.settle()
@@ -30,26 +30,26 @@ async def take(session: Session, *, full: bool = False) -> str:
 
 
 def shortened(text: str, *, full: bool) -> str:
-    """Whole when it is short; else what one can act on. Cut at the end of a line, and said so."""
-    most = FULL_CHARS if full else SHORT_CHARS
-    if len(text) <= most:
+    """A short tree unchanged; else only what can be acted on, cut at the end of a line with a notice."""
+    max_chars = FULL_CHARS if full else SHORT_CHARS
+    if len(text) <= max_chars:
         return text
     hint = "the rest is left out"
     if not full:
         text = compact(text)
         hint = "text and the rest are left out; full=true shows them"
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return f"{text}\n# {hint if not full else ''}"
-    kept = text[:most].rsplit("\n", 1)[0]
+    kept = text[:max_chars].rsplit("\n", 1)[0]
     left = text.count("\n") - kept.count("\n")
     return f"{kept}\n# {left} more lines: {hint}"
 
 
 def compact(text: str) -> str:
-    """The lines of elements that one can act on, with those that they stand in."""
+    """The lines of elements to act on, with the lines of the elements that contain them."""
     lines = text.split("\n")
     kept: list[str] = []
-    # The lines around the current one that nothing made necessary yet, by their depth.
+    # The containers of the current line that are not kept yet, with their depth.
     waiting: list[tuple[int, str]] = []
     for line in lines:
         match = _LINE.match(line)

@@ -1,0 +1,24 @@
+"""Run a call of `vision_analyze`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...files.task_arguments import read_name, text_argument
+from ...media.image_analysis import analyze
+from ...media.images import picture_at
+from ...types import JsonDict, Resources, ToolContext
+
+if TYPE_CHECKING:
+    from ...core.outcome import Outcome
+
+
+async def vision_analyze(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> Outcome:
+    context = context or ToolContext()
+    question = text_argument(args, "question", "Describe this image in detail, with all text in it.")
+    picture = await picture_at(text_argument(args, "image_url"), context)
+    return await analyze(picture, question, context)
+
+
+def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    return Resources(reads=(read_name(args.get("image_url"), context),))

@@ -1,0 +1,28 @@
+"""The tool `tool_call`: call a tool that is not in the list."""
+
+from __future__ import annotations
+
+from ...core.builtin import registry
+
+registry.register(
+    name="tool_call",
+    toolset="tool_search",
+    schema={
+        "description": "Call a tool that is not in your list. The answer is the tool's own.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "The tool's name, as `tool_search` gives it."},
+                "arguments": {"type": "object", "description": "What the tool takes.", "additionalProperties": True},
+            },
+            "required": ["name"],
+        },
+    },
+    handler="handrail.tools.search.calls:tool_call",
+    is_async=True,
+    emoji="🧰",
+    # The called tool has its own limits of length and time.
+    max_result_size_chars=float("inf"),
+    resources="handrail.tools.search.calls:resources",
+    example={"name": "search_files", "arguments": {"pattern": "TODO"}},
+)

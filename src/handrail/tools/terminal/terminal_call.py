@@ -1,0 +1,128 @@
+"""Run a call of `terminal`: in the task's shell here, in the background or on a terminal in `background`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, cast
+
+from ...core.outcome import tool_result
+from ...environments.command_request import environments_of, read_request
+from ...environments.output_capture import capture_of
+from ...errors import ToolError
+from ...files.task_arguments import everything
+from ...protocols import Action, ActionKind
+from ...types import Resources
+from . import answer, background
+
+if TYPE_CHECKING:
+    from ...environments.base import CommandResult, Environment, LeftRunning
+    from ...environments.command_request import Request
+    from ...environments.tasks import TaskEnvironments
+    from ...processes.table import ProcessTable
+    from ...types import JsonDict, ToolContext
+
+log = logging.getLogger(__name__)
+
+_MAX_SHOWN, _MAX_ADOPTED = 20, 100
+
+
+def terminal(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
+    environments = environments_of(context)
+    assert context is not None
+    request = read_request(args, environments)
+    if args.get("background"):
+        return background.start(request, context)
+    if request.pty:
+        return background.run_on_terminal(request, context, environments)
+    return _run(request, context, environments)
+
+
+def actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    """The command, where it would run, and what it could reach from there. Starts nothing."""
+    environments = environments_of(context)
+    environment = environments.of(context.task_id)
+    return [
+        Action(
+            ActionKind.COMMAND,
+            args["command"],
+            cwd=_directory(environments, context.task_id, args.get("workdir")),
+            environment=environment.name,
+            isolated=environment.isolated,
+            reaches_host=environment.reaches_host,
+            details={"background": bool(args.get("background")), "pty": bool(args.get("pty"))},
+        )
+    ]
+
+
+def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:  # noqa: ARG001  any command may touch any file
+    return Resources(writes=(everything(context),))
+
+
+def _directory(environments: TaskEnvironments, task_id: str | None, workdir: str | None) -> str:
+    cwd = environments.cwd(task_id)
+    if not workdir:
+        return cwd
+    if workdir.startswith("~"):
+        return os.path.expanduser(workdir) if environments.has_host_paths(task_id) else workdir
+    return os.path.join(cwd, workdir)
+
+
+def _run(request: Request, context: ToolContext, environments: TaskEnvironments) -> str:
+    before = environments.cwd(context.task_id)
+    left: list[JsonDict] = []
+    with (
+        environments.use(context.task_id) as environment,
+        capture_of(request, context, environments) as capture,
+    ):
+        ended = environment.execute(
+            request.command, cwd=request.workdir, timeout=request.timeout, cancel=context.cancel, output=capture.sink
+        )
+        if ended.left_running:
+            left = _adopted(ended.left_running, environment, context, environments)
+        shown = capture.shown(ended.output, ended.exit_code)
+    result = answer.ended(request.command, ended.exit_code, shown)
+    if ended.timed_out:
+        result |= answer.timed_out(request.timeout)
+    elif ended.cancelled:
+        result |= answer.cancelled()
+    if ended.cwd != before:
+        result["cwd"] = ended.cwd
+    if left:
+        result["left_running"] = left[:_MAX_SHOWN]
+    notes = _notes(ended, idled=environments.idled(context.task_id))
+    return tool_result(answer.with_notes(result, *request.notes, *notes))
+
+
+def _notes(ended: CommandResult, *, idled: bool) -> list[str]:
+    notes = []
+    if idled:
+        notes.append("this is a new shell: the previous one was closed after being idle for long")
+    if ended.restarted is not None:
+        notes.append(str(ended.restarted))
+    if len(ended.left_running) > _MAX_SHOWN:
+        notes.append(
+            f"it left {len(ended.left_running)} processes running, and not all are named here; process lists them"
+        )
+    return notes
+
+
+def _adopted(
+    left: tuple[LeftRunning, ...], environment: Environment, context: ToolContext, environments: TaskEnvironments
+) -> list[JsonDict]:
+    """What the command left running, each with the id that `process` takes."""
+    named: list[JsonDict] = []
+    for one in left[:_MAX_ADOPTED]:
+        entry: JsonDict = {"pid": one.pid, "command": one.command_line}
+        if context.processes is not None:
+            try:
+                entry["session_id"] = cast("ProcessTable", context.processes).add(
+                    environment.adopt(one),
+                    task_id=context.task_id,
+                    session_id=context.session_id,
+                    settings=environments.settings(context.task_id),
+                )
+            except (ToolError, OSError) as error:  # it runs all the same, and the command has ended well
+                log.warning("process %d, which a command left running, is not tracked: %s", one.pid, error)
+        named.append(entry)
+    return named
