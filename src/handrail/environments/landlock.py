@@ -44,20 +44,23 @@ def abi() -> int:
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, 1)))
 
 
-def restrict(*, writable: list[str], hidden: list[str], network: bool) -> None:
-    """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next."""
+def restrict(*, writable: list[str], readable: list[str], hidden: list[str], network: bool) -> None:
+    """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next.
+
+    `readable` lies in hidden places; what is hidden inside of it stays hidden.
+    """
     version = abi()
     rights = _RIGHTS_BY_ABI[5 if version >= 5 else 3]
     handled = struct.pack("QQQ", rights, 0 if network else _TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     rules = _call(_CREATE_RULESET, handled[:size], size, 0)
     _allow(rules, "/", _READ_DIR)
-    for place in _without("/", {os.path.realpath(place) for place in hidden if os.path.exists(place)}):
-        _allow(rules, place, _READ)
+    secret = {os.path.realpath(place) for place in hidden if os.path.exists(place)}
+    for top in ("/", *map(os.path.realpath, readable)):
+        for place in _without(top, secret):
+            _allow(rules, place, _READ)
     for name in _DEVICES:
         _allow(rules, os.path.join("/dev", name), rights & (_OF_FILES | _READ_DIR))
-    for place in (sys.prefix, sys.base_prefix):
-        _allow(rules, place, _READ)
     for place in writable:
         _allow(rules, place, rights)
     # Root could otherwise still read the memory of other processes.

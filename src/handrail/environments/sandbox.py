@@ -17,7 +17,7 @@ from enum import Enum
 
 from ..config.paths import config_path, state_dir
 from ..types import Unavailable
-from . import landlock
+from . import interpreter, landlock
 from .errors import SandboxUnavailable
 from .transport.link import Link
 from .transport.session import Session, Transport
@@ -41,6 +41,7 @@ DEFAULT_HIDDEN = (
     "~/.config/google-chrome",
 )
 # Where a sandbox has its own, or none.
+_OWN = ("/tmp", "/run", "/dev/shm")
 _SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 
 
@@ -116,12 +117,7 @@ class SandboxPolicy:
         """For bwrap. Later ones win, so that a work tree inside of a hidden folder is there."""
         # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
         words = ["--unshare-all", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
-        words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/dev/shm"]
-        for path in self._hidden():
-            if os.path.isdir(path):
-                words += ["--tmpfs", path]
-            elif os.path.exists(path):
-                words += ["--ro-bind", "/dev/null", path]
+        words += ["--dev", "/dev", "--proc", "/proc", *self._covers()]
         if self.network:
             # Name resolution uses files that are often links into /run.
             words += ["--share-net", "--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]
@@ -129,13 +125,26 @@ class SandboxPolicy:
             words += ["--bind", path, path]
         return [*words, "--chdir", cwd]
 
+    def _covers(self) -> list[str]:
+        """Hide what is to be hidden, and leave the interpreter where it is, wherever that may be."""
+        covers = {place: ["--tmpfs", place] for place in _OWN}
+        for path in filter(os.path.exists, self._hidden()):
+            covers[path] = ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
+        openings = {path: ["--ro-bind", path, path] for path in interpreter.files_below(covers)}
+        links = {path: ["--symlink", target, path] for path, target in interpreter.links_below(covers).items()}
+        steps = {**covers, **openings, **links}
+        # A folder before what is in it: a secret in the folder of the interpreter is hidden nevertheless.
+        return [word for path in sorted(steps, key=lambda path: path.split("/")) for word in steps[path]]
+
     # Landlock
 
     def _by_landlock(self, cwd: str, env: dict[str, str], state: bytes | None) -> Link:
         temporary = tempfile.mkdtemp(prefix="handrail-")
+        hidden = [*self._hidden(), *_SHARED]
         policy = {
             "writable": [*self._writable(cwd), temporary],
-            "hidden": [*self._hidden(), *_SHARED],
+            "readable": interpreter.files_below(hidden),
+            "hidden": hidden,
             "network": self.network,
             "temporary": temporary,
         }
