@@ -3,6 +3,7 @@
 # beside the system's own and never given to apt to install. Needs root, patchelf, squashfs-tools, uidmap.
 # Usage: scripts/services/install-apptainer.sh
 set -euo pipefail
+. "$(dirname "$0")/../lib.sh"
 machine=$(dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || gcc -print-multiarch 2>/dev/null || echo "$(uname -m)-linux-gnu")
 libraries=/usr/lib/$machine
 private=/opt/apptainer-libc
@@ -15,11 +16,8 @@ mkdir -p "$work/apt/etc/apt/"{apt.conf.d,preferences.d,sources.list.d} "$work/ap
   "$work/apt/var/cache/apt/archives/partial" "$work/packages"
 touch "$work/status"
 # The archive that this machine uses anyway.
-archive=$({
-  sed -n 's/^URIs: *\([^ ]*debian\/\{0,1\}\)\( .*\)\{0,1\}$/\1/p' /etc/apt/sources.list.d/*.sources
-  sed -n 's/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*debian\/\{0,1\}\) .*/\2/p' /etc/apt/sources.list /etc/apt/sources.list.d/*.list
-} 2>/dev/null | head -n 1)
-[ -n "$archive" ] || { echo "setup: no Debian archive is configured here" >&2; exit 1; }
+archive=$(debian_archive)
+[ -n "$archive" ] || { say "no Debian archive is configured here"; exit 1; }
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive sid main" >"$work/apt/etc/apt/sources.list"
 apt update
 (cd "$work/packages" && apt download apptainer libc6)

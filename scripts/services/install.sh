@@ -3,11 +3,11 @@
 # Usage: scripts/services/install.sh
 set -euo pipefail
 cd "$(dirname "$0")"
+. ../lib.sh
 PATH=$PATH:/usr/sbin:/sbin
 
 policy=/usr/sbin/policy-rc.d
-
-say() { printf 'setup: %s\n' "$*" >&2; }
+without="what needs it will be skipped, or fail in CI"
 
 missing=()
 for need in dockerd:docker.io podman:podman sshd:openssh-server ssh:openssh-client rsync:rsync bwrap:bubblewrap ip:iproute2 \
@@ -17,11 +17,9 @@ for need in dockerd:docker.io podman:podman sshd:openssh-server ssh:openssh-clie
 done
 # Newer Debians have the client in a package of its own.
 if ! command -v docker >/dev/null && apt-cache show docker-cli >/dev/null 2>&1; then missing+=(docker-cli); fi
-if [ ${#missing[@]} -gt 0 ]; then
-  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-    say "left out: ${missing[*]} (install them for the full tests; what needs them will be skipped, or fail in CI)"
-    exit 0
-  fi
+if [ ${#missing[@]} -gt 0 ] && ! can_apt; then
+  for package in "${missing[@]}"; do leave_out "$package" "install it for the full tests; $without"; done
+elif [ ${#missing[@]} -gt 0 ]; then
   say "installing ${missing[*]}"
   # The programs are wanted, not daemons that start with the machine's own settings.
   if [ ! -e "$policy" ]; then
@@ -29,15 +27,23 @@ if [ ${#missing[@]} -gt 0 ]; then
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod 755 "$policy"
   fi
-  apt-get update -qq >/dev/null
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  if ! apt_install "${missing[@]}"; then
+    # One that this archive does not have keeps the others out as well.
+    for package in "${missing[@]}"; do apt_install "$package" || leave_out "$package" "apt-get could not install it; $without"; done
+  fi
 fi
 
-./install-mcp.sh || say "left out: the MCP servers of others (what needs them will be skipped, or fail in CI)"
-./install-synapse.sh || say "left out: a Matrix server (what needs it will be skipped, or fail in CI)"
-./install-homeassistant.sh || say "left out: a Home Assistant (what needs it will be skipped, or fail in CI)"
-./install-llm.sh || say "left out: the small language model (what needs it will be skipped, or fail in CI)"
+./install-mcp.sh || leave_out "the MCP servers of others" "$without"
+./install-synapse.sh || leave_out "a Matrix server" "$without"
+./install-homeassistant.sh || leave_out "a Home Assistant" "$without"
+./install-llm.sh || leave_out "the small language model" "$without"
 
-command -v apptainer >/dev/null && exit
-if [ "$(id -u)" = 0 ] && say "installing apptainer" && ./install-apptainer.sh; then exit; fi
-say "left out: apptainer (what needs it will be skipped, or fail in CI)"
+if ! command -v apptainer >/dev/null; then
+  if can_apt; then
+    say "installing apptainer"
+    ./install-apptainer.sh || leave_out "apptainer" "$without"
+  else
+    leave_out "apptainer" "root installs it; $without"
+  fi
+fi
+finish
