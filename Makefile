@@ -5,7 +5,7 @@ export VENV
 # Tests whose browser loses its patience when others keep the machine busy.
 ALONE := tests/tools/browser/test_browser_elsewhere.py
 
-.PHONY: help run test check bench console docs clean
+.PHONY: help run test fresh check bench console docs clean
 
 help: ## show this
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ test: ## set up and run all tests
 	@scripts/setup.sh dev
 	@scripts/test.sh $(ALONE)
 	@$(BIN)/handrail env prune --dry-run
+
+fresh: ## try run and the set-up of test on a new Debian 12, as root and as a user (needs root)
+	@scripts/fresh.sh
 
 check: ## lint, types, layers, architecture
 	@scripts/setup.sh dev
