@@ -19,7 +19,7 @@ LONG_REASON = "This file is longer than the others on purpose."
 COLD_START = """
 from handrail.model_tools import get_tool_definitions, handle_function_call
 assert get_tool_definitions(quiet_mode=True)
-handle_function_call("read_file", {"path": "/nonexistent"})
+handle_function_call("read_file", {"path": "/proc/nowhere"})
 """
 
 

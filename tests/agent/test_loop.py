@@ -263,7 +263,7 @@ def test_an_endless_answer_is_stopped(agent: Any) -> None:
 
 
 def test_the_same_failing_call_is_noticed_and_stopped(agent: Any) -> None:
-    model = ScriptedModel([ModelReply("", [call("read_file", path="/nope")]) for _ in range(20)])
+    model = ScriptedModel([ModelReply("", [call("read_file", path="/proc/nowhere")]) for _ in range(20)])
     told = Told()
     ended = agent(models=[model]).run("x", told)
     assert ended.end is End.INTERRUPTED
@@ -422,7 +422,9 @@ def test_an_interrupt_stops_the_calls_and_leaves_a_whole_conversation(agent: Any
         return "late"
 
     tool("slow", slow)
-    model = ScriptedModel([ModelReply("", [call("slow"), call("read_file", path="/nope")]), ModelReply("after")])
+    model = ScriptedModel(
+        [ModelReply("", [call("slow"), call("read_file", path="/proc/nowhere")]), ModelReply("after")]
+    )
     one = agent(models=[model])
     interrupter = threading.Thread(target=lambda: (started.wait(PATIENCE_SECONDS), one.interrupt("stop")))
     interrupter.start()

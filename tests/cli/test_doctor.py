@@ -21,7 +21,7 @@ def test_a_healthy_installation_has_nothing_broken(cli: Cli) -> None:
 
 
 def test_what_is_only_missing_is_no_fault(with_tools: Cli) -> None:
-    ran = with_tools("doctor", "--json", PATH="/nowhere")
+    ran = with_tools("doctor", "--json", PATH="/proc/nowhere")
     assert ran.code == 0
     found = findings(ran.json)
     assert found["tool locked"] == {

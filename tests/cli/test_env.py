@@ -106,20 +106,20 @@ def test_a_check_can_fail(cli: Cli) -> None:
 
 
 def test_a_full_check_tries_all_that_a_backend_promises(cli: Cli) -> None:
-    cli.configure("terminal:\n  cwd: /nowhere\n")
+    cli.configure("terminal:\n  cwd: /proc/nowhere\n")
     ran = cli("env", "check", "local", "--full", "--json")
     assert ran.code == 1
     assert {row["name"] for row in ran.json} <= {check.sentence for check in environment_checks()}
     assert len(ran.json) > len(environment_checks()) / 2
-    assert all("/nowhere does not exist" in row["problem"] for row in ran.json)
+    assert all("/proc/nowhere does not exist" in row["problem"] for row in ran.json)
 
 
 def test_a_check_of_one_that_does_not_start_says_why(cli: Cli) -> None:
-    cli.configure("terminal:\n  cwd: /nowhere\n")
+    cli.configure("terminal:\n  cwd: /proc/nowhere\n")
     ran = cli("env", "check", "local")
     assert ran.code == 1
     assert ran.out.startswith("✗ it starts")
-    assert "/nowhere does not exist" in ran.out
+    assert "/proc/nowhere does not exist" in ran.out
     assert len(ran.out.splitlines()) == 2
 
 

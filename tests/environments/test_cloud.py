@@ -369,8 +369,8 @@ def test_python_that_is_missing_is_said(place: Place) -> None:
 
 
 def test_a_folder_to_begin_in_that_is_missing_is_an_error(place: Place) -> None:
-    with pytest.raises(EnvironmentStartError, match="the working directory /nowhere does not exist"):
-        place.make(cwd="/nowhere").start()
+    with pytest.raises(EnvironmentStartError, match="the working directory /proc/nowhere does not exist"):
+        place.make(cwd="/proc/nowhere").start()
 
 
 def test_importing_a_backend_does_not_import_its_sdk() -> None:

@@ -22,7 +22,7 @@ def test_colours_are_left_out_of_what_it_complained() -> None:
 
 
 def test_one_that_is_not_there_is_an_answer() -> None:
-    answer = command_line_tools.ask(["/nowhere/program"], seconds=60)
+    answer = command_line_tools.ask(["/proc/nowhere/program"], seconds=60)
     assert answer.code == 127
     assert "cannot be run" in answer.message
 

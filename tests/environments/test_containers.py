@@ -282,7 +282,7 @@ def test_an_image_without_what_a_shell_needs_says_what_is_missing_and_what_to_do
 
 def test_an_engine_that_is_missing_is_said_with_the_cure(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setenv("PATH", "/nowhere")
+        patch.setenv("PATH", "/proc/nowhere")
         verdict = CLASSES[kind.name].check({})
         assert verdict is not None
         assert "not installed" in verdict.reason

@@ -47,7 +47,7 @@ def _fails(environment: LocalEnvironment, command: str) -> bool:
 def test_it_stands_in_for_bubblewrap_and_does_not_count_as_isolated(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/proc/nowhere")
     with LocalEnvironment(str(work), env={"PATH": "/usr/bin:/bin"}, sandbox=SandboxPolicy()) as local:
         assert not local.isolated
         assert local.reaches_host

@@ -58,7 +58,7 @@ def test_its_directory_may_be_relative_or_in_the_home(run: Run, shell: LiveEnvir
 
 def test_a_directory_that_is_not_there_is_an_error_and_nothing_starts(shell: LiveEnvironment, tmp_path: Path) -> None:
     with pytest.raises(NoSuchDirectory, match="nothing was started"):
-        shell.background("true", cwd="/nowhere")
+        shell.background("true", cwd="/proc/nowhere")
     assert shell.processes() == []
     assert list((tmp_path / "processes").iterdir()) == []
 

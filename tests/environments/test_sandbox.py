@@ -134,7 +134,7 @@ def test_the_runtimes_secrets_are_not_in_it(work: Path, monkeypatch: pytest.Monk
 
 
 def test_without_bubblewrap_and_landlock_nothing_runs(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/proc/nowhere")
     monkeypatch.setattr(landlock, "abi", lambda: 0)
     with pytest.raises(SandboxUnavailable, match="install the package bubblewrap"):
         LocalEnvironment(str(work), sandbox=SandboxPolicy()).execute(f"touch {work}/ran")

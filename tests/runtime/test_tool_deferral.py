@@ -115,7 +115,7 @@ def test_the_front_door_keeps_to_the_context_it_is_told(home: Path) -> None:
 def test_what_is_used_is_remembered_when_the_runtime_ends(home: Path) -> None:
     for _ in range(3):
         model_tools.run_tool_calls(
-            [{"id": "1", "function": {"name": "read_file", "arguments": '{"path": "/nowhere"}'}}]
+            [{"id": "1", "function": {"name": "read_file", "arguments": '{"path": "/proc/nowhere"}'}}]
         )
     model_tools.reset()
     assert remembered(app.USES_FILE)["read_file"] == 3

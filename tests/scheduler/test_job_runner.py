@@ -142,7 +142,7 @@ def me(posted: Posted, target: Callable[..., None]) -> Posted:
 def test_what_a_run_gave_is_delivered_failures_too(me: Posted) -> None:
     ended = _run(default(), tool="terminal", arguments={"command": "echo hello"}, deliver="me")
     assert ended.delivered == "sent to me"
-    _run(default(), tool="read_file", arguments={"path": "/absent"}, deliver="me")
+    _run(default(), tool="read_file", arguments={"path": "/proc/nowhere"}, deliver="me")
     worked, failed = me.bodies()
     assert worked["subject"] == "the job"
     assert "hello" in worked["text"]

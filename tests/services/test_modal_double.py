@@ -112,7 +112,7 @@ def test_files_are_written_and_read(modal_sdk: ModuleType, sandbox: Any) -> None
     sandbox.filesystem.write_bytes(EVERY_BYTE, "/tmp/new folder/ü")
     assert sandbox.filesystem.read_bytes("/tmp/new folder/ü") == EVERY_BYTE
     with pytest.raises(modal_sdk.exception.SandboxFilesystemNotFoundError):
-        sandbox.filesystem.read_bytes("/nowhere")
+        sandbox.filesystem.read_bytes("/proc/nowhere")
 
 
 def test_sandboxes_are_found_by_their_tags_and_ended(modal_sdk: ModuleType, app: Any, modal_service: Cloud) -> None:

@@ -126,7 +126,7 @@ def test_an_ordinary_user_is_walled_in_and_is_told_when_limits_cannot_be_held(ki
 
 @pytest.mark.parametrize(
     ("image", "said"),
-    [("/nowhere/image.sif", "no such file"), ("docker://127.0.0.1:1/nothing", "connection refused")],
+    [("/proc/nowhere/image.sif", "no such file"), ("docker://127.0.0.1:1/nothing", "connection refused")],
     ids=["a file", "a registry"],
 )
 def test_an_image_that_is_nowhere_is_said(kind: Kind, image: str, said: str) -> None:

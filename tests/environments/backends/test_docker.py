@@ -142,7 +142,7 @@ def test_more_arguments_are_given_to_the_engine(kind: Kind) -> None:
 def test_an_engine_that_cannot_be_reached_is_said_with_the_cure(
     monkeypatch: pytest.MonkeyPatch, docker: Docker
 ) -> None:
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///proc/nowhere/docker.sock")
     verdict = DockerEnvironment.check({})
     assert verdict is not None
     assert "cannot reach the Docker daemon" in verdict.reason

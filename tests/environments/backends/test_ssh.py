@@ -95,8 +95,8 @@ def test_variables_and_a_folder_to_begin_in_can_be_set(ssh_service: Ssh, mark: s
 
 
 def test_a_folder_to_begin_in_that_is_missing_is_an_error(ssh_service: Ssh, make: Make) -> None:
-    with pytest.raises(EnvironmentStartError, match="the working directory /nowhere/at/all does not exist"):
-        make(ssh_service, cwd="/nowhere/at/all").start()
+    with pytest.raises(EnvironmentStartError, match="the working directory /proc/nowhere/at/all does not exist"):
+        make(ssh_service, cwd="/proc/nowhere/at/all").start()
 
 
 def test_it_goes_over_a_jump_host(ssh_service: Ssh, make: Make) -> None:
@@ -409,7 +409,7 @@ def test_a_check_of_a_host_that_is_silent_ends(far_ssh_service: Ssh) -> None:
 
 
 def test_without_a_client_the_check_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/proc/nowhere")
     assert "install OpenSSH's client" in str(SshEnvironment.check({"host": "guest"}))
 
 
@@ -425,8 +425,8 @@ def test_without_a_client_the_check_says_what_to_install(monkeypatch: pytest.Mon
         ({"host": "x", "port": "22"}, "ssh.port: must be a whole number"),
         ({"host": "x", "accept_new_hosts": "no"}, "ssh.accept_new_hosts: must be true or false"),
         ({"host": "x", "env": {"A": 1}}, "ssh.env.A: must be text, not 1"),
-        ({"host": "x", "identity_file": "/nowhere/key"}, "ssh.identity_file: there is no file /nowhere/key"),
-        ({"host": "x", "config_file": "/nowhere/config"}, "ssh.config_file: there is no file"),
+        ({"host": "x", "identity_file": "/proc/nowhere/key"}, "ssh.identity_file: there is no file /proc/nowhere/key"),
+        ({"host": "x", "config_file": "/proc/nowhere/config"}, "ssh.config_file: there is no file"),
     ],
 )
 def test_a_wrong_setting_is_named(settings: dict[str, Any], said: str) -> None:

@@ -172,8 +172,9 @@ def test_what_was_said_instead_is_shown() -> None:
 
 def test_a_working_directory_that_must_be_there(tmp_path: Path) -> None:
     transport = Transport(argv=list, where="the box", python=sys.executable)
-    with pytest.raises(Fatal, match="the working directory /nowhere/x does not exist"):
-        Session(transport, env={}, cwd="/nowhere/x", must_have_cwd=True)
-    link = Session(transport, env={}, cwd="/nowhere/x")
+    missing = str(tmp_path / "nowhere" / "x")
+    with pytest.raises(Fatal, match=f"the working directory {missing} does not exist"):
+        Session(transport, env={}, cwd=missing, must_have_cwd=True)
+    link = Session(transport, env={}, cwd=missing)
     link.close()
-    assert link.cwd == "/"
+    assert link.cwd == str(tmp_path)

@@ -69,7 +69,7 @@ def test_a_shell_there_has_its_own_variables_and_those_given() -> None:
             "ended with code 255: no route to the box",
         ),
         (("sh", "-c", "exit 0", "sh"), "python3", "ended with code 0: it printed nothing"),
-        (("env", "-i", "PATH=/nowhere", sys.executable, "-c", "print('noise')"), "x", "ended with code 0"),
+        (("env", "-i", "PATH=/proc/nowhere", sys.executable, "-c", "print('noise')"), "x", "ended with code 0"),
     ],
 )
 def test_what_keeps_a_shell_from_starting_is_said(prefix: tuple[str, ...], python: str, said: str) -> None:

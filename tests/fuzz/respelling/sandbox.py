@@ -24,7 +24,7 @@ printf '\\1' >> "$LOG"
 """
 _DRIVER = """
 import json, os, subprocess, sys
-scripts = json.load(open("/work/scripts.json"))
+scripts = json.load(open("/tmp/given/scripts.json"))
 logs = []
 for script in scripts:
     log = "/tmp/log"
@@ -32,7 +32,7 @@ for script in scripts:
     for name in ("a.sh", "b.sh", "lock"):
         if os.path.exists("/tmp/" + name):
             os.remove("/tmp/" + name)
-    environment = {"PATH": "/work/stubs:/usr/bin:/bin", "LOG": log, "HOME": "/tmp/home", "USER": "someone"}
+    environment = {"PATH": "/tmp/given/stubs:/usr/bin:/bin", "LOG": log, "HOME": "/tmp/home", "USER": "someone"}
     try:
         subprocess.run(["bash", "-c", script], env=environment, cwd="/tmp/cwd", stdin=subprocess.DEVNULL,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=10)
@@ -48,7 +48,7 @@ def programs_run(scripts: Sequence[str], folder: Path, names: Sequence[str]) -> 
     stubs = folder / "stubs"
     stubs.mkdir(parents=True, exist_ok=True)
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    command += ["--tmpfs", "/tmp", "--dir", "/tmp/cwd", "--dir", "/tmp/home", "--tmpfs", "/work"]
+    command += ["--tmpfs", "/tmp", "--dir", "/tmp/cwd", "--dir", "/tmp/home", "--dir", "/tmp/given"]
     for name in names:
         if name in REAL:
             continue
@@ -59,7 +59,14 @@ def programs_run(scripts: Sequence[str], folder: Path, names: Sequence[str]) -> 
             if os.path.isfile(f"{place}/{name}") and not os.path.islink(f"{place}/{name}"):
                 command += ["--ro-bind", str(stub), f"{place}/{name}"]
     (folder / "scripts.json").write_text(json.dumps(list(scripts)))
-    command += ["--ro-bind", str(folder / "scripts.json"), "/work/scripts.json", "--ro-bind", str(stubs), "/work/stubs"]
+    command += [
+        "--ro-bind",
+        str(folder / "scripts.json"),
+        "/tmp/given/scripts.json",
+        "--ro-bind",
+        str(stubs),
+        "/tmp/given/stubs",
+    ]
     ran = subprocess.run([*command, "/usr/bin/python3", "-c", _DRIVER], capture_output=True, text=True, check=True)
     return [_lines(log) for log in json.loads(ran.stdout)]
 

@@ -367,7 +367,7 @@ def test_a_missing_browser_is_told(home: Path) -> None:
     from handrail.config import load_config
     from handrail.tools.browser.installed_browsers import check
 
-    (home / "config.yaml").write_text("browser: {executable: /no/such/browser}\n")
+    (home / "config.yaml").write_text("browser: {executable: /proc/nowhere/browser}\n")
     lack = check(load_config())
     assert isinstance(lack, Unavailable)
     assert "browser.executable" in lack.fix

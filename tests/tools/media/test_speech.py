@@ -88,7 +88,7 @@ class TestByAModel:
 
 
 def test_without_espeak_it_says_what_it_needs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/proc/nowhere")
     registry.availability.forget()
     error = error_in(call("text_to_speech", text="x"))
     assert error["error_type"] == "unavailable"

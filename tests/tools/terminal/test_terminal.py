@@ -40,7 +40,7 @@ class TestCommands:
         assert terminal("pwd; echo [$A]", task_id="t2")["output"] == f"{work}\n[]\n"
 
     def test_a_failure_is_called_one_and_explained_where_that_helps(self, terminal: Terminal) -> None:
-        answer = terminal("cat /no/such/file")
+        answer = terminal("cat /proc/nowhere/file")
         assert answer["exit_code"] == 1
         assert answer["error"] == "the command failed with exit code 1"
         assert answer["error_type"] == "command_failed"
