@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import shlex
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +19,9 @@ from handrail.core.registry import ToolRegistry
 # How long a test waits for what should come at once: long enough for a slow machine that is busy with other things. What hangs
 # in a test hangs for as long.
 PATIENCE_SECONDS = 60.0
+
+# This Python in a line for a shell, wherever it lies.
+PYTHON = shlex.quote(sys.executable)
 
 
 def echo(args: dict[str, Any], **_: Any) -> str:

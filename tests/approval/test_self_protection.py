@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,9 +18,10 @@ from handrail.protocols import ApprovalRequest, Decision
 from handrail.store.approvals import ApprovalStore
 from handrail.testing import RecordingApprover
 
+from ..support import PYTHON
 from .gate_support import command, gate, review
 
-HANDRAIL = f"{sys.executable} -m handrail"
+HANDRAIL = f"{PYTHON} -m handrail"
 INJECTED = Path(__file__).parents[2] / "cli" / "injected"
 
 
@@ -192,7 +192,7 @@ class TestInsideAShellOfTheAgent:
             "from handrail.protocols import Answer, Decision; "
             f"ApprovalStore(Path('{home}/state/approvals.db')).answer('{request_id}', Answer(Decision.ONCE, 'me'))"
         )
-        done = shell.execute(f"env -u HANDRAIL_INSIDE {sys.executable} -c {shlex.quote(code)}", timeout=60)
+        done = shell.execute(f"env -u HANDRAIL_INSIDE {PYTHON} -c {shlex.quote(code)}", timeout=60)
         assert "Denied" in done.output.head.decode()
         assert [stored.request.id for stored in store.pending()] == [request_id]
 

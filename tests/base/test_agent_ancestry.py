@@ -12,9 +12,9 @@ import pytest
 
 from handrail.base.agent_ancestry import MARKER, started_by_agent
 from handrail.environments.local_environment import LocalEnvironment
-from tests.support import wait_until
+from tests.support import PYTHON, wait_until
 
-ASKS = f"{sys.executable} -c 'from handrail.base.agent_ancestry import started_by_agent; print(started_by_agent())'"
+ASKS = f"{PYTHON} -c 'from handrail.base.agent_ancestry import started_by_agent; print(started_by_agent())'"
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_one_that_lost_its_parents_is_still_inside(shell: LocalEnvironment, tmp_
         f'open("{tmp_path}/part", "w").write(str(started_by_agent())); os.rename("{tmp_path}/part", "{tmp_path}/answer")'
         "'], {})\n"
     )
-    shell.execute(f"{sys.executable} {script}", timeout=60)
+    shell.execute(f"{PYTHON} {script}", timeout=60)
     wait_until((tmp_path / "answer").exists, timeout=60)
     assert (tmp_path / "answer").read_text() == "True"
 

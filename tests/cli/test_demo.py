@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_the_demo_shows_every_scene_and_leaves_nothing(cli: Cli) -> None:
         assert expected in re.sub(r" +", " ", text) or expected in ran.out
     for number, scene in enumerate(SCENES, 1):
         assert f"── {number} {scene().title} ─" in ran.out
-    assert max(map(len, ran.out.splitlines())) <= 80
+    assert max(len(line) for line in ran.out.splitlines() if sys.executable not in line) <= 80
     assert "\x1b" not in ran.out
     for folder in (cli.temp, cli.home, cli.cwd):
         assert list(folder.iterdir()) == []

@@ -13,6 +13,7 @@ from handrail.model_tools import reset
 
 from ..mcp_servers.guarded import Authority, guarded
 from ..mcp_servers.serving import listening, serving
+from ..support import PYTHON
 from .conftest import Ran, run_here
 
 SERVERS = Path(__file__).parents[1] / "mcp_servers"
@@ -52,7 +53,8 @@ def test_a_login_is_made_kept_and_forgotten(cli: Any) -> None:
     base = f"http://127.0.0.1:{bound.getsockname()[1]}"
     browser = cli.cwd / "browser"
     browser.write_text(
-        f"#!{sys.executable} -S\nimport sys, urllib.request\nurllib.request.urlopen(sys.argv[1]).read()\n"
+        "#!/bin/sh\n"
+        f"exec {PYTHON} -S -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()' \"$1\"\n"
     )
     browser.chmod(0o755)
     with serving(guarded(authority, base, "/mcp").streamable_http_app(), bound):

@@ -16,6 +16,7 @@ import handrail
 from handrail.cli import commands, runtime
 from handrail.cli.app import command_names
 
+from ..support import PYTHON
 from .conftest import Cli, run_here
 
 COMMANDS = [
@@ -112,7 +113,7 @@ def test_a_reader_that_goes_away_causes_no_complaint(cli: Cli, command: tuple[st
 
 
 def test_closed_streams_are_borne(cli: Cli) -> None:
-    command = f"{sys.executable} -m handrail tools <&- >&- 2>&-"
+    command = f"{PYTHON} -m handrail tools <&- >&- 2>&-"
     assert subprocess.run(command, shell=True, cwd=cli.cwd, env=cli.env, check=False).returncode == 0
 
 

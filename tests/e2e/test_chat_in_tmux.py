@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import sqlite3
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -21,11 +20,11 @@ from handrail.store.sessions import SessionStore
 from handrail.testing import call
 from handrail.testing.model_server import ModelServer, Raw
 
-from ..support import wait_until
+from ..support import PYTHON, wait_until
 from ..tmux import PATIENCE_SECONDS, Tmux, need_tmux
 
 PICTURES = Path(__file__).parents[2] / "docs" / "tutorial" / "screens"
-CHAT = f"{sys.executable} -m handrail chat"
+CHAT = f"{PYTHON} -m handrail chat"
 LONG = f"sleep 9{os.getpid():06d}"  # nobody else's
 READY = " scripted · ~"  # the toolbar, which stands there only while the person may type
 

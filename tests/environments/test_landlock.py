@@ -19,7 +19,7 @@ from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.sandbox import Mechanism, SandboxPolicy
 from handrail.environments.shell_host import proc
 
-from ..support import wait_until
+from ..support import PYTHON, wait_until
 from .conftest import PATIENCE_SECONDS, is_running, text
 
 LANDLOCK = SandboxPolicy(mechanism=Mechanism.LANDLOCK)
@@ -117,7 +117,7 @@ def test_tcp_is_off_unless_it_is_allowed(work: Path, network: bool) -> None:
         port = server.getsockname()[1]
         assert _fails(local, f"echo hi >/dev/tcp/127.0.0.1/{port}") is not network
         listen = "import socket; socket.create_server(('127.0.0.1', 0)).close()"
-        assert _fails(local, f'{sys.executable} -c "{listen}"') is not network
+        assert _fails(local, f'{PYTHON} -c "{listen}"') is not network
 
 
 def test_it_reaches_no_process_outside(held_back: LocalEnvironment) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import socketserver
-import sys
 import threading
 import traceback
 import urllib.request
@@ -23,6 +23,7 @@ from handrail.testing import OpenGate
 from handrail.tools.mcp.server_tools import McpTools, tool_name
 
 from ..mcp_servers.others import conformance
+from ..support import PYTHON
 
 ARGUMENTS: dict[str, Any] = {"add_numbers": {"a": 2, "b": 3}}
 STARTED = Path(__file__).parents[1] / "mcp_servers" / "suite_client.py"
@@ -81,7 +82,7 @@ def scenarios(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_client_conforms(scenarios: Path, tmp_path: Path) -> None:
-    command = f"{sys.executable} -IS {STARTED} {scenarios}"
+    command = f"{PYTHON} -IS {shlex.quote(str(STARTED))} {scenarios}"
     to_play = ("client", "--command", command, "--timeout", "90000", "-o", "out")
     ran = conformance(*to_play, "--suite", "all", cwd=tmp_path)
     unexpected = re.findall(r"^ +✗ (\S+)$", ran.stdout, re.MULTILINE)

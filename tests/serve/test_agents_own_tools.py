@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from ..services.docker import Docker
-from ..support import wait_until
+from ..support import PYTHON, wait_until
 from .conftest import Server
 
 # The halves are put together when it runs, so that it does not find itself.
@@ -165,7 +164,7 @@ def test_our_own_command_line_does_nothing_for_an_agent(server: Server, words: l
             f"import runpy, sys; sys.argv = ['handrail', *{given!r}]; runpy.run_module('handrail', run_name='__main__')"
         )
         (server.cwd / "hidden.py").write_text(code)
-        told = server.call("terminal", command=f"env -u HANDRAIL_INSIDE {sys.executable} hidden.py 2>&1")
+        told = server.call("terminal", command=f"env -u HANDRAIL_INSIDE {PYTHON} hidden.py 2>&1")
         assert refusal in told["output"]
         assert told["exit_code"] != 0
         assert [each["id"] for each in server.waiting()] == [question["id"]]

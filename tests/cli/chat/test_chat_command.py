@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from handrail.protocols import ModelReply
 from handrail.testing import call
 from handrail.testing.model_server import ModelServer
 
+from ...support import PYTHON
 from ..conftest import Cli, run_here
 
 
@@ -64,6 +66,8 @@ def test_make_run_shows_the_demo_and_says_how_to_give_it_a_model(cli: Cli) -> No
     console, talk = ran.out.splitlines()[-2:]
     assert console.endswith("serve` prints a link to the web console.")
     assert talk.startswith("To talk with a model instead: set HANDRAIL_MODEL")
+    for command in re.findall(r"`(.*?)`", f"{console}\n{talk}"):
+        assert command.startswith(f"{PYTHON} -m handrail ")
 
 
 def test_the_makefile_runs_a_command_that_there_is() -> None:

@@ -97,13 +97,15 @@ def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
 
 
 def _console() -> str:
-    return f"To watch and approve in a browser: `{sys.argv[0]} serve` prints a link to the web console."
+    from ..invocation import as_typed
+
+    return as_typed("To watch and approve in a browser: `handrail serve` prints a link to the web console.")
 
 
 def _not_possible() -> str:
     """Why there is only the demo, and what would change that; empty when there can be a chat."""
     if find(load_config().model) is None:
-        return f"To talk with a model instead: {HOW_TO}."
+        return as_typed(f"To talk with a model instead: {HOW_TO}.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return "A model is configured: at a terminal this opens `handrail chat`."
+        return as_typed("A model is configured: at a terminal this opens `handrail chat`.")
     return ""

@@ -56,7 +56,9 @@ def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None
         server = running.server(served, address, hosts=tuple(host or ()))
         emit(f"Open {running.first_link(served, address)}")
         emit(
-            "The link works once, within ten minutes. Other devices need `handrail serve token new NAME`. Ctrl-C stops it."
+            as_typed(
+                "The link works once, within ten minutes. Other devices need `handrail serve token new NAME`. Ctrl-C stops it."
+            )
         )
         running.keep_serving(server, served, door, token=token, with_jobs=not no_cron)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MAX_WIDTH = 100
 _LABEL = "{:7}"
-_FIRST_CALL = "handrail call read_file path=README.md"
+_FIRST_CALL = "call read_file path=README.md"
 # Lines of a result that are shown, by how many calls share the turn.
 _EXCERPT_LINES = {1: 9, 2: 9}
 _EXCERPT_LINES_IN_A_CROWD = 4
@@ -76,7 +76,10 @@ class Show:
                 f"{calls} calls in {seconds:.1f} s; nothing of it is left behind. --step waits after each scene.", "dim"
             )
         )
-        self._line(Text("Go on with  ").append("handrail tools", "bold").append("  or  ").append(_FIRST_CALL, "bold"))
+        # Whole, however narrow the screen: they are there to be copied.
+        self._line(Text("Go on with"))
+        for arguments in ("tools", _FIRST_CALL):
+            emit(f"  {typed(arguments)}")
 
     def wait(self) -> None:
         """Wait for Enter."""
