@@ -35,21 +35,35 @@ clone_to() { # PLACE AS...
   cd "$1"
 }
 
+# A server does not end by itself: it is stopped when it has said where it is. On any port: this machine may serve, too.
+serve_and_stop='
+  said=$(mktemp)
+  eval "exec $1 --http 0" >"$said" 2>&1 &
+  for _ in {1..240}; do ! grep -q "^Open " "$said" || break; sleep 0.25; done
+  kill $! && wait $!
+  cat "$said"
+  grep -q "^Open " "$said"
+  served=$?
+  rm "$said"
+  exit $served
+'
+
 # The demo runs through, and the commands that its last lines recommend work as they are printed.
 run_and_follow() { # AS...
-  local shown command
+  local shown command followed=0
   shown=$("$@" make run 2>&1) || { printf '%s\n' "$shown"; return 1; }
   printf '%s\n' "$shown"
   grep -q 'nothing of it is left behind' <<<"$shown" || { echo "the demo did not end as it should"; return 1; }
   while read -r command; do
     echo "\$ $command"
+    followed=$((followed + 1))
     case $command in
-      # Servers do not end by themselves: one that begins to serve is good.
-      *" serve") "$@" timeout 20 bash -c "$command" >/tmp/served 2>&1 || [ $? = 124 ] || { cat /tmp/served; return 1; }
-        cat /tmp/served; rm -f /tmp/served ;;
+      *" serve") "$@" bash -c "$serve_and_stop" - "$command" || return 1 ;;
       *) "$@" bash -c "$command" >/dev/null || return 1 ;;
     esac
-  done < <(sed -n -E 's/^Go on with +//p; s/^To [^:]*: `([^`]*)`.*/\1/p' <<<"$shown" | sed 's/  or  /\n/')
+  done < <(sed -n -E '/^Go on with$/,/^$/s/^  (.*)/\1/p; s/^To watch[^`]*`([^`]*)`.*/\1/p' <<<"$shown")
+  "$@" .venv/bin/handrail mcp serve </dev/null || return 1
+  [ "$followed" -ge 3 ] || { echo "the last lines recommend too little: $followed commands"; return 1; }
 }
 
 telling_tests() { # AS...
