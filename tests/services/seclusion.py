@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import leftovers
@@ -34,13 +37,37 @@ def be_process_one() -> None:
 
 def keep_writes_private() -> None:
     """What is written to /run, /etc and /var from here on nobody else sees, and it is gone with the namespace."""
-    _mount("tmpfs", "/run")
+    with contextlib.ExitStack() as held:
+        kept = {
+            place: held.enter_context(_open_folder(place)) for place in _own_folders() if place.is_relative_to("/run")
+        }
+        _mount("tmpfs", "/run")
+        for folder, descriptor in kept.items():
+            folder.mkdir(parents=True, exist_ok=True)
+            # By its name it would be the new, empty one.
+            subprocess.run(
+                ["mount", "--no-canonicalize", "--bind", f"/proc/{os.getpid()}/fd/{descriptor}", folder], check=True
+            )
     for place in ("/etc", "/var"):
         private = Path("/run/private" + place)
         for part in ("upper", "work"):
             (private / part).mkdir(parents=True)
         _mount("overlay", place, f"lowerdir={place},upperdir={private}/upper,workdir={private}/work")
     Path("/run/lock").mkdir()
+
+
+def _own_folders() -> list[Path]:
+    """What this process goes on to need: the tests, the package and the interpreter, outer folders first."""
+    return sorted({Path(__file__).resolve().parents[2], *map(Path, (sys.prefix, sys.base_prefix))})
+
+
+@contextlib.contextmanager
+def _open_folder(place: Path) -> Iterator[int]:
+    descriptor = os.open(place, os.O_PATH)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def leave_network() -> None:
