@@ -48,7 +48,8 @@ new_venv() { # FOLDER, with the Python that is given as PYTHON
 }
 
 # The Debian archive that this machine's apt uses; not every machine has every one of these files.
-debian_archive() {
-  { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list 2>/dev/null || true; } |
+debian_archive() { # [FOLDER]
+  local apt=${1:-/etc/apt}
+  { cat "$apt"/sources.list "$apt"/sources.list.d/*.sources "$apt"/sources.list.d/*.list 2>/dev/null || true; } |
     sed -n -E 's/^(URIs:|deb( \[[^]]*\])?) +([^ ]+\/debian\/?)( .*)?$/\3/; T; p; q'
 }

@@ -6,7 +6,8 @@ set -euo pipefail
 base=$1 machine=$2 clone=$3 environment=$4 folders=$5 name=$6
 root=$machine/root
 
-mount -t overlay overlay -o "lowerdir=$base,upperdir=$machine/upper,workdir=$machine/work" "$root"
+# Volatile: what is thrown away need not reach the disk, and apt waits for that more than for anything else.
+mount -t overlay overlay -o "volatile,lowerdir=$base,upperdir=$machine/upper,workdir=$machine/work" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount --rbind /sys "$root/sys"
