@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Try `make run` and the set-up of `make test` on machines that have nothing but Debian 12, Python, pip and make, as root and as
 # an ordinary user, with the clone in several places. Needs root and the network that apt, pip and npm use here.
-# Usage: scripts/fresh.sh [--keep-logs FOLDER]
+# Usage: scripts/fresh.sh [--keep-logs FOLDER] [MACHINE...]   (root, places and user: see scripts/fresh/inside.sh)
 #
 # The machine is a folder, made by debootstrap and kept in ~/.cache/handrail. Each run works in a throw-away layer above it, in
 # a mount and process namespace of its own: when this script ends, however it ends, nothing is mounted or running any more.
@@ -15,22 +15,23 @@ base_packages=ca-certificates,make,python3,python3-pip
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/handrail/fresh
 base=$cache/$suite
 logs=
+machines=()
 
 while [ $# -gt 0 ]; do
   case $1 in
     --keep-logs) logs=$(realpath -m "$2"); shift 2 ;;
-    *) say "unknown: $1"; exit 2 ;;
+    root | places | user) machines+=("$1"); shift ;;
+    *) say "unknown: $1; there are root, places and user"; exit 2 ;;
   esac
 done
+[ ${#machines[@]} -gt 0 ] || machines=(root places user)
 
 [ "$(id -u)" = 0 ] || { say "this needs root: it builds a Debian system in a folder, and mounts it"; exit 1; }
 [ "$(uname)" = Linux ] || { say "this needs Linux"; exit 1; }
 
 main() {
   mkdir -p "$cache"
-  exec 9>"$cache/.lock"
-  flock -n 9 || { say "another run is under way"; exit 1; }
-  build_base
+  build_base 9>"$cache/.lock"
 
   work=$(mktemp -d "$cache/run.XXXXXX")
   child=
@@ -42,13 +43,13 @@ main() {
   git clone -q --no-hardlinks . "$work/clone"
 
   failed=()
-  on_machine root
-  on_machine user
+  for name in "${machines[@]}"; do on_machine "$name"; done
   [ ${#failed[@]} = 0 ] || { say "FAILED: ${failed[*]}"; exit 1; }
   say "all passed in $((SECONDS / 60)) min $((SECONDS % 60)) s"
 }
 
 build_base() {
+  flock 9
   [ -e "$base/.complete" ] && [ "$(cat "$base/.complete")" = "$base_packages" ] && return
   command -v debootstrap >/dev/null || { can_apt && apt_install debootstrap; } || { say "debootstrap is needed: apt-get install debootstrap"; exit 1; }
   local archive
@@ -72,7 +73,7 @@ on_machine() { # NAME: one of the functions of scripts/fresh/inside.sh
   say "$1: begins; the log is $logs/$1.log"
   # A new session keeps a Ctrl-C for this script, which then ends all of them.
   setsid unshare --mount --propagation private --pid --fork --kill-child scripts/fresh/enter.sh \
-    "$base" "$machine" "$work/clone" "$work/environment" "$(local_folders)" "$1" >"$logs/$1.log" 2>&1 9>&- &
+    "$base" "$machine" "$work/clone" "$work/environment" "$(local_folders)" "$1" >"$logs/$1.log" 2>&1 &
   child=$!
   if wait "$child"; then
     say "$1: passed in $((SECONDS - start)) s"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is tried on a fresh machine, inside of it. Usage: inside.sh root|user   (by scripts/fresh/enter.sh)
+# What is tried on a fresh machine, inside of it. Usage: inside.sh root|places|user   (by scripts/fresh/enter.sh)
 set -euo pipefail
 
 # No LANG: a fresh Debian has none, and folders with non-ASCII names all the same.
@@ -108,14 +108,15 @@ bare_setup() {
 }
 
 on_root() {
-  (
-    clone_to /opt/handrail env
-    try "make run as root, below /opt, on a machine without anything else" run_and_follow env
-    try "the set-up of make test, as root" full_setup
-    try "a call in a sandboxed terminal as root, below /opt" sandboxed_call env
-    try "the telling tests as root, below /opt" telling_tests env
-  )
-  rm -rf /opt/handrail
+  clone_to /opt/handrail env
+  try "make run, as root on a machine without anything else, below /opt" run_and_follow env
+  try "the set-up of make test, as root" full_setup
+  try "a call in a sandboxed terminal, as root" sandboxed_call env
+  try "the telling tests, as root" telling_tests env
+}
+
+on_places() {
+  apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap procps >/dev/null
   useradd --create-home --shell /bin/bash "$user"
   mkdir -p -m 700 /run/user/1000
   chown "$user:" /run/user/1000
