@@ -126,7 +126,7 @@ def test_two_days_with_an_agent(desk: Desk) -> None:
     _delegates(desk)
     _is_interrupted(desk)
     desk.tmux.type("C-d")
-    desk.tmux.wait_for("Continue with: handrail chat --resume")
+    desk.tmux.wait_for("Continue with: ")
     _a_night_passes(desk)
     _goes_on_the_next_day(desk)
 

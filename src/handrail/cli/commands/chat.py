@@ -33,6 +33,7 @@ from ..chat.screen import Screen
 from ..chat.session_commands import greet
 from ..chat.slash_commands import COMMANDS
 from ..chat.turn import Leave, leave_on_signals
+from ..invocation import as_typed, typed
 from ..output import emit
 from ..runtime import open_runtime
 
@@ -79,7 +80,7 @@ def _talk(made: Chat, resume: str | None, message: str) -> int:
         made.talk(message)
     except Leave as left:
         if made.was_used:
-            made.say(f"Continue with: handrail chat --resume {made.agent.session_id}", "dim")
+            made.say(f"Continue with: {typed(f'chat --resume {made.agent.session_id}')}", "dim")
         return left.code
     return 0
 
@@ -97,8 +98,6 @@ def _made(yolo: bool, with_agent: dict[str, str | list[str] | None]) -> Chat:
 
 
 def _console() -> str:
-    from ..invocation import as_typed
-
     return as_typed("To watch and approve in a browser: `handrail serve` prints a link to the web console.")
 
 

@@ -25,6 +25,7 @@ from ...serve.roles import Role
 from ...serve.shared_state import Served
 from ...serve.tokens import STORE_NAME, Keys
 from .. import options
+from ..invocation import as_typed
 from ..output import ExitCode, emit, emit_json, emit_table, say
 from ..runtime import hide_from_others, log_as_notes
 

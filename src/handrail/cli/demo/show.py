@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..call_text import duration, main_argument, other_arguments, parsed
+from ..invocation import typed
 from ..output import emit, visible
 
 if TYPE_CHECKING:
