@@ -4,6 +4,8 @@
 # others' load is named, so that it can be mended, and does not hide the rest.
 set -uo pipefail
 pytest=("${VENV:-.venv}/bin/python" -m pytest)
+# Without its caches every worker would compile all tests again, and every process that they start the whole package.
+unset PYTHONDONTWRITEBYTECODE
 
 "${pytest[@]}" -q -n $(($(nproc) + 2)) --dist worksteal "${@/#/--ignore=}"
 together=$?

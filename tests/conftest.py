@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import importlib.util
 import os
 import signal
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,6 +51,21 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Every worker imports all tests. Each begins with its share of those that are not compiled yet, so that nearly all
+    find what the others have compiled."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or sys.dont_write_bytecode:
+        return
+    folder = Path(__file__).parent
+    files = [file for file in sorted(folder.rglob("test_*.py")) if (file.parent / "__init__.py").exists()]
+    for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        cache = Path(importlib.util.cache_from_source(str(file))).with_suffix("")
+        if not any(cache.parent.glob(f"{cache.name}-pytest-*.pyc")):
+            with contextlib.suppress(Exception):  # collecting it will tell
+                importlib.import_module(".".join(file.relative_to(folder.parent).with_suffix("").parts))
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A HANDRAIL_HOME of the test's own, and no setting from the user's environment."""
@@ -79,6 +96,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     item.stash[_FAILED] = item.stash.get(_FAILED, False) or report.failed  # type: ignore[attr-defined]
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """What a failed test left open is kept by its traceback. Closed later, it would make an innocent test fail."""
+    result = yield
+    if item.stash.get(_FAILED, False):
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+            sys.__dict__.pop(name, None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gc.collect()
+    return result
 
 
 @pytest.fixture(autouse=True)

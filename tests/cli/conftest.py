@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +13,8 @@ from typer.testing import CliRunner
 
 from handrail.cli.app import build
 
+from .. import fork_server
+from ..fork_server import Process
 from .terminal import Terminal
 
 INJECTED = Path(__file__).parent / "injected"
@@ -33,7 +34,13 @@ class Ran(NamedTuple):
 
 
 class Cli:
-    """`cli("tools", "--json")` runs a command to its end; `start` and `terminal` let one watch it."""
+    """`cli("tools", "--json")` runs a command to its end; `start` and `terminal` let one watch it.
+
+    The processes are forked from a Python that has imported everything. With `is_fresh` each one starts from nothing: for what
+    goes wrong, or must not happen, while modules are imported.
+    """
+
+    is_fresh = False
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.home = home
@@ -57,9 +64,10 @@ class Cli:
             out, err = process.communicate(stdin.encode(), timeout=PATIENCE_SECONDS)
         return Ran(process.returncode, out.decode(), err.decode())
 
-    def start(self, *args: str, stdout: int = subprocess.PIPE, **env: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "handrail", *args],
+    def start(self, *args: str, stdout: int = subprocess.PIPE, **env: str) -> Process | subprocess.Popen[bytes]:
+        start = fork_server.start_fresh if self.is_fresh else fork_server.start
+        return start(
+            *("-m", "handrail", *args),
             cwd=self.cwd,
             env={**self.env, **env},
             stdin=subprocess.PIPE,
@@ -68,8 +76,7 @@ class Cli:
         )
 
     def terminal(self, *args: str, columns: int = 80, **env: str) -> Terminal:
-        command = [sys.executable, "-m", "handrail", *args]
-        return Terminal(command, cwd=self.cwd, env={**self.env, **env}, columns=columns)
+        return Terminal(["-m", "handrail", *args], cwd=self.cwd, env={**self.env, **env}, columns=columns)
 
     def file(self, name: str, text: str) -> Path:
         path = self.cwd / name

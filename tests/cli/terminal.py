@@ -11,25 +11,26 @@ import re
 import select
 import signal
 import struct
-import subprocess
 import termios
 import time
 from pathlib import Path
 from types import TracebackType
 
+from .. import fork_server
+
 PATIENCE_SECONDS = 120.0
 
 
 class Terminal:
-    """`with Terminal(...) as terminal:`; the process is gone at the end, whatever happened."""
+    """`with Terminal(["-m", "handrail"], ...) as terminal:`; the process is gone at the end, whatever happened."""
 
-    def __init__(self, command: list[str], *, cwd: Path, env: dict[str, str], columns: int) -> None:
+    def __init__(self, python_arguments: list[str], *, cwd: Path, env: dict[str, str], columns: int) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         self.shown = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a piece may end within a character
-        self._process = subprocess.Popen(
-            command, cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        self._process = fork_server.start(
+            *python_arguments, cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )
         os.close(slave)
 

@@ -162,7 +162,8 @@ def test_what_a_command_printed_until_then_is_in_the_result(cli: Cli) -> None:
         process.stderr.read()
     assert (process.returncode, answer["error_type"]) == (130, "cancelled")
     assert answer["partial"]["exit_code"] == 130
-    assert answer["partial"]["output"].startswith("begun\n")
+    # A second line, in which bash says how the sleep ended, is there only if bash came to it before it was killed.
+    assert answer["partial"]["output"].splitlines()[0] == "begun"
 
 
 def test_a_multimodal_result_is_printed_whole(with_tools: Cli) -> None:

@@ -44,6 +44,7 @@ def test_it_works_when_the_configuration_does_not(cli: Cli) -> None:
 
 
 def test_a_module_that_cannot_be_imported_is_a_fault_with_its_reason(with_tools: Cli) -> None:
+    with_tools.is_fresh = True
     ran = with_tools("doctor", "--json", BREAK_A_MODULE="1")
     assert ran.code == 1
     broken = findings(ran.json)["module clarify_tool.py"]

@@ -26,6 +26,7 @@ from handrail.serve.mcp.http import TOKEN_VARIABLE
 from handrail.serve.server import token_from_environment
 from mcp import Client
 
+from .. import fork_server
 from ..support import free_port, wait_until
 
 
@@ -65,8 +66,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     log = folder / "log"
     env = {"HANDRAIL_HOME": str(folder / "home"), "PATH": os.environ["PATH"], "HOME": str(folder)}
     with log.open("w") as file:
-        command = [sys.executable, "-m", "handrail", "mcp", "serve", "--http", str(port), "--toolset", "terminal"]
-        process = subprocess.Popen(command, env=env, cwd=folder, stderr=file)
+        command = ["-m", "handrail", "mcp", "serve", "--http", str(port), "--toolset", "terminal"]
+        process = fork_server.start(*command, env=env, cwd=folder, stderr=file)
     wait_until(lambda: "serving on" in log.read_text() or process.poll() is not None, timeout=60)
     found = re.search(r"it is (\S+)", log.read_text())
     assert found, log.read_text()

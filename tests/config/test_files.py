@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from handrail.config import ConfigError, files
+from tests.support import PATIENCE_SECONDS
 
 APPEND = """
 import sys
@@ -48,7 +49,7 @@ def test_no_change_of_concurrent_processes_is_lost(start_python, file, path):
     path.write_text("# kept\ncommand_allowlist:\n  - first # of all\n")
     processes = [start_python(APPEND, path, f"writer{number}", 20) for number in range(8)]
     for process in processes:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=5 * PATIENCE_SECONDS)
         assert process.returncode == 0, errors
     written = file.get("command_allowlist")
     expected = {f"writer{number} {item}" for number in range(8) for item in range(20)}
@@ -68,7 +69,7 @@ def test_no_change_of_concurrent_threads_is_lost(file):
 
 def test_a_killed_writer_leaves_the_old_file_or_the_new_one(start_python, file, path):
     process = start_python(KILL_WRITERS, path, 40)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=5 * PATIENCE_SECONDS)
     assert process.returncode == 0, errors
     file.set("command_allowlist", [])
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["config.yaml", "config.yaml.lock"]

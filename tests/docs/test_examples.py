@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import fork_server
+
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = {
     "first_runtime.py": "unknown argument 'file'",
@@ -50,13 +52,8 @@ def _environment(home: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
 def test_an_example_runs_and_shows_what_it_promises(name: str, tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / name)],
-        cwd=tmp_path,
-        env=_environment(tmp_path / "home"),
-        capture_output=True,
-        text=True,
-    )
+    ours = {name: value for name, value in _environment(tmp_path / "home").items() if not name.startswith("PYTHON")}
+    run = fork_server.run(str(ROOT / "examples" / name), cwd=tmp_path, env={**ours, "LANG": "C.UTF-8"})
     assert run.returncode == 0, run.stderr
     assert EXAMPLES[name] in run.stdout
 

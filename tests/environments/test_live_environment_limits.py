@@ -15,6 +15,7 @@ from handrail.environments.base import RestartReason, ShellState
 from handrail.environments.errors import EnvironmentBusy
 from handrail.environments.live_environment import LiveEnvironment
 from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.shell_host.live_shell import LiveShell
 from handrail.errors import CallCancelled
 from handrail.types import CancelToken
 
@@ -58,6 +59,18 @@ def test_a_time_limit_ends_all_that_the_command_started(run: Run, shell: LiveEnv
     assert shell.left_running() == ()
     assert naps() == []
     assert text(run("echo works")) == "works\n"
+
+
+def test_a_limit_that_the_keeper_holds_first_is_a_limit_all_the_same(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine that is too busy to let the client look at the clock."""
+    monkeypatch.setattr(LiveShell, "_look_at_the_clock", lambda self, attempt: attempt.is_noted or self._note(attempt))
+    with LocalEnvironment(str(work)) as local:
+        result = local.execute(_STUBBORN["our traps removed"], timeout=LIMIT_SECONDS)
+        assert (result.timed_out, result.exit_code) == (True, 124)
+        monkeypatch.undo()
+        assert text(local.execute("echo works", timeout=PATIENCE_SECONDS)) == "works\n"
 
 
 def test_a_time_limit_keeps_the_state_and_what_was_printed(run: Run) -> None:

@@ -131,6 +131,7 @@ def test_every_hook_is_called_by_somebody() -> None:
     assert [name for name in HOOK_NAMES if f'"{name}"' not in ours] == []
 
 
+@pytest.mark.usefixtures("restless_threads")
 def test_threads_that_register_at_once_lose_nothing(hook_manager: HookManager) -> None:
     names = in_threads(16, lambda number: hook_manager.register_hook("pre_tool_call", lambda: number))
     assert len(set(names)) == 16

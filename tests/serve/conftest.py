@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 
 from handrail.testing.model_server import ModelServer
 
+from .. import fork_server
 from ..support import free_port, wait_until
 from . import contract
 
@@ -24,12 +24,22 @@ TOKEN = "a-token-for-the-tests-only"
 
 
 class Server:
-    """One server. `client` may do everything."""
+    """One server. `client` may do everything. With `is_fresh` its process starts from nothing, and has the environment and
+    the limits that the kernel knows of."""
 
     def __init__(
-        self, home: Path, cwd: Path, *, config: str = "", token: str = TOKEN, port: int | None = None, **env: str
+        self,
+        home: Path,
+        cwd: Path,
+        *,
+        config: str = "",
+        token: str = TOKEN,
+        port: int | None = None,
+        is_fresh: bool = False,
+        **env: str,
     ) -> None:
         self.home, self.cwd, self.token, self.port = home, cwd, token, port or free_port()
+        self._start = fork_server.start_fresh if is_fresh else fork_server.start
         home.mkdir(exist_ok=True)
         if config:
             (home / "config.yaml").write_text(config)
@@ -46,10 +56,10 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "handrail", "serve", "--http", str(self.port)]
-        self.process = subprocess.Popen(command, env=self.env, cwd=self.cwd, stdout=subprocess.PIPE, text=True)
+        command = ["-m", "handrail", "serve", "--http", str(self.port)]
+        self.process = self._start(*command, env=self.env, cwd=self.cwd, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
-        self.lines = [self.process.stdout.readline().strip() for _ in range(2)]
+        self.lines = [self.process.stdout.readline().decode().strip() for _ in range(2)]
         wait_until(self._answers, timeout=180)
         self.client = self.as_(self.token)
 
@@ -72,9 +82,7 @@ class Server:
 
     def cli(self, *words: str) -> str:
         env = {name: value for name, value in self.env.items() if name != "HANDRAIL_SERVE_TOKEN"}
-        ran = subprocess.run(
-            [sys.executable, "-m", "handrail", *words], env=env, cwd=self.cwd, capture_output=True, text=True
-        )
+        ran = fork_server.run("-m", "handrail", *words, env=env, cwd=self.cwd)
         return ran.stdout + ran.stderr
 
     def waiting(self) -> list[dict[str, Any]]:

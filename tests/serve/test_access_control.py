@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
+from .. import fork_server
+from ..support import PATIENCE_SECONDS
 from .conftest import TOKEN, Server
 
 
@@ -96,8 +96,8 @@ def test_who_tries_tokens_is_made_to_wait(own_server: Server) -> None:
 def test_an_address_that_others_reach_needs_a_token_first(server: Server) -> None:
     env = {**server.env, "HANDRAIL_HOME": f"{server.home}-other"}
     del env["HANDRAIL_SERVE_TOKEN"]
-    command = [sys.executable, "-m", "handrail", "serve", "--http", "0.0.0.0:1"]
-    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    command = ["-m", "handrail", "serve", "--http", "0.0.0.0:1"]
+    ran = fork_server.run(*command, env=env, cwd=server.cwd, timeout=PATIENCE_SECONDS)
     assert ran.returncode != 0
     assert "handrail serve token new" in ran.stderr
 
@@ -105,17 +105,17 @@ def test_an_address_that_others_reach_needs_a_token_first(server: Server) -> Non
 @pytest.mark.parametrize("is_same", [True, False])
 def test_a_second_server_says_which_one_runs(server: Server, is_same: bool) -> None:
     port = server.port if is_same else 0
-    command = [sys.executable, "-m", "handrail", "serve", "--http", str(port)]
-    ran = subprocess.run(command, env=server.env, capture_output=True, text=True, timeout=60)
+    command = ["-m", "handrail", "serve", "--http", str(port)]
+    ran = fork_server.run(*command, env=server.env, cwd=server.cwd, timeout=PATIENCE_SECONDS)
     assert ran.returncode != 0
     assert server.url in ran.stderr
     assert str(server.process.pid) in ran.stderr
 
 
 def test_a_port_that_is_taken_is_said_before_anything_is_promised(server: Server) -> None:
-    command = [sys.executable, "-m", "handrail", "serve", "--http", str(server.port)]
+    command = ["-m", "handrail", "serve", "--http", str(server.port)]
     env = {**server.env, "HANDRAIL_HOME": f"{server.home}-other"}
-    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    ran = fork_server.run(*command, env=env, cwd=server.cwd, timeout=PATIENCE_SECONDS)
     assert (ran.returncode != 0, ran.stdout) == (True, "")
     assert f"127.0.0.1:{server.port}" in ran.stderr
     assert "--http" in ran.stderr

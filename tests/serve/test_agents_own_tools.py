@@ -56,8 +56,9 @@ print(json.dumps({{"found": found, "asked": asked, "health": status("/health"), 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """With a token that no other test has: all processes of the machine are looked at."""
-    made = Server(tmp_path_factory.mktemp("served"), tmp_path_factory.mktemp("work"), token=secrets.token_urlsafe())
+    """With a token that no other test has: all processes of the machine are looked at, and what the kernel tells of them."""
+    folders = tmp_path_factory.mktemp("served"), tmp_path_factory.mktemp("work")
+    made = Server(*folders, token=secrets.token_urlsafe(), is_fresh=True)
     yield made
     made.stop()
 
@@ -125,7 +126,8 @@ def docker_server(tmp_path: Path, docker_service: Docker) -> Iterator[Server]:
     options = {"image": docker_service.image, "network": "host"}
     config = json.dumps({"terminal": {"backend": "docker", "backends": {"docker": options}}})
     token = secrets.token_urlsafe()
-    made = Server(tmp_path / "served", tmp_path / "work", config=config, token=token, **docker_service.env)
+    folders = tmp_path / "served", tmp_path / "work"
+    made = Server(*folders, config=config, token=token, is_fresh=True, **docker_service.env)
     yield made
     made.stop()
 

@@ -7,8 +7,6 @@ import re
 import resource
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +19,7 @@ import pytest
 from handrail.protocols import ModelReply
 from handrail.testing.model_server import ModelServer
 
+from .. import fork_server
 from ..services.small_disk import small_disk
 from ..support import wait_until
 from .conftest import TOKEN, Server, events_of, with_model
@@ -99,12 +98,12 @@ class TestAnswers:
         important.mkdir()
         hasty = {**server.env, "HANDRAIL_APPROVALS_HEADLESS": "queue", "HANDRAIL_APPROVALS_TIMEOUT": "1"}
         del hasty["HANDRAIL_SERVE_TOKEN"]
-        words = [sys.executable, "-m", "handrail", "call", "terminal", f"command=rm -rf {important}"]
+        words = ["-m", "handrail", "call", "terminal", f"command=rm -rf {important}"]
         with server.client.stream("GET", "/v1/events") as stream:
             told = events_of(stream)
             next(told)
             # A runtime of its own: its questions are seen here, too.
-            ran = subprocess.run(words, env=hasty, cwd=server.cwd, capture_output=True, text=True, check=False)
+            ran = fork_server.run(*words, env=hasty, cwd=server.cwd)
             seen = [next(data for kind, data, _ in told if kind == f"approval.{which}") for which in ("asked", "over")]
         assert "nobody answered within 1 s" in ran.stdout + ran.stderr
         assert [each["state"] for each in seen] == ["pending", "expired"]
@@ -158,7 +157,7 @@ class TestManyConnections:
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (self.FILES, limit[1]))
         try:
-            made = Server(tmp_path / "served", tmp_path / "work")
+            made = Server(tmp_path / "served", tmp_path / "work", is_fresh=True)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limit)
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -71,7 +72,7 @@ def emit(text: str, stream: TextIO | None = None, *, end: str = "\n") -> None:
         stream.write(text + end)
         stream.flush()
     except BrokenPipeError:
-        _point_at_nothing(stream)
+        point_at_nothing(stream)
         raise typer.Exit(ExitCode.READER_GONE) from None
 
 
@@ -82,7 +83,7 @@ def emit_bytes(data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        _point_at_nothing(sys.stdout)
+        point_at_nothing(sys.stdout)
         raise typer.Exit(ExitCode.READER_GONE) from None
 
 
@@ -158,11 +159,13 @@ def end_quietly() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
-            _point_at_nothing(stream)
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.EIO):  # of a pipe, and of a terminal
+                raise
+            point_at_nothing(stream)
 
 
-def _point_at_nothing(stream: TextIO) -> None:
+def point_at_nothing(stream: TextIO) -> None:
     """What is still buffered would be written when Python ends, and fail again there, with a traceback."""
     with contextlib.suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)

@@ -102,8 +102,9 @@ class HookManager:
 
     def unregister_plugin(self, plugin: str) -> None:
         """Remove every function that was registered for a plugin."""
-        for name in [name for name, of in self._plugins.items() if of == plugin]:
-            self.unregister(name)
+        with self._changing:
+            for name in [name for name, of in self._plugins.items() if of == plugin]:
+                self.unregister(name)
 
     def unregister(self, name: str) -> bool:
         with self._changing:

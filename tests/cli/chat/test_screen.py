@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
+import sys
 
 import pyte
 import pytest
@@ -32,6 +34,9 @@ class Emulator:
         self._stream.feed(text.replace("\n", "\r\n"))
 
     def flush(self) -> None: ...
+
+    def fileno(self) -> int:
+        raise OSError("it has no descriptor")
 
     @property
     def lines(self) -> list[str]:
@@ -135,3 +140,16 @@ def test_a_terminal_that_went_away_takes_everything_in_silence(screen: Screen, e
 def test_the_keyboard_needs_no_terminal() -> None:
     with module.keyboard(shown=False, by_key=True):
         pass
+
+
+def test_a_terminal_that_is_gone_before_its_signal_comes_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be written stays in the buffer, and everything that is drawn later flushes it."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    master, slave = pty.openpty()
+    with open(slave, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        screen = Screen(stream)
+        os.close(master)
+        screen.write("lost\n")
+        assert screen.rendered(Text("drawn")) == "drawn\n"
+        stream.flush()

@@ -13,13 +13,14 @@ import pytest
 from handrail.config import CodeConfig
 from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
+from handrail.environments.base import ProcessState
 from handrail.environments.tasks import TaskEnvironments
 from handrail.errors import Denied
 from handrail.protocols import Action, ActionKind
 from handrail.runtime.definitions import Definitions
 from handrail.runtime.dispatch import Runtime
 from handrail.testing import OpenGate
-from handrail.tools.code import bundle
+from handrail.tools.code import bundle, channel
 from handrail.toolsets import Toolsets
 from handrail.types import CancelToken, Progress
 
@@ -119,6 +120,24 @@ def test_however_a_script_ends_its_code_and_output_are_told(
     if output is not None:
         assert answer["output"] == output
     assert ("error" in answer) == (exit_code != 0)
+
+
+def test_a_script_that_ends_before_anybody_looks_for_it_is_heard(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine that is too busy to let the runtime look in time."""
+    look, receive, looks = channel.Doorstep._caller, channel.LogWay.receive, iter([True])
+
+    def look_too_early(self: channel.Doorstep) -> channel.SocketWay | None:
+        return None if next(looks, False) else look(self)
+
+    def receive_too_late(self: channel.LogWay, timeout: float) -> bytes:
+        wait_until(lambda: self._process.poll().state is not ProcessState.RUNNING)
+        return receive(self, timeout)
+
+    monkeypatch.setattr(channel.Doorstep, "_caller", look_too_early)
+    monkeypatch.setattr(channel.LogWay, "receive", receive_too_late)
+    assert script("print('hello')") == {"output": "hello\n", "exit_code": 0, "tool_calls": 0}
 
 
 def test_a_script_may_use_what_scripts_use(script: Script) -> None:

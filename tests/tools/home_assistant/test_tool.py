@@ -17,7 +17,7 @@ from handrail.model_tools import default, get_tool_definitions, handle_function_
 from handrail.protocols import Decision
 from handrail.testing import RecordingApprover
 from tests.services.homeassistant import HomeAssistant
-from tests.support import error_in, free_port, wait_until
+from tests.support import PATIENCE_SECONDS, error_in, free_port, wait_until
 
 DOOR = {"domain": "lock", "service": "unlock", "entity_id": "lock.front_door"}
 
@@ -208,7 +208,7 @@ def test_another_server_is_told_apart(elsewhere: None, body: bytes | None, what:
     class Other(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if body is None:
-                over.wait(30)
+                over.wait(PATIENCE_SECONDS)
                 return
             self.send_response(200)
             self.send_header("content-length", str(len(body)))
@@ -222,8 +222,7 @@ def test_another_server_is_told_apart(elsewhere: None, body: bytes | None, what:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         ConfigFile().set("homeassistant.url", f"http://127.0.0.1:{server.server_port}")
-        model_tools.reset()
-        ConfigFile().set("homeassistant.timeout", 0.5)
+        ConfigFile().set("homeassistant.timeout", 0.5 if body is None else PATIENCE_SECONDS)
         model_tools.reset()
         try:
             assert what in _fails("ha_list_entities")["error"]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TextIO
 from rich.console import Console
 from rich.theme import Theme
 
-from ..output import colours, visible
+from ..output import colours, point_at_nothing, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -174,6 +174,9 @@ class Screen:
             self._stream.flush()
         except OSError:  # the terminal was closed
             self._gone = True
+            point_at_nothing(
+                self._stream
+            )  # else what is buffered fails again wherever rich flushes, before the signal comes
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no othe
 
 from . import bash_template
 
-CODE_TIMEOUT, CODE_CANCELLED, CODE_KILLED = 124, 130, 137
+CODE_TIMEOUT, CODE_CANCELLED, CODE_KILLED, CODE_TERMINATED = 124, 130, 137, 143
 _CODE_OF_REASON = {"timeout": CODE_TIMEOUT, "cancelled": CODE_CANCELLED}
 
 # Words that can end the shell without its EXIT trap, so that the state is saved first. The kill commands can also end the

@@ -15,7 +15,7 @@ from fcntl import fcntl
 from typing import Callable, NamedTuple, Optional  # noqa: UP035  Python 3.8 knows no other place
 
 from . import wire
-from .command_run import CODE_KILLED, Command, CommandRun, Reader
+from .command_run import CODE_KILLED, CODE_TERMINATED, Command, CommandRun, Reader
 from .connection import Connection, Fatal, Lost
 from .wire import Packet
 
@@ -221,8 +221,20 @@ class LiveShell:
             return
         with self._lock:
             # After a kill the shell is replaced in any case: wait for that instead.
-            if self._killed_at is None and run.take_reply(reply):
+            if self._killed_at is not None or not run.take_reply(reply):
+                return
+            if not self._supervisor_was_faster(run):
                 self._running = 0
+                return
+            run.is_over = False
+        self.kill(run.number, "timeout")
+
+    @staticmethod
+    def _supervisor_was_faster(run: CommandRun) -> bool:
+        """On a busy machine the supervisor may enforce the timeout before we do. A shell whose traps were removed then goes on
+        after what was killed, and reports how that ended, until it is killed itself."""
+        is_late = run.is_noted and run.deadline is not None and time.monotonic() >= run.deadline
+        return is_late and run.code in (CODE_TERMINATED, CODE_KILLED)
 
     def _on_restarts(self, run: CommandRun) -> None:
         restarts, self.connection.restarts = self.connection.restarts, []

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
-import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 
 from .check import check, expect, expect_that
 from .place import Place, text
 
 _ENVIRONMENTS = 3
+# What a second command gets to show that it did not wait for the first: so long, and as long as so many commands take.
+_AT_ONCE_SECONDS = 0.1
+_AT_ONCE_COMMANDS = 10
 
 
 @check(quick=False)
@@ -55,18 +58,21 @@ def files_can_be_used_while_a_command_runs(place: Place) -> None:
 @check()
 def commands_of_one_environment_take_turns(place: Place) -> None:
     """Two threads that use one environment get their commands run one after the other, each with its own output."""
-    order = f"{place.folder}/order"
-    answers: dict[str, str] = {}
-
-    def work(name: str) -> None:
-        command = f"echo {name} >>{shlex.quote(order)}; sleep .1; echo {name} >>{shlex.quote(order)}; echo {name}"
-        answers[name] = text(place.run(command))
-
-    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in ("one", "two")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(place.patience)
-    expect(answers, {"one": "one\n", "two": "two\n"}, "what each command printed")
-    lines = text(place.run(f"cat {shlex.quote(order)}")).split()
-    expect_that(lines in (["one", "one", "two", "two"], ["two", "two", "one", "one"]), f"they ran at once: {lines}")
+    order, gate = (shlex.quote(f"{place.folder}/{name}") for name in ("order", "gate"))
+    begun = time.monotonic()
+    place.run("true")
+    # On a busy machine one that runs at once takes its time, too.
+    enough = max(_AT_ONCE_SECONDS, _AT_ONCE_COMMANDS * (time.monotonic() - begun))
+    waits = f"until [ -e {gate} ]; do sleep .02; done"
+    with (
+        ThreadPoolExecutor(1) as pool,
+        place.running(f"echo one >>{order}; echo one; {waits}; echo one >>{order}") as first,
+    ):
+        second = pool.submit(place.run, f"echo two >>{order}; echo two")
+        wait([second], enough)
+        place.env.files.write(f"{place.folder}/gate", b"")
+        outcome = first.end()
+        answers = ["an error" if isinstance(outcome, Exception) else text(outcome), text(second.result())]
+    expect(answers, ["one\n", "two\n"], "what each command printed")
+    lines = place.text(f"cat {order}").split()
+    expect_that(lines == ["one", "one", "two"], f"they ran at once: {lines}")

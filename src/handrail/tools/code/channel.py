@@ -37,6 +37,8 @@ _PAUSE_SECONDS = 0.002
 _READ_BYTES = 1 << 20
 _POLL_SECONDS = 0.02
 _START_SECONDS = 30.0
+# Who has connected says the token next; a busy machine may let it wait in between.
+_TOKEN_SECONDS = 10.0
 _NOISE_BYTES = 4000
 MAX_FRAME_BYTES = 16 << 20
 
@@ -114,6 +116,8 @@ class Listener:
                     return Channel(caller)
                 received += log.receive(0.0 if self.path else _POLL_SECONDS)
             except ScriptGone:
+                if (caller := self._caller()) is not None:  # it connected, and was done, since the last poll
+                    return Channel(caller)
                 raise ToolFailed(_not_started(received)) from None
             if token in received:
                 return Channel(log, received.partition(token)[2])
@@ -126,7 +130,7 @@ class Listener:
         if not self.path or self._listener is None or not _is_ready(self._listener, _POLL_SECONDS):
             return None
         caller, _ = self._listener.accept()
-        caller.settimeout(1.0)
+        caller.settimeout(_TOKEN_SECONDS)
         received = b""
         with contextlib.suppress(OSError):
             while len(received) < len(self.token) and (piece := caller.recv(len(self.token) - len(received))):

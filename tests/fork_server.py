@@ -1,0 +1,386 @@
+"""Start Python processes in a twentieth of the time: fork them from one that has imported the package already.
+
+`start("-m", "handrail", "tools", cwd=..., env=...)` is `python -m handrail tools`: a process of its own, with its own
+environment, working directory and streams, which ends as any Python does. Only the import of modules is not repeated. What is
+about the start of Python itself (its options, its variables, what is imported when) takes `subprocess`.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+ROOT = Path(__file__).parent.parent
+# Variables by which Python itself is set up, before any of its code runs: a fork cannot take these into account.
+_FOR_PYTHON = ("PYTHON", "LC_", "LANG")
+_LANGUAGE = "C.UTF-8"
+_MAX_REQUEST_BYTES = 1 << 20
+_COMMAND = [sys.executable, "-m", "tests.fork_server"]
+
+Stream = int | IO[Any] | None
+
+
+class Process:
+    """What `subprocess.Popen` is, for a process that somebody else started."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        cwd: Path,
+        stdin: Stream = None,
+        stdout: Stream = None,
+        stderr: Stream = None,
+        start_new_session: bool = False,
+    ) -> None:
+        self.args = [sys.executable, *arguments]
+        self.returncode: int | None = None
+        self._waiting = threading.Lock()
+        request = {
+            "arguments": arguments,
+            "cwd": str(cwd),
+            "env": dict(env),
+            "umask": _umask(),
+            "new_session": start_new_session,
+        }
+        with contextlib.ExitStack() as given:
+            inputs = self._end_of(stdin, given, reads=True)
+            outputs = self._end_of(stdout, given, reads=False)
+            errors = outputs if stderr == subprocess.STDOUT else self._end_of(stderr, given, reads=False)
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            given.callback(theirs.close)
+            self.stdin, self.stdout = inputs[1], outputs[1]
+            self.stderr = None if errors is outputs else errors[1]
+            _server().order(request, [inputs[0], outputs[0], errors[0], theirs.fileno()])
+        answer = self._control.recv(16)
+        assert answer, "the fork server ended"
+        self.pid = int(answer)
+
+    def _end_of(self, stream: Stream, given: contextlib.ExitStack, *, reads: bool) -> tuple[int, IO[bytes] | None]:
+        """The descriptor for the process, and our side of it."""
+        if stream == subprocess.PIPE:
+            read, write = os.pipe()
+            theirs, ours = (read, write) if reads else (write, read)
+            given.callback(os.close, theirs)
+            return theirs, open(ours, "wb" if reads else "rb")
+        if stream == subprocess.DEVNULL:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            given.callback(os.close, nothing)
+            return nothing, None
+        if stream is None:
+            return (0 if reads else 2), None
+        return (stream if isinstance(stream, int) else stream.fileno()), None
+
+    def poll(self) -> int | None:
+        return self._try_to_wait(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._try_to_wait(timeout) is None:
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        assert self.returncode is not None
+        return self.returncode
+
+    def _try_to_wait(self, timeout: float | None) -> int | None:
+        with self._waiting:
+            if self.returncode is None and select.select([self._control], [], [], timeout)[0]:
+                answer = self._control.recv(16)
+                self._control.close()
+                assert answer, "the fork server ended"
+                self.returncode = int(answer)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def communicate(self, data: bytes = b"", timeout: float | None = None) -> tuple[bytes, bytes]:
+        end = None if timeout is None else time.monotonic() + timeout
+        said = {stream: bytearray() for stream in (self.stdout, self.stderr) if stream}
+        rest = memoryview(data)
+        if self.stdin and not rest:
+            self.stdin.close()
+        elif self.stdin:
+            os.set_blocking(self.stdin.fileno(), False)
+        reading = set(said)
+        while reading or (self.stdin and not self.stdin.closed):
+            writing = [self.stdin] if self.stdin and not self.stdin.closed else []
+            left = None if end is None else max(0.0, end - time.monotonic())
+            readable, writable, _ = select.select(list(reading), writing, [], left)
+            if not readable and not writable:
+                assert timeout is not None
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            for stream in readable:
+                if piece := os.read(stream.fileno(), 1 << 16):
+                    said[stream] += piece
+                else:
+                    reading.discard(stream)
+            for stream in writable:
+                try:
+                    rest = rest[os.write(stream.fileno(), rest[: select.PIPE_BUF]) :]
+                except BrokenPipeError:
+                    rest = rest[:0]
+                if not rest:
+                    stream.close()
+        self.wait(None if end is None else max(0.0, end - time.monotonic()))
+        out, err = (bytes(said[stream]) if stream else b"" for stream in (self.stdout, self.stderr))
+        self._close()
+        return out, err
+
+    def _close(self) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+        self.wait()
+
+    def __del__(self) -> None:
+        # One that a test gave up on must not end the next test by a warning about its socket.
+        control = getattr(self, "_control", None)
+        if control is not None:
+            control.close()
+
+
+def start(*arguments: str, env: Mapping[str, str], **options: Any) -> Process | subprocess.Popen[bytes]:
+    """`python` with these arguments: `-m module`, `-c code` or a file, and what these are given. `options` are Popen's."""
+    return start_fresh(*arguments, env=env, **options) if _sets_python_up(env) else Process(arguments, env, **options)
+
+
+def start_fresh(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """The same, from nothing."""
+    return subprocess.Popen([sys.executable, *arguments], **options)
+
+
+def run(
+    *arguments: str, env: Mapping[str, str], cwd: Path, stdin: str = "", timeout: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Start it and wait for its end."""
+    pipe = subprocess.PIPE
+    with start(*arguments, env=env, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        try:
+            out, err = process.communicate(stdin.encode(), timeout)
+        except BaseException:
+            process.kill()
+            raise
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(process.args, process.returncode, out.decode(), err.decode())
+
+
+def _sets_python_up(env: Mapping[str, str]) -> bool:
+    chosen = {name for name in env if name.startswith(_FOR_PYTHON)} - {"PYTHONPATH"}
+    return any(name != "LANG" or env[name] != _LANGUAGE for name in chosen)
+
+
+def _umask() -> int:
+    os.umask(mask := os.umask(0o077))
+    return mask
+
+
+class _Server:
+    """The process that all are forked from, for as long as this one lives."""
+
+    def __init__(self) -> None:
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_REQUEST_BYTES)
+        kept = {"PATH": os.environ["PATH"], "LANG": _LANGUAGE}
+        with theirs:
+            self._process = subprocess.Popen(
+                [*_COMMAND, str(theirs.fileno())],
+                cwd=ROOT,
+                env=kept,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def order(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+        self._orders.sendmsg([json.dumps(request).encode()], rights)
+
+    def close(self) -> None:
+        self._orders.close()
+        self._process.wait()
+
+
+_running: _Server | None = None
+_starting = threading.Lock()
+
+
+def _server() -> _Server:
+    global _running  #  one for all tests of this process; it ends with it
+    with _starting:
+        if _running is None:
+            _running = _Server()
+            atexit.register(_running.close)
+    return _running
+
+
+def _preload() -> None:
+    """Everything that a command could import, and the scan for built-in tools."""
+    import importlib
+    import pkgutil
+    import tempfile
+
+    import handrail
+    from handrail.core.discovery import builtin_tools
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HANDRAIL_HOME"] = folder
+        builtin_tools()
+        del os.environ["HANDRAIL_HOME"]
+    for module in pkgutil.walk_packages(handrail.__path__, "handrail."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+    for name in ("openai", "mcp", "mcp.server", "uvicorn", "starlette.applications"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    tempfile.tempdir = None
+    assert threading.active_count() == 1, "a thread does not survive a fork"
+
+
+def _serve(orders: socket.socket) -> dict[str, Any]:
+    """Fork as told. Returns in each new process, with what it is to be."""
+    children: dict[int, tuple[int, socket.socket]] = {}  # by the descriptor that tells of the end
+    while True:
+        for ready in select.select([orders, *children], [], [])[0]:
+            if ready in children:
+                pid, control = children.pop(ready)
+                os.close(ready)
+                status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                with control, contextlib.suppress(OSError):
+                    control.sendall(str(status).encode())
+                continue
+            line, descriptors, _, _ = socket.recv_fds(orders, _MAX_REQUEST_BYTES, 4)
+            if not line:
+                os._exit(0)  # those who could give orders are gone
+            control = socket.socket(fileno=descriptors[3])
+            pid = os.fork()
+            if pid == 0:
+                for number, descriptor in enumerate(descriptors[:3]):
+                    os.dup2(descriptor, number)
+                for descriptor in {*descriptors[:3], *children} - {0, 1, 2}:
+                    os.close(descriptor)
+                for _, other in children.values():
+                    other.close()
+                control.close()
+                orders.close()
+                return dict(json.loads(line))
+            for descriptor in descriptors[:3]:
+                os.close(descriptor)
+            control.sendall(str(pid).encode())
+            children[os.pidfd_open(pid)] = (pid, control)
+
+
+def _become(request: dict[str, Any]) -> None:
+    """What Python does between its start and the first line of a program."""
+    if request["new_session"]:
+        os.setsid()
+    os.umask(request["umask"])
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    time.tzset()
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        before = getattr(sys, name)
+        mode, buffering = ("w", 1 if number == 2 else -1) if number else ("r", -1)
+        stream = open(number, mode, buffering, before.encoding, before.errors, closefd=False)  # noqa: SIM115  open as long as the process
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    where = [folder for folder in request["env"].get("PYTHONPATH", "").split(os.pathsep) if folder]
+    kind = request["arguments"][0]
+    first = {"-m": os.getcwd(), "-c": ""}.get(kind, str(Path(kind).parent))
+    sys.path[:1] = [first, *where]
+    if any(Path(folder, "sitecustomize.py").exists() for folder in where):
+        sys.modules.pop("sitecustomize", None)
+        __import__("sitecustomize")
+
+
+def _run(arguments: list[str]) -> None:
+    import runpy
+
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    elif arguments[0] == "-c":
+        sys.argv = ["-c", *arguments[2:]]
+        sys.modules["__main__"].__dict__.update(__name__="__main__", __file__=None)
+        exec(compile(arguments[1], "<string>", "exec"), sys.modules["__main__"].__dict__)
+    else:
+        sys.argv = arguments
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+def main() -> None:
+    import gc
+
+    orders = socket.socket(fileno=int(sys.argv[1]))
+    _preload()
+    gc.collect()
+    gc.freeze()  # what all share is not copied by a collection in one of them
+    request = _serve(orders)
+    code = 1
+    try:
+        _become(request)
+        _run(request["arguments"])
+        code = 0
+    except SystemExit as ended:
+        code = _code_of(ended)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    _end(code)
+
+
+def _code_of(ended: SystemExit) -> int:
+    if ended.code is None or isinstance(ended.code, int):
+        return ended.code or 0
+    print(ended.code, file=sys.stderr)
+    return 1
+
+
+def _end(code: int) -> None:
+    """As Python ends, but for taking its modules apart: that would copy all of the memory that the processes share."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        if not sys.stdout.closed:
+            sys.stdout.flush()
+    except OSError as error:
+        print(f"Exception ignored in: {sys.stdout!r}\nOSError: {error}", file=sys.stderr)
+        code = 120  # Python's own for output that it could not write
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    main()
