@@ -72,7 +72,7 @@ class TypedTool:
 class _Untitled(GenerateJsonSchema):
     """Pydantic titles everything after its own name: words that cost context and say nothing."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  the signature is pydantic's
         return False
 
     def model_schema(self, schema: Any) -> Any:

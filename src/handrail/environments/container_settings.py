@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..config.settings_reader import fail, read_settings
 from ..errors import ConfigError
-from ..settings.reader import fail, read_settings
 
 _SYSTEM = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
 _NOT_SYSTEM = ("/var/tmp", "/run/user", "/dev/shm")

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any, NamedTuple, cast
 
 from ..base.suggest import did_you_mean, nearest
+from ..config.settings_reader import read_settings
 from ..errors import ConfigError, InvalidArguments
-from ..settings.reader import read_settings
 from ..types import Unavailable
 from .base import ChatAdapter, SendTarget
 

@@ -137,7 +137,7 @@ def _build(
     selection: _Selection,
     missing: dict[str, Unavailable],
     overrides: dict[str, JsonDict],
-    format: Format,  # noqa: A002
+    format: Format,  # noqa: A002  the name that callers know
 ) -> list[JsonDict]:
     write = writer(format)
     loads, definition = marshal.loads, write.definition
@@ -173,7 +173,7 @@ def _shortened(
     selection: _Selection,
     missing: dict[str, Unavailable],
     definitions: list[JsonDict],
-    format: Format,  # noqa: A002
+    format: Format,  # noqa: A002  the name that callers know
     bounds: tuple[int, Mapping[str, int]],
 ) -> list[JsonDict]:
     """The list without what is rarely used, and with what finds that."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from ...base.runtime_id import has_exited, runtime_id
-from ...settings.reader import fail, read_settings
+from ...config.settings_reader import fail, read_settings
 from ...types import Unavailable
 from .. import command_line_tools, container_settings, containers
 from ..container_settings import Mount
