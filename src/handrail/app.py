@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -30,9 +28,8 @@ from .plugins.contributions import (
 from .plugins.hook_manager import HookManager
 from .plugins.sources import find_plugins
 from .processes.lazy_table import process_table
-from .runtime.definitions import Definitions
+from .runtime.definitions import Definitions, room
 from .runtime.dispatch import Runtime
-from .runtime.tool_deferral import room
 from .store.results import FileResultStore
 from .toolsets import Toolsets
 
@@ -133,6 +130,8 @@ class Handrail:
         elif config is None or config.home:
             folder = config.home if config is not None else ""
         else:
+            import tempfile  # most programs keep their state
+
             folder = self._temporary_home = tempfile.mkdtemp(prefix="handrail-")
         if config is None:
             config = load_config(config_path(folder) if folder else None)
@@ -275,6 +274,8 @@ class Handrail:
         if self.registry.runner is self.runtime:
             self.registry.runner = None
         if self._temporary_home is not None:
+            import shutil  # likewise
+
             shutil.rmtree(self._temporary_home, ignore_errors=True)
 
     @cached_property

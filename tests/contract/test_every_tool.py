@@ -14,7 +14,7 @@ from handrail.core.discovery import scan_builtin
 from handrail.core.reference import Reference
 from handrail.core.registry import ToolEntry
 from handrail.model_tools import get_tool_definitions, handle_function_call
-from handrail.runtime.tool_mentions import names_in
+from handrail.runtime.definitions import names_in
 from handrail.toolsets import COMPOSITES, Toolsets
 
 FAILED = scan_builtin().failed

@@ -16,9 +16,8 @@ from handrail.core.contract import Contract
 from handrail.core.registry import ToolRegistry
 from handrail.errors import InvalidArguments
 from handrail.model_tools import get_tool_definitions, handle_function_call
-from handrail.runtime.arguments import prepare
+from handrail.runtime.arguments import decode_object, prepare
 from handrail.runtime.coercion import Coercion
-from handrail.runtime.decoding import decode_object
 from handrail.runtime.provider_formats import for_gemini, repair
 from handrail.toolsets import Toolsets
 from tests.support import add, strict_loads

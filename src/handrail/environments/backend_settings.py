@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ..settings import reader
+from ..config import settings_reader as reader
 
 T = TypeVar("T")
 

@@ -14,13 +14,12 @@ from ..core.outcome import Outcome, error_outcome
 from ..errors import CallCancelled, CallTimeout, ToolError
 from ..types import CancelToken, ToolCall
 from .async_driver import adrive, adrive_to_turn, aperform
-from .call import Call
 from .call_ordering import Ordering
 from .call_path import CANCEL_GRACE_SECONDS
 from .dispatch import Runtime
 from .fair_slots import FairSlots
 from .results import fit_turn
-from .steps import Flow, Step, StepKind
+from .steps import Call, Flow, Step, StepKind
 from .tool_calls import read_call, read_calls, tool_message
 
 if TYPE_CHECKING:

@@ -25,15 +25,14 @@ from ..core.registry import unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, ToolUnavailable
 from ..types import CancelToken, Outcome, ToolContext
 from .arguments import prepare
-from .steps import TURN, Flow, Step, StepKind, cause, guarded
+from .steps import TURN, Call, Flow, Step, StepKind, cause, guarded
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
     from ..core.registry import ToolRegistry
     from ..plugins.hook_manager import HookManager
     from ..settings.schema import Config
-    from ..types import Gate, JsonDict
-    from .call import Call
+    from ..types import CancelToken, Gate, JsonDict, ToolContext
     from .tool_hooks import HooksAroundCall
 
 Inner = Callable[["Call"], Flow[Outcome]]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import marshal
+import re
 import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from . import tool_mentions
 from .provider_formats import Format, writer
-from .tool_deferral import SEARCH_TOOL, SEARCH_TOOLSET, fitting, invitation
 
 if TYPE_CHECKING:
     from ..core.registry import ToolEntry, ToolRegistry
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _KEPT_LISTINGS = 16
+SEARCH_TOOLSET = "tool_search"
+SEARCH_TOOL = "tool_search"
+# What a token of a schema has on average; models differ little here.
+CHARS_PER_TOKEN = 4
+_MAX_SETS_NAMED = 40
+_WORDS = re.compile(
+    r"`([A-Za-z0-9_-]{1,64})`|(?<![A-Za-z0-9_-])([A-Za-z0-9][A-Za-z0-9_-]{0,62}[A-Za-z0-9])(?![A-Za-z0-9_-])"
+)
+_SENTENCES = re.compile(r"(?<=[.!?;])(\s+)|(\n+)")
+_TEXTS = ("description", "title", "$comment", "examples")
 
 
 class _Selection(NamedTuple):
@@ -143,7 +154,7 @@ def _build(
     loads, definition = marshal.loads, write.definition
 
     def worked_out(schema: JsonDict) -> tuple[bytes, frozenset[str]]:
-        return marshal.dumps(write.parameters(schema)), tool_mentions.names_in(schema)
+        return marshal.dumps(write.parameters(schema)), names_in(schema)
 
     entries = [entry for entry in selection.entries if entry.name not in missing] if missing else selection.entries
     definitions, contract, frozen = [], None, b""
@@ -160,11 +171,11 @@ def _build(
         frozen, named = entry.contract.derived(format, worked_out)
         description = fields.get("description", entry.description)
         if "parameters" in fields:
-            named = tool_mentions.names_in(fields["parameters"])
-        silent = named.isdisjoint(absent) and tool_mentions.names_in(description).isdisjoint(absent)
+            named = names_in(fields["parameters"])
+        silent = named.isdisjoint(absent) and names_in(description).isdisjoint(absent)
         if fields or not silent:
             parameters = write.parameters(fields["parameters"]) if "parameters" in fields else loads(frozen)
-            texts = tool_mentions.without(description, absent), tool_mentions.without(parameters, absent)
+            texts = without(description, absent), without(parameters, absent)
             definitions[position] = definition(entry.name, *texts, entry.read_only)
     return definitions
 
@@ -195,3 +206,92 @@ def _shortened(
 def _say(missing: dict[str, Unavailable]) -> None:
     for name, why in sorted(missing.items()):
         log.info("%s is not listed: %s", name, why)
+
+
+# In prose a tool's name stands in backticks, or is no plain word: it has an underscore, a hyphen or a capital inside.
+def names_in(value: Any) -> frozenset[str]:
+    """What could be names of tools in a text, or in all the texts of a schema."""
+    if isinstance(value, str):
+        return frozenset(quoted or bare for quoted, bare in _WORDS.findall(value) if quoted or _is_no_plain_word(bare))
+    if isinstance(value, dict):
+        return frozenset().union(*(names_in(sub) for key, sub in value.items() if _may_hold_text(key, sub)))
+    if isinstance(value, list):
+        return frozenset().union(*(names_in(item) for item in value))
+    return frozenset()
+
+
+def without(value: Any, absent: AbstractSet[str]) -> Any:
+    """The text, or the schema, with every sentence gone that names one of these."""
+    if isinstance(value, str):
+        return _text_without(value, absent)
+    if isinstance(value, list):
+        return [without(item, absent) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: without(sub, absent) if _may_hold_text(key, sub) else sub for key, sub in value.items()}
+
+
+def _may_hold_text(key: str, value: Any) -> bool:
+    if isinstance(value, str):
+        return key in _TEXTS
+    if isinstance(value, list):
+        return key in _TEXTS or any(isinstance(item, dict | list) for item in value)
+    return isinstance(value, dict)
+
+
+def _is_no_plain_word(word: str) -> bool:
+    return "_" in word or "-" in word or not (word.islower() or word.isupper() or word[1:].islower())
+
+
+def _text_without(text: str, absent: AbstractSet[str]) -> str:
+    if names_in(text).isdisjoint(absent):
+        return text
+    pieces = [piece for piece in _SENTENCES.split(text) if piece is not None]
+    kept: list[str] = []
+    for sentence, gap in zip(pieces[::2], [*pieces[1::2], ""], strict=False):
+        if names_in(sentence).isdisjoint(absent):
+            kept += [sentence, gap]
+    left = "".join(kept).strip()
+    if left:
+        return left
+    return _WORDS.sub(lambda m: "another tool" if (m.group(1) or m.group(2)) in absent else m.group(0), text)
+
+
+def room(context_tokens: int, share: float) -> int:
+    """Characters that the definitions may have."""
+    return int(context_tokens * share * CHARS_PER_TOKEN)
+
+
+def fitting(
+    entries: Sequence[ToolEntry], definitions: Sequence[JsonDict], *, max_chars: int, uses: Mapping[str, int]
+) -> frozenset[str] | None:
+    """The names of the tools that stay in the list; None: all of them do.
+
+    Those that were used most stay; of those that were never used, our own before those of servers and plugins, and the short
+    before the long.
+    """
+    sizes = [len(json.dumps(definition, ensure_ascii=False)) for definition in definitions]
+    if sum(sizes) <= max_chars:
+        return None
+    order = sorted(
+        range(len(entries)),
+        key=lambda n: (-uses.get(entries[n].name, 0), _is_brought(entries[n]), sizes[n], entries[n].name),
+    )
+    kept, taken = set(), 0
+    for number in order:
+        if taken + sizes[number] <= max_chars:
+            taken += sizes[number]
+            kept.add(entries[number].name)
+    return frozenset(kept)
+
+
+def invitation(description: str, deferred: Sequence[ToolEntry]) -> str:
+    """The description of `tool_search` for a list without these: what there is to be found."""
+    sets = Counter(entry.toolset for entry in deferred).most_common()
+    named = [f"{name.removeprefix('mcp-')} ({count})" for name, count in sets[:_MAX_SETS_NAMED]]
+    more = f" and {len(sets) - len(named)} more" if len(sets) > len(named) else ""
+    return f"{description} Not in your list are {len(deferred)} tools, of: {', '.join(named)}{more}."
+
+
+def _is_brought(entry: ToolEntry) -> bool:
+    return bool(entry.owner) or entry.toolset.startswith("mcp-")

@@ -11,16 +11,16 @@ from ..core.registry import ToolRegistry
 from ..plugins.hook_manager import HookManager
 from ..toolsets import Toolsets
 from ..types import CancelToken, Outcome, ToolContext
-from .call import Call
 from .call_path import CallPath, Services
 from .results import fit
-from .steps import Flow, drive
-from .toolbox import CallersTools
+from .steps import Call, Flow, drive
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.registry import ToolEntry
     from ..protocols import Approver, Environments, Files, Person, Processes, ResultStore
     from ..types import Gate, JsonDict
-
 
 _CALL_FIELDS = ("task_id", "user_task", "session_id", "tool_call_id", "cancel", "on_progress", "agent", "enabled_tools")
 
@@ -149,3 +149,48 @@ class Runtime:
         from ..approval.gate import ApprovalGate  # most runtimes are given one, or never ask
 
         return ApprovalGate()
+
+
+class CallersTools:
+    """See `protocols.Toolbox`. It costs nothing until it is used."""
+
+    __slots__ = ("_call", "_names", "_runtime")
+
+    def __init__(self, runtime: Runtime, call: Call) -> None:
+        self._runtime, self._call, self._names = runtime, call, call.enabled_tools
+
+    def names(self) -> frozenset[str]:
+        if self._names is None:
+            self._names = self._runtime.given_by_default()
+        return self._names
+
+    def names_of(self, toolsets: Sequence[str]) -> frozenset[str]:
+        return frozenset(self._runtime.toolsets.select(toolsets))
+
+    def entries(self) -> Sequence[ToolEntry]:
+        registry = self._runtime.registry
+        entries = registry.get_entries(sorted(self.names()))
+        missing = registry.availability.unavailable(entries)
+        return [entry for entry in entries if entry.name not in missing]
+
+    def call(self, name: str, arguments: Any, *, cancel: CancelToken | None = None, number: int = 0) -> Outcome:
+        outer = self._call
+        call_id = f"{outer.tool_call_id}.{number}" if number else outer.tool_call_id
+        more = {**self._more(), "tool_call_id": call_id, "cancel": cancel or outer.cancel}
+        return self._runtime.handle(name, arguments, outer.task_id, outer.user_task, outer.session_id, **more)
+
+    async def acall(self, name: str, arguments: Any) -> Outcome:
+        outer = self._call
+        who = (outer.task_id, outer.user_task, outer.session_id)
+        return await self._runtime.ahandle(name, arguments, *who, **self._more())
+
+    def _more(self) -> JsonDict:
+        """Everything else of the outer call that holds for the inner one."""
+        outer = self._call
+        return {
+            "tool_call_id": outer.tool_call_id,
+            "cancel": outer.cancel,
+            "on_progress": outer.on_progress,
+            "agent": outer.agent,
+            "enabled_tools": self.names(),
+        }

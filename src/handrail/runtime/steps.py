@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from enum import Enum
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
 from ..base.workers import run_bounded
 from ..errors import ToolFailed
-from ..types import CancelToken
+from ..types import AgentState, CancelToken, JsonDict, ProgressListener, ToolContext
+
+if TYPE_CHECKING:
+    from ..core.entry import ToolEntry
 
 T = TypeVar("T")
 Flow = Generator["Step", Any, T]
+
+
+class Call:
+    """The first ten fields are the caller's; the wrappers of the call path fill in the rest."""
+
+    __slots__ = (
+        "agent", "arguments", "batched", "blocked", "cancel", "context", "enabled_tools", "entry", "extra", "name", "on_progress",
+        "raw", "session_id", "started", "task_id", "tool_call_id", "user_task",
+    )  # fmt: skip
+
+    def __init__(  # noqa: PLR0913  one per fact about the caller
+        self,
+        name: str,
+        raw: Any,
+        task_id: str | None = None,
+        user_task: str | None = None,
+        session_id: str | None = None,
+        *,
+        tool_call_id: str = "",
+        cancel: CancelToken | None = None,
+        on_progress: ProgressListener | None = None,
+        agent: AgentState | None = None,
+        enabled_tools: frozenset[str] | None = None,
+    ) -> None:
+        self.name, self.raw = name, raw  # `raw`: the arguments as the model sent them
+        self.task_id, self.user_task, self.session_id = task_id, user_task, session_id
+        self.tool_call_id, self.cancel, self.on_progress, self.agent = tool_call_id, cancel, on_progress, agent
+        self.enabled_tools = (
+            enabled_tools  # all tools that the model was given; None: those that the configuration gives
+        )
+        self.entry: ToolEntry | None = None
+        self.arguments: JsonDict = {}
+        self.blocked = False
+        self.batched = False  # it shares the machine with other calls of its message
+        self.context: ToolContext | None = None  # given by who dispatches on a bare registry
+        self.extra: JsonDict | None = None  # further keyword arguments for the handler, likewise
+        self.started = time.perf_counter()
 
 
 class Foreign(Exception):  # not an error of ours

@@ -12,15 +12,14 @@ from ..errors import Denied
 from ..plugins.hooks import Ask, Block, Change
 from ..protocols import Action, ActionKind
 from ..types import Outcome
-from .arguments import prepare
-from .decoding import plain_copy
+from .arguments import plain_copy, prepare
 from .steps import Flow, Step, cause
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
     from ..plugins.hook_manager import HookManager, Implementation
     from ..types import JsonDict
-    from .call import Call
+    from .steps import Call
 
 
 class HooksAroundCall:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.runtime.tool_mentions import names_in, without
+from handrail.runtime.definitions import names_in, without
 
 
 @pytest.mark.parametrize(

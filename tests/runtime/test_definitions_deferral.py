@@ -13,8 +13,7 @@ from handrail.config.cache import remembered
 from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
-from handrail.runtime.definitions import Definitions
-from handrail.runtime.tool_deferral import room
+from handrail.runtime.definitions import Definitions, room
 from handrail.toolsets import Toolsets
 
 from ..support import add, parameters

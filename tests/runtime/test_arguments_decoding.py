@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handrail.errors import InvalidArguments
-from handrail.runtime.decoding import decode_object
+from handrail.runtime.arguments import decode_object
 from tests.support import costs_less_than
 
 LIMIT = 5_000_000
