@@ -53,7 +53,7 @@ def test_what_can_be_used_is_what_the_objects_own_configuration_says(tmp_path: P
     target = {"kind": "webhook", "url": "http://127.0.0.1:1/"}
     with Handrail(Config(messages=MessagesConfig(targets={"ops": target}))) as one, Handrail(Config()) as other:
         assert one.registry.unavailable_tools().get("send_message") is None
-        assert other.registry.unavailable_tools()["send_message"]
+        assert "send_message" in other.registry.unavailable_tools()
         assert "ops" in json.dumps(one.get_tool_definitions(["messaging"]))
         assert "ops" not in json.dumps(other.get_tool_definitions(["messaging"]))
 
