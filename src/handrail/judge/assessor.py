@@ -66,7 +66,7 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
 
 
 def _judged(command: str, state: State, project: str, rulebook: Rulebook | None, *, recording: bool) -> Judgement:
-    judgement = Judgement(rulebook or builtin(), project, recording=recording)
+    judgement = Judgement(rulebook or builtin(), project, length=len(command), recording=recording)
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
         judgement.report("limit.exceeded", ["the command is too long"], whole)

@@ -15,6 +15,7 @@ _BINARY = [group.split() for group in ("||", "&&", "|", "^", "&", "== !=", "< > 
 _LEVEL = {operator: level for level, operators in enumerate(_BINARY) for operator in operators}
 _ASSIGNING = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|="))
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)\s*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)")
+_STEPPED = re.compile(r"(?:\+\+|--)\s*([A-Za-z_]\w*)")
 _MAX_EXPRESSION = 2_000
 _MAX_DEPTH = 40
 
@@ -29,7 +30,7 @@ class _Failed(Exception):
 def evaluate(text: str, lookup: Lookup, assign: Assign) -> int | None:
     """The value of an expression; variables are read and set through the two functions."""
     if len(text) > _MAX_EXPRESSION:
-        text = text[:_MAX_EXPRESSION] + "@"
+        return _given_up(text, assign)
     if re.fullmatch(r"\s*\d{1,18}\s*", text) and not text.strip().startswith("0"):
         return int(text)
     try:
@@ -37,9 +38,13 @@ def evaluate(text: str, lookup: Lookup, assign: Assign) -> int | None:
         value = evaluation.comma()
         return value if evaluation.at_end() else None
     except (_Failed, RecursionError):
-        for name in _ASSIGNED.findall(text):
-            assign(name, None)
-        return None
+        return _given_up(text, assign)
+
+
+def _given_up(text: str, assign: Assign) -> None:
+    """Whatever it would assign is not known."""
+    for name in dict.fromkeys([*_ASSIGNED.findall(text), *_STEPPED.findall(text)]):
+        assign(name, None)
 
 
 def number(text: str) -> int | None:
@@ -74,8 +79,25 @@ class _Evaluation:
         self._tokens = tokens
         self._place = 0
         self._lookup = lookup
-        self._assign = assign
+        self._set = assign
         self._depth = 0
+        self._perhaps = False
+        """Whether the part at hand is evaluated only if an unknown condition holds."""
+        self._skipped = False
+        """Whether it is not evaluated at all: `0 && (x=1)`."""
+
+    def _assign(self, name: str, value: int | None) -> None:
+        if not self._skipped:
+            self._set(name, None if self._perhaps else value)
+
+    def _guarded(self, runs: bool | None, evaluate: Callable[[], int | None]) -> int | None:
+        """Evaluate a part that runs, does not run, or may run (None)."""
+        before = self._perhaps, self._skipped
+        self._perhaps, self._skipped = self._perhaps or runs is None, self._skipped or runs is False
+        try:
+            return evaluate()
+        finally:
+            self._perhaps, self._skipped = before
 
     def at_end(self) -> bool:
         return self._place >= len(self._tokens)
@@ -119,10 +141,11 @@ class _Evaluation:
         if self._peek() != "?":
             return test
         self._place += 1
-        yes = self._assignment()
+        runs = None if test is None else bool(test)
+        yes = self._guarded(runs, self._assignment)
         if self._next() != ":":
             raise _Failed
-        no = self._assignment()
+        no = self._guarded(None if runs is None else not runs, self._assignment)
         if test is None:
             return yes if yes == no else None
         return yes if test else no
@@ -133,8 +156,19 @@ class _Evaluation:
         left = self._binary(level + 1)
         while _LEVEL.get(self._peek()) == level:
             operator = self._next()
-            left = _computed(operator, left, self._binary(level if operator == "**" else level + 1))
+            if operator in ("&&", "||"):
+                left = self._logical(operator, left, level + 1)
+            else:
+                left = _computed(operator, left, self._binary(level if operator == "**" else level + 1))
         return left
+
+    def _logical(self, operator: str, left: int | None, level: int) -> int | None:
+        """The right side of `&&` and `||` is evaluated only when the left one leaves the result open."""
+        runs = None if left is None else bool(left) is (operator == "&&")
+        right = self._guarded(runs, lambda: self._binary(level))
+        if runs is False:
+            return int(bool(left))
+        return None if left is None or right is None else int(bool(right))
 
     def _unary(self) -> int | None:
         token = self._next()

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
+from ..grammar.lexical import decode_escapes
 from ..programs.wrapper_options import skip_options
-from ..values.word_values import EMPTY, UNKNOWN, Arg, Array, Either, Value, taints_of, unknown
+from ..values.word_values import (
+    EMPTY,
+    NO_TAINTS,
+    UNKNOWN,
+    Arg,
+    Array,
+    Either,
+    Taints,
+    Value,
+    either,
+    joined,
+    taints_of,
+    unknown,
+)
 from . import text_emulation
 from .fields import split_by
 from .walk import Call, Handler, Walk
+
+_MAX_READ = 64
+_MAX_READ_LINES = 256
 
 
 def _cd(walk: Walk, call: Call) -> Value | None:
@@ -28,18 +46,43 @@ def _popd(walk: Walk, _: Call) -> Value | None:
 
 
 def _export(walk: Walk, call: Call) -> Value | None:
+    """`export` and `readonly`."""
     exports = call.name == "export" and "-n" not in call.args
     for node in call.declared:
-        walk.make_assignment(node)
+        walk.variables.make(node)
         _exported(walk, node.name, exports)
+        _lock(walk, call.name, node.name)
     for arg in call.args:
-        name, equals, value = arg.partition("=")
-        if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
-            walk.assign(name, arg.like(value).value())
+        name = _assigned(walk, arg)
         if arg[:1] != "-":
             _exported(walk, name, exports)
-        _run_index(walk, arg)
+            _lock(walk, call.name, name)
     return EMPTY if call.declared or not _only_options(call) else None
+
+
+def _lock(walk: Walk, command: str, name: str) -> None:
+    """What is assigned to it later may not take effect."""
+    if command == "readonly":
+        walk.variables.attributes[name] = walk.variables.attributes.get(name, "") + "r"
+
+
+def _assigned(walk: Walk, arg: Arg) -> str:
+    """Carry out an argument of the form `name=value`; returns the name."""
+    name, equals, value = arg.partition("=")
+    _run_index(walk, arg)
+    if arg[:1] == "-":
+        return ""
+    if equals:
+        appends = name.endswith("+")
+        name = name.removesuffix("+")
+        new = Value(value, arg.taints, arg.word)
+        if appends:
+            old = walk.lookup(name)
+            new = joined([old, new]) if isinstance(old, Value) else unknown(new.taints)
+        walk.variables.assign_to(Value(name), new)
+    elif UNKNOWN in name:
+        walk.variables.forget()
+    return name
 
 
 def _only_options(call: Call) -> bool:
@@ -49,52 +92,83 @@ def _only_options(call: Call) -> bool:
 
 def _exported(walk: Walk, name: str, exports: bool) -> None:
     if exports:
-        walk.exported.add(name)
+        walk.variables.exported.add(name)
         walk.on_assign(name, walk.state.variables.get(name))
 
 
 def _declare(walk: Walk, call: Call) -> Value | None:
-    flags = "".join(arg[1:] for arg in call.args if arg[:1] == "-")
+    flags = "".join(arg[1:] for arg in call.args if arg[:1] == "-") + ("i" if call.name == "integer" else "")
+    names = [str(arg) for arg in call.args if arg[:1] not in ("-", "+")]
     if walk.locals is not None and "g" not in flags:
-        for name in (*(node.name for node in call.declared), *(str(arg) for arg in call.args if arg[:1] != "-")):
+        for name in (*(node.name for node in call.declared), *(name.partition("=")[0] for name in names)):
             walk.locals.setdefault(name, walk.state.variables.get(name))
     if "A" in flags:
-        for arg in call.args:
-            if arg[:1] != "-":
-                walk.assign(str(arg), Array({}, associative=True))
-        for node in call.declared:
-            walk.assign(node.name, Array({}, associative=True))
+        for name in (*(node.name for node in call.declared), *names):
+            walk.assign(name, Array({}, associative=True))
     for node in call.declared:
         if "n" in flags:
-            walk.references[node.name] = walk.expander.one(node.value).text
+            _refer(walk, node.name, walk.expander.one(node.value))
             continue
-        walk.make_assignment(node)
+        _note_attributes(walk, node.name, flags)
+        walk.variables.make(node)
         _attributes(walk, node.name, flags)
     for arg in call.args:
-        _run_index(walk, arg)
+        if arg[:1] in ("-", "+"):
+            continue
+        name, equals, value = arg.partition("=")
+        if "n" in flags:
+            _refer(walk, name, Value(value) if equals else EMPTY)
+            continue
+        _note_attributes(walk, name, flags)
+        _assigned(walk, arg)
+        if equals:
+            _attributes(walk, name, flags)
+        else:
+            _exported(walk, name, "x" in flags)
     return EMPTY if call.declared or not _only_options(call) else None
 
 
+def _refer(walk: Walk, name: str, target: Value) -> None:
+    _run_index(walk, Arg(target.text))
+    walk.variables.references[name] = target.text if name != target.text else ""
+
+
+def _note_attributes(walk: Walk, name: str, flags: str) -> None:
+    """They hold for everything that is assigned later."""
+    if letters := "".join(letter for letter in flags if letter in "ilur"):
+        walk.variables.attributes[name] = walk.variables.attributes.get(name, "") + letters.replace("r", "")
+
+
 def _attributes(walk: Walk, name: str, flags: str) -> None:
+    """The value given together with the attributes is changed by them for certain."""
     value = walk.state.variables.get(name)
+    if isinstance(value, Either) and (first := value.options[0]) is not None:
+        value = first
     if isinstance(value, Value) and not isinstance(value, Either):
         if "i" in flags:
             number = walk.expander.number(value)
-            walk.assign(name, unknown() if number is None else Value(str(number)))
+            walk.state.assign(name, unknown() if number is None else Value(str(number)))
         elif "l" in flags:
-            walk.assign(name, Value(value.text.lower(), value.taints))
+            walk.state.assign(name, Value(value.text.lower(), value.taints))
         elif "u" in flags:
-            walk.assign(name, Value(value.text.upper(), value.taints))
+            walk.state.assign(name, Value(value.text.upper(), value.taints))
+    if "r" in flags:
+        _lock(walk, "readonly", name)
     _exported(walk, name, "x" in flags)
 
 
 def _unset(walk: Walk, call: Call) -> Value | None:
-    only_functions = "-f" in call.args
     for arg in call.args:
         _run_index(walk, arg)
-        walk.state.define(str(arg), None)
-        if not only_functions:
-            walk.assign(str(arg), None)
+        if UNKNOWN in arg:
+            walk.variables.forget()
+            continue
+        if "-v" not in call.args:
+            walk.state.define(str(arg), None)
+        if "-n" in call.args:
+            walk.variables.references.pop(str(arg), None)
+        elif "-f" not in call.args:
+            walk.variables.unset(str(arg))
     return EMPTY
 
 
@@ -114,76 +188,159 @@ def _unalias(walk: Walk, call: Call) -> Value | None:
 
 def _hash(walk: Walk, call: Call) -> Value | None:
     """`hash -p /bin/rm ls` makes `ls` another program."""
-    if len(call.args) == 3 and call.args[0] == "-p":
-        walk.state.alias(str(call.args[2]), call.args[1].value())
+    start, options = skip_options(call.args, "p")
+    program = next((value for option, value in options if option == "-p" and value is not None), None)
+    for name in call.args[start:] if program is not None else ():
+        walk.state.alias(str(name), program.value() if program is not None else None)
+    return EMPTY
+
+
+def _jobs(walk: Walk, call: Call) -> Value | None:
+    """`jobs -x command` runs it."""
+    if call.args[:1] == ["-x"]:
+        return walk.run(call.args[1:], call.stdin)
+    return None
+
+
+def _enable(walk: Walk, call: Call) -> Value | None:
+    """`enable -f file name` loads a program into the shell."""
+    if any(re.match(r"-[a-z]*f", arg) for arg in call.args):
+        walk.report("env.inject", call.argv)
+    return None
+
+
+def _shopt(walk: Walk, call: Call) -> Value | None:
+    if "lastpipe" in call.args:
+        walk.last_in_shell = True
+    return None
+
+
+def _leave(walk: Walk, call: Call) -> Value | None:
+    """`break`, `continue`, `return`: what comes after it may not run."""
+    if call.name == "return" or call.args:
+        walk.returns += 1
+    walk.breaks += 1
     return EMPTY
 
 
 def _set(walk: Walk, call: Call) -> Value | None:
     args = call.args
-    if "--" in args:
-        place = next(number for number, arg in enumerate(args) if arg == "--")
-        walk.state.arguments = tuple(arg.value() for arg in args[place + 1 :])
-    elif args and args[0][:1] not in ("-", "+"):
-        walk.state.arguments = tuple(arg.value() for arg in args)
+    place = 0
+    while place < len(args) and args[place][:1] in ("-", "+") and args[place] not in ("--", "-"):
+        place += 2 if re.fullmatch(r"[-+][a-zA-Z]*o", args[place]) else 1
+    ended = args[place : place + 1] == ["--"]
+    place += ended or args[place : place + 1] == ["-"]
+    if ended or place < len(args):
+        walk.state.arguments = tuple(arg.value() for arg in args[place:])
     return EMPTY if args else None
 
 
 def _shift(walk: Walk, call: Call) -> Value | None:
-    count = int(call.args[0]) if call.args and call.args[0].isdigit() else 1
+    count = call.args[0] if call.args else Arg("1")
     if walk.state.arguments is not None:
-        walk.state.arguments = walk.state.arguments[count:]
+        walk.state.arguments = walk.state.arguments[int(count) :] if count.isdigit() else None
     return EMPTY
 
 
 def _read(walk: Walk, call: Call) -> Value | None:
+    """Each variable gets its part of a line: which line of several is not known."""
     start, options = skip_options(call.args, "adinNptu")
     names: Sequence[Arg] = call.args[start:] or [Arg("REPLY")]
     values = dict(options)
     array, source = values.get("-a"), call.stdin
     if "-u" in values:
         source = walk.state.files.get(f"/dev/fd/{values['-u']}")
-    for name in names:
-        _run_index(walk, name)
-    if source is None or not source.known:
-        taints = source.taints if source is not None else ()
-        for name in [*names, *([array] if array is not None else [])]:
-            walk.assign(str(name), unknown(taints))
-        return EMPTY
-    delimiter = values.get("-d")
-    line = source.text.split(delimiter[:1] or "\0" if delimiter is not None else "\n", 1)[0]
+    for arg in call.args:
+        _run_index(walk, arg)
+    lines = _lines(source, values) if source is not None else None
+    taints = source.taints if source is not None else NO_TAINTS
     separators = walk.lookup("IFS")
-    cuts = separators.text if isinstance(separators, Value) and separators.known else " \t\n"
-    line = line.strip("".join(char for char in cuts if char in " \t\n"))
-    if array is not None:
-        fields = split_by(line, cuts)
-        walk.assign(str(array), Array({str(index): Value(field, source.taints) for index, field in enumerate(fields)}))
+    if lines is None or (isinstance(separators, Value) and not separators.known):
+        for name in [*names, *([array] if array is not None else [])]:
+            walk.variables.assign_to(name.value(), unknown(taints))
         return EMPTY
-    fields = split_by(line, cuts, len(names) - 1) if len(names) > 1 else [line]
+    cuts = separators.text if isinstance(separators, Value) else " \t\n"
+    blanks = "".join(char for char in cuts if char in " \t\n")
+    lines = [line.strip(blanks) for line in lines]
+    if array is not None:
+        found = [split_by(line, cuts) for line in lines]
+        longest = max(map(len, found))
+        walk.assign(
+            str(array),
+            Array({str(index): _one_of([row[index : index + 1] for row in found], taints) for index in range(longest)}),
+        )
+        return EMPTY
+    fields = [split_by(line, cuts, len(names) - 1) if len(names) > 1 else [line] for line in lines]
     for index, name in enumerate(names):
-        walk.assign(str(name), Value(fields[index] if index < len(fields) else "", source.taints))
+        walk.variables.assign_to(name.value(), _one_of([row[index : index + 1] for row in fields], taints))
     return EMPTY
+
+
+def _lines(source: Value, options: dict[str, Arg | None]) -> list[str] | None:
+    """The lines that `read` may get; None when that is not known."""
+    if not source.known or "-n" in options or "-N" in options:
+        return None
+    text, delimiter = source.text, options.get("-d")
+    end = "\n" if delimiter is None else delimiter[:1] or "\0"
+    if "-r" not in options and "\\" in text:
+        text = re.sub(r"(?s)\\(.)", lambda match: "" if match[1] == "\n" else match[1], text)
+    lines = text.removesuffix(end).split(end) if delimiter is None else text.split(end)
+    return lines if len(lines) <= _MAX_READ else None
+
+
+def _one_of(rows: list[list[str]], taints: Taints) -> Value:
+    """The value of a variable that gets one of these: the first of each row, or nothing."""
+    return either([Value(row[0] if row else "", taints) for row in rows]) or EMPTY
 
 
 def _mapfile(walk: Walk, call: Call) -> Value | None:
     start, options = skip_options(call.args, "dnOsuCc")
-    name = str(call.args[start]) if start < len(call.args) else "MAPFILE"
-    callback = dict(options).get("-C")
-    if callback is not None:
-        walk.run_text(callback.value(), None, "mapfile")
-    if call.stdin is None or not call.stdin.known:
-        taints = call.stdin.taints if call.stdin is not None else ()
-        walk.assign(name, Array({"0": unknown(taints)}))
-        return EMPTY
-    lines = call.stdin.text.removesuffix("\n").split("\n")
-    walk.assign(name, Array({str(index): Value(line, call.stdin.taints) for index, line in enumerate(lines)}))
+    name = call.args[start] if start < len(call.args) else Arg("MAPFILE")
+    values = dict(options)
+    source = call.stdin
+    if "-u" in values:
+        source = walk.state.files.get(f"/dev/fd/{values['-u']}")
+    for arg in call.args:
+        _run_index(walk, arg)
+    taints = source.taints if source is not None else NO_TAINTS
+    callback = values.get("-C")
+    if callback is not None:  # it gets the index and the line as two more arguments
+        walk.run_text(Value(f"{callback} {UNKNOWN} {UNKNOWN}", callback.taints | taints), None, "mapfile")
+    if source is None or not source.known or not values.keys().isdisjoint(("-n", "-O", "-s")) or UNKNOWN in name:
+        value = Array({str(index): unknown(taints) for index in range(2)})
+    else:
+        delimiter = values.get("-d")
+        end = "\n" if delimiter is None else delimiter[:1] or "\0"
+        lines = source.text.removesuffix(end).split(end)
+        if len(lines) > _MAX_READ_LINES:
+            lines = [*lines[:_MAX_READ_LINES], UNKNOWN]
+        value = Array({str(index): Value(line, taints) for index, line in enumerate(lines)})
+    if UNKNOWN in name:
+        walk.variables.forget()
+    else:
+        walk.assign(str(name), value)
     return EMPTY
+
+
+def _getopts(walk: Walk, call: Call) -> Value | None:
+    for arg in call.args[1:2]:
+        _run_index(walk, arg)
+        walk.variables.assign_to(arg.value(), unknown())
+    walk.assign("OPTARG", unknown())
+    return EMPTY
+
+
+def _wait(walk: Walk, call: Call) -> Value | None:
+    for arg in call.args:
+        _run_index(walk, arg)
+    return None
 
 
 def _printf(walk: Walk, call: Call) -> Value | None:
     if len(call.args) > 2 and call.args[0] == "-v":
         _run_index(walk, call.args[1])
-        walk.assign(str(call.args[1]), Value(text_emulation.printf(call.args[2:]), taints_of(call.args)))
+        text = Value(text_emulation.printf(call.args[2:]), taints_of(call.args))
+        walk.variables.assign_to(call.args[1].value(), text)
         return EMPTY
     return None
 
@@ -225,27 +382,41 @@ def _source(walk: Walk, call: Call) -> Value | None:
 
 
 def _trap(walk: Walk, call: Call) -> Value | None:
+    """What a trap runs is judged now; the variables that it sets may change at any time from now on."""
     operands = [arg for arg in call.args if arg not in ("-", "--", "-l", "-p")]
     if len(operands) >= 2 and operands[0]:
-        with walk.subshell():
-            walk.run_text(operands[0].value(), None, "trap")
+        mark = walk.state.mark()
+        walk.run_text(operands[0].value(), None, "trap", same_shell=True)
+        for (_, name), value in walk.state.undo(mark, only_variables=True).items():
+            walk.variables.may_become(name, value)
     return EMPTY
 
 
 def _complete(walk: Walk, call: Call) -> Value | None:
-    """`complete -C command`, `bind -x '"key": command'` and `fc -e editor` name what is run later."""
-    for option, following in zip(call.args, call.args[1:], strict=False):
-        if option in ("-C", "-x", "-e", "-F"):
-            walk.run_text(
-                Value(following.rpartition(":")[2].strip(" \"'") if option == "-x" else str(following)), None, "-c"
-            )
+    """`complete -C command`, `compgen -W words`, `bind -x '"key": command'` and `fc -e editor` name what is run later."""
+    for option, following in itertools.pairwise([*call.args, Arg("")]):
+        name, value = (option[:2], option.like(option[2:])) if option[2:] and option[:2] == "-W" else (option, following)
+        if name == "-W":
+            walk.prompt(value.value())
+        elif name == "-x":
+            walk.run_text(Value(value.rpartition(":")[2].strip(" \"'")), None, "-c")
+        elif name in ("-C", "-e"):
+            walk.run_text(Value(f"{value} {UNKNOWN}" if name == "-C" else str(value)), None, "-c")
+        elif name == "-F":
+            walk.run([value], None)
+        elif call.name == "bind" and (match := re.match(r"(?s)\s*\S+\s*:\s*([\"'])(.*)\1\s*\Z", option)):
+            walk.run_text(Value(decode_escapes(match[2])), None, "-c")  # keys that are typed
     return EMPTY
 
 
 def _run_index(walk: Walk, arg: Arg) -> None:
     """A name such as `a[$(command)]`: the index is expanded once more, by the builtin itself."""
-    if "[" in arg and ("$(" in arg or "`" in arg):
+    if "[" not in arg:
+        return
+    if "$" in arg or "`" in arg:
         walk.prompt(arg.value())
+    elif match := re.match(r"[A-Za-z_]\w*\[([^\]]+)\]", arg):
+        walk.expander.number(Value(match[1]))
 
 
 STDIN_PATHS = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
@@ -263,6 +434,13 @@ BUILTINS: dict[str, Handler] = {
     "alias": _alias,
     "unalias": _unalias,
     "hash": _hash,
+    "jobs": _jobs,
+    "enable": _enable,
+    "shopt": _shopt,
+    **dict.fromkeys(("break", "continue", "return"), _leave),
+    "getopts": _getopts,
+    "wait": _wait,
+    "integer": _declare,
     "set": _set,
     "shift": _shift,
     "read": _read,

@@ -20,6 +20,7 @@ from ..grammar.syntax import (
 from ..programs.secret_names import secret_taints
 from ..values.word_values import (
     EMPTY,
+    MAX_TEXT,
     NO_TAINTS,
     UNKNOWN,
     Arg,
@@ -33,9 +34,12 @@ from ..values.word_values import (
     unknown,
 )
 from . import arithmetic, operators
+from .judgement import Limit
 from .fields import BREAK, LITERAL, MAX_FIELDS, QUOTED, SPLIT, Piece, Splitter, expand_braces
 
 _MAX_ARGS = 100_000
+_FIELD_COST = 128
+_OPERATOR_COST = 8
 _PLAIN = re.compile(r"[^{~*?\[]*\Z")
 _TILDE = re.compile(r"~(?:([\w.-]+)|(\+|-)|)(?=[/:]|\Z)")
 _NAME = re.compile(r"[A-Za-z_]\w*|\d+")
@@ -60,6 +64,9 @@ class Shell(Protocol):
     def prompt(self, text: Value) -> Value:
         """A text in which substitutions are still to be made."""
 
+    def spend(self, chars: int) -> None:
+        """Raises `Limit` when expansion has made more text than is followed."""
+
 
 class Expander:
     """Expands words in a shell."""
@@ -80,7 +87,7 @@ class Expander:
                 continue
             out += self.fields(word)
             if len(out) > _MAX_ARGS:
-                break
+                raise Limit("a command line with too many words")
         return out
 
     def one(self, word: Word | None) -> Value:
@@ -97,7 +104,13 @@ class Expander:
             for text, piece_taints, _ in self.pieces(part, first=number == 0, quoted=True):
                 texts.append(text)
                 taints |= piece_taints
-        return Value("".join(texts), taints, word)
+        return Value(self._joined(texts), taints, word)
+
+    def _joined(self, texts: list[str]) -> str:
+        """The pieces as one text; unknown when it would be too long to follow."""
+        length = sum(map(len, texts))
+        self._shell.spend(length)
+        return "".join(texts) if length <= MAX_TEXT else UNKNOWN
 
     def text(self, parts: Sequence[Part]) -> Value:
         """Parts as one value: the text of arithmetic."""
@@ -114,7 +127,9 @@ class Expander:
                 for number, part in enumerate(parts)
                 for piece in self.pieces(part, first=number == 0, quoted=False)
             )
-            fields += Splitter(self._separators(), word).fields(pieces)
+            found = Splitter(self._separators(), word).fields(pieces)
+            fields += found
+            self._shell.spend(sum(map(len, found)) + _FIELD_COST * len(found))
             if len(fields) > MAX_FIELDS:
                 return [*fields[:MAX_FIELDS], make_arg(UNKNOWN, word=word)]
         return fields
@@ -132,11 +147,11 @@ class Expander:
         for text, piece_taints, _ in self.pieces(part, first=False, quoted=True):
             texts.append(text)
             taints |= piece_taints
-        return make_arg("".join(texts), taints=taints, quoted=True, word=word)
+        return make_arg(self._joined(texts), taints=taints, quoted=True, word=word)
 
     def _separators(self) -> str:
-        value = self._shell.lookup("IFS")
-        return value.text if isinstance(value, Value) and value.known else " \t\n"
+        value = self._scalar("IFS")
+        return " \t\n" if value is None else value.text
 
     def pieces(self, part: Part, *, first: bool, quoted: bool) -> list[Piece]:
         kind = type(part)
@@ -209,6 +224,9 @@ class Expander:
     def _number_of(self, name: str) -> int | None:
         """A variable in an expression: its own text is an expression again."""
         base, bracket, index = name.partition("[")
+        if bracket and ("$" in index or "`" in index):
+            self._shell.prompt(Value(index[:-1]))
+            return None
         value = self._element(base, index[:-1] if bracket else None)
         if value is None or not value.known or self._chain > _MAX_CHAIN:
             return None
@@ -228,6 +246,9 @@ class Expander:
         if part.index is not None:
             return None  # ${!array[@]} gives the indexes
         named = self._scalar(part.name)
+        if named is not None and "[" in named.text and named.known:
+            base, _, index = named.text.partition("[")
+            self._number_of(f"{base}[{index.rstrip(']')}]")
         return named.text if named is not None and _NAME.fullmatch(named.text) else None
 
     def _scalar(self, name: str) -> Value | None:
@@ -242,18 +263,23 @@ class Expander:
         stored = self._shell.lookup(name)
         if index is None or not isinstance(stored, Array):
             value = self._scalar(name)
-            if index in (None, "", "0") or value is None:
+            if index in (None, "", "0"):
                 return value
-            return unknown(value.taints)
+            self._index(index)
+            return value if value is None else unknown(value.taints)
         if stored.associative:
             return stored.items.get(index) if UNKNOWN not in index else _any_of(stored)
-        number = self.number(Value(index))
+        number = self._index(index)
         if number is None:
             return _any_of(stored)
         if number < 0:
             keys = list(stored.items)
             return stored.items[keys[number]] if -number <= len(keys) else None
         return stored.items.get(str(number))
+
+    def _index(self, text: str | None) -> int | None:
+        """The index of an element, which is an expression; None when it is not known."""
+        return self.number(Value(text)) if text else None
 
     def _all(self, name: str, every: str, part: Parameter, mode: str) -> list[Piece]:
         """`"$@"`, `${array[*]}` and the like."""
@@ -310,6 +336,7 @@ class Expander:
         if name in _PLACES or not (value.known and argument.known and second.known):
             return unknown(value.taints | argument.taints | second.taints)
         pattern = _pattern(part.argument, argument.text)
+        self._shell.spend(_OPERATOR_COST * len(value.text))
         try:
             return Value(operators.apply(value.text, operator, pattern, second.text), value.taints | second.taints)
         except operators.NotComputed:

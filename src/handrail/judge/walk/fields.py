@@ -79,7 +79,8 @@ def _expand(atoms: list[Atom], depth: int) -> list[list[Atom]]:
                 continue
             items = found
         tails = _expand(atoms[end + 1 :], depth + 1)
-        return [atoms[:start] + item + tail for item in items[: MAX_FIELDS + 1] for tail in tails][: MAX_FIELDS + 1]
+        words = (atoms[:start] + item + tail for item in items for tail in tails)
+        return list(itertools.islice(words, MAX_FIELDS + 1))
     return [atoms]
 
 
@@ -142,6 +143,8 @@ class Splitter:
                 self._flush()
                 self._started = True
             elif mode == SPLIT and text != UNKNOWN:
+                if UNKNOWN in self._separators:  # where it is cut is not known
+                    text = UNKNOWN
                 self._split(text, taints)
             else:
                 self._add(text, taints)
@@ -165,6 +168,8 @@ class Splitter:
             if cut:
                 self._started = self._started or not cut.isspace()
                 self._flush()
+                if len(self._fields) > MAX_FIELDS:  # too many: the rest counts as unknown
+                    return
 
     def _flush(self) -> None:
         if self._started:

@@ -11,7 +11,8 @@ from ..rules import Match, Rulebook
 from ..values.assessment import Finding, Reach, Segment, Severity, Span, Unknown
 from ..values.word_values import UNKNOWN, Arg
 
-MAX_STEPS = 60_000
+MAX_STEPS = 2_500
+MAX_TEXT_MADE = 4_000_000
 _MAX_FINDINGS = 50
 _MAX_UNKNOWN = 50
 _MAX_SHOWN_ARGS = 12
@@ -31,7 +32,7 @@ class Sink(NamedTuple):
 class Judgement:
     """What has been found so far."""
 
-    def __init__(self, rulebook: Rulebook, project: str, *, recording: bool = True) -> None:
+    def __init__(self, rulebook: Rulebook, project: str, *, length: int = 0, recording: bool = True) -> None:
         self.rulebook = rulebook
         self.project = project
         self.findings: list[Finding] = []
@@ -42,13 +43,20 @@ class Judgement:
         """Every command line that would run, with its source map, its place in that text, and how deep it is nested."""
         self.scripts = 0
         """How many files that the command itself made were run."""
-        self._steps = MAX_STEPS
+        self._steps = MAX_STEPS + length
+        self._room = MAX_TEXT_MADE + 8 * length
         self._seen: set[tuple[str, Span]] = set()
 
     def step(self) -> None:
         self._steps -= 1
         if self._steps < 0:
             raise Limit("the command does more than is followed")
+
+    def spend(self, chars: int) -> None:
+        """Text of so many characters was made or looked through: expansion must not cost more than a bounded amount."""
+        self._room -= chars
+        if self._room < 0:
+            raise Limit("the command makes more text than is followed")
 
     def report(self, rule_id: str, argv: Sequence[str], span: Span, reach: Reach = Reach.NOWHERE) -> None:
         """A finding of the walk itself."""

@@ -116,11 +116,15 @@ def _replaced(text: str, pattern: str, new: str, operator: str) -> str:
         found = re.compile(f"(?s:{before}{pattern_regex(pattern)}{after})")
     except re.error as error:
         raise NotComputed from error
+    if len(new) * (len(text) + 1) > _MAX_TEXT and len(new) * len(found.findall(text)) > _MAX_TEXT:
+        raise NotComputed
     return found.sub(lambda _: new, text, count=0 if operator == "//" else 1)
 
 
 def _cased(text: str, pattern: str, operator: str) -> str:
     change = str.upper if operator[0] == "^" else str.lower
+    if not pattern and len(operator) > 1:
+        return change(text)
     one = _compiled(pattern or "?")
     if len(operator) == 1:
         return (change(text[0]) if text and one.fullmatch(text[0]) else text[:1]) + text[1:]

@@ -46,6 +46,8 @@ class State:
         self.first_path = self.variables["PATH"]
         self.directory: str | None = cwd
         """The working directory as a text; None when it is one of several."""
+        self.given = frozenset(variables or ())
+        """The variables that the shell had before the command."""
         if variables:
             for name, text in variables.items():
                 if name not in self.variables:
@@ -106,8 +108,8 @@ class State:
         """The current position in the journal."""
         return len(self._journal)
 
-    def undo(self, mark: int) -> Changes:
-        """Go back to a mark, as at the end of a subshell; files stay written. Returns what was undone."""
+    def undo(self, mark: int, *, only_variables: bool = False) -> Changes:
+        """Go back to a mark, as at the end of a subshell; files stay written. Returns what was undone, or the variables."""
         changes: Changes = {}
         if len(self._journal) == mark:
             return changes
@@ -120,7 +122,7 @@ class State:
             changes.setdefault((number, name), self._tables[number].get(name))
             self._put(number, name, old)
         self._journal += reversed(kept)
-        return changes
+        return {key: value for key, value in changes.items() if key[0] == _VARIABLES} if only_variables else changes
 
     def perhaps(self, mark: int) -> None:
         """What happened since a mark may not have happened."""
@@ -145,6 +147,21 @@ class State:
             self._put(number, name, old)
         return changes
 
+    def changed(self, mark: int) -> list[tuple[int, str]]:
+        """What is not what it was at a mark, by table and name."""
+        before: dict[tuple[int, str], Any] = {}
+        for number, name, old in self._journal[mark:]:
+            before.setdefault((number, name), old)
+        return [key for key, old in before.items() if not _same(old, self._tables[key[0]].get(key[1]))]
+
+    def forget(self, keys: Iterable[tuple[int, str]]) -> None:
+        """These may be anything now."""
+        for number, name in keys:
+            if number in (_VARIABLES, _FILES):
+                self._set(number, name, unknown(_taints([self._tables[number].get(name)])))
+            elif number == _SETTINGS:
+                self._set(number, name, unknown() if name == "cwd" else None)
+
     def _set(self, number: int, name: str, value: Any) -> None:
         self._journal.append((number, name, self._tables[number].get(name)))
         self._put(number, name, value)
@@ -166,12 +183,29 @@ def _merged(number: int, results: list[Any]) -> Any:
     if number == _FUNCTIONS:
         return tuple({id(one): one for result in results if result for one in result}.values())
     if number == _ALIASES:
-        return next((result for result in results if result is not None), None)
+        return either([result for result in results if result is not None])
     if all(result is None or isinstance(result, Value) for result in results):
         if number == _FILES:
             results = [result for result in results if result is not None] or results
         return either(results)
     return None if number == _SETTINGS else unknown(_taints(results))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two entries of a table are worth the same."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Either):
+        return len(one.options) == len(other.options) and all(map(_same, one.options, other.options))
+    if isinstance(one, Value):
+        return one.text == other.text and one.taints == other.taints
+    if isinstance(one, Array):
+        return one.items.keys() == other.items.keys() and all(map(_same, one.items.values(), other.items.values()))
+    if isinstance(one, tuple) and one and isinstance(one[0], Value):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
 
 
 def _taints(results: list[Any]) -> Taints:

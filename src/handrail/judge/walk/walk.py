@@ -72,15 +72,19 @@ from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
 from .path_exploration import PathExploration
 from .state import Changes, Defined, State
+from .variables import Variables
 
 MAX_NEST = 14
-MAX_ROUNDS = 24
+MAX_ROUNDS = (24, 8, 3)
+"""How often the body of a loop is walked, by how many loops surround it."""
+MAX_REPEATS = 3
+MAX_RECURSION = 2
 MAX_WRAPPERS = 24
 _PROGRAM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "~/bin", "~/.local/bin")
 _PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
+_SHELL_READS = _PROMPTS | {"PROMPT_COMMAND", "PATH", "BASH_ARGV0"}
+_COMPARES_NUMBERS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 _SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
-_ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
-_MAX_ELEMENTS = 256
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
@@ -161,24 +165,40 @@ class Walk:
         """The programs that this one was started through, outermost first."""
         self.locals: dict[str, Stored | None] | None = None
         """The local variables of the function at hand, with their values outside of it; None outside of functions."""
-        self.exported: set[str] = set(_ENVIRONMENT)
-        self.references: dict[str, str] = {}
-        """`declare -n`: names that stand for another."""
+        self.variables = Variables(self)
+        self.lookup = self.variables.lookup
+        self.assign = self.variables.assign
+        self.spend = judgement.spend
+        self.breaks = self.returns = 0
+        """How many commands so far may have left a loop or a function early: what follows them may not run."""
         self._calls: tuple[int, ...] = ()
         """The functions being called, by the identity of their bodies: another shell may have one of the same name."""
         self._called: set[Defined] = set()
-        self._level = 0
-        """How many shells have been started inside one another."""
-        self._levels: dict[str, int] = {}
-        self._perhaps: dict[int, tuple[Value, Either]] = {}
-        """By the identity of a value, which is kept so that no other gets it: the same, or nothing."""
+        self._loops = 0
+        """How many loops surround the command at hand."""
+        self.last_in_shell = False
+        """Whether the last command of a pipeline runs in this shell: in zsh and ksh, and by `shopt -s lastpipe`."""
 
     # Scripts
 
     def script(self, script: Script, stdin: Value | None) -> Value:
         if len(script.items) == 1 and len(script.items[0].items) == 1 and not script.items[0].background:
             return self.pipeline(script.items[0].items[0][1], stdin)
-        return joined([self._and_or(item, stdin) for item in script.items])
+        outs: list[Value] = []
+        marks: list[int] = []
+        left = self.breaks + self.returns
+        for item in script.items:
+            if left != self.breaks + self.returns:  # what follows may not run
+                left = self.breaks + self.returns
+                marks.append(self.state.mark())
+            outs.append(self._and_or(item, stdin))
+        self._perhaps(marks)
+        return joined(outs)
+
+    def _perhaps(self, marks: list[int]) -> None:
+        """What happened after each of these marks may not have happened."""
+        for mark in reversed(marks):
+            self.state.perhaps(mark)
 
     def _and_or(self, item: AndOr, stdin: Value | None) -> Value:
         if item.background:
@@ -212,7 +232,10 @@ class Walk:
         for command in commands:
             mark = self.state.mark()
             stdin = self.command(command, stdin)
-            self.state.undo(mark)
+            if self.last_in_shell and command is commands[-1]:
+                self.state.perhaps(mark)
+            else:
+                self.state.undo(mark)
         self.concurrent -= 1
         return EMPTY if stdin is None else stdin
 
@@ -243,8 +266,10 @@ class Walk:
         outs.append(self.script(node.branches[0][0], stdin))
         for number, (condition, body) in enumerate(node.branches):
             mark = self.state.mark()
-            if number:
+            if number:  # it runs before the branches after it too
                 outs.append(self.script(condition, stdin))
+                self.state.perhaps(mark)
+                mark = self.state.mark()
             outs.append(self.script(body, stdin))
             branches.append(self.state.take_back(mark))
         mark = self.state.mark()
@@ -260,25 +285,70 @@ class Walk:
 
         if starts_and_goes_on(node.body) and is_endless(node):
             self.report("proc.fork_bomb", ["while"])
-        return self._repeated(once)
+        out = self._repeated(once)
+        self._read_to_the_end(node.condition)
+        return out
+
+    def _read_to_the_end(self, condition: Script) -> None:
+        """`while read x`: when there is nothing left to read, the variables are empty."""
+        command = condition.items[-1].items[-1][1].commands[-1] if condition.items else None
+        words = command.words if isinstance(command, Simple) else []
+        if words and isinstance(words[0], Word) and words[0].literal() == "read":
+            for word in words[1:]:
+                name = word.literal() if isinstance(word, Word) else None
+                old = self.state.variables.get(name) if name else None
+                if name and isinstance(old, Value):
+                    self.assign(name, either([old, EMPTY]))
+
+    @contextlib.contextmanager
+    def _loop(self) -> Iterator[int]:
+        """Inside a loop; how many of its rounds are walked. Leaving it early concerns nothing after it."""
+        breaks = self.breaks
+        self._loops += 1
+        try:
+            yield MAX_ROUNDS[min(self._loops, len(MAX_ROUNDS)) - 1]
+        finally:
+            self._loops -= 1
+            self.breaks = breaks
 
     def _repeated(self, once: Callable[[], Value]) -> Value:
-        """A body that runs any number of times: it is walked again when the first round changed something."""
-        mark = self.state.mark()
-        outs = [once()]
-        if self.state.mark() > mark:
-            outs.append(once())
-        self.state.perhaps(mark)
+        """A body that runs any number of times: it is walked again until a round changes nothing."""
+        outs: list[Value] = []
+        marks: list[int] = []
+        with self._loop():
+            for _ in range(MAX_REPEATS):
+                marks.append(self.state.mark())
+                outs.append(once())
+                if not (changing := self.state.changed(marks[-1])):
+                    break
+            else:
+                marks.append(self.state.mark())
+                outs.append(self._widened(changing, once))
+        self._perhaps(marks)
         return joined(outs)
+
+    def _widened(self, changing: list[tuple[int, str]], once: Callable[[], Value]) -> Value:
+        """One round for all further ones: what still changes from round to round is unknown in it."""
+        self.state.forget(changing)
+        return once()
 
     def _for(self, node: For, stdin: Value | None) -> Value:
-        outs = []
-        for value in self._loop_values(node)[:MAX_ROUNDS]:
-            self.assign(node.name, value)
-            outs.append(self.script(node.body, stdin))
+        outs: list[Value] = []
+        marks: list[int] = []
+        with self._loop() as rounds:
+            values = self._loop_values(node, rounds)
+            if any(UNKNOWN in value.text for value in values):  # there may be none
+                marks.append(self.state.mark())
+            for value in values:
+                left = self.breaks + self.returns
+                self.assign(node.name, value)
+                outs.append(self.script(node.body, stdin))
+                if left != self.breaks + self.returns:
+                    marks.append(self.state.mark())
+        self._perhaps(marks)
         return joined(outs)
 
-    def _loop_values(self, node: For) -> list[Value]:
+    def _loop_values(self, node: For, rounds: int) -> list[Value]:
         if node.words is None:
             arguments = self.state.arguments
             values = [unknown()] if arguments is None else list(arguments)
@@ -286,8 +356,8 @@ class Walk:
             words = node.words
             found: list[list[Arg]] = self.exploration.each(lambda: self.expander.args(words))
             values = [arg.value() for args in found for arg in args]
-        if len(values) > MAX_ROUNDS:
-            return [*values[: MAX_ROUNDS - 1], unknown()]
+        if len(values) > rounds:
+            return [*values[: rounds - 1], unknown(taints_of(values))]
         return values or [unknown()]
 
     def _arithmetic_for(self, node: ArithmeticFor, stdin: Value | None) -> Value:
@@ -297,13 +367,29 @@ class Walk:
             self.report("proc.fork_bomb", ["for"])
         number(Value(start))
         outs: list[Value] = []
-        for _ in range(MAX_ROUNDS):
-            if number(Value(test or "1")) == 0:
-                break
-            outs.append(self.script(node.body, stdin))
+        marks: list[int] = []
+
+        def once() -> Value:
+            out = self.script(node.body, stdin)
             number(Value(step))
-        else:
-            number(Value(f"{step},{step}".replace("=", f"={UNKNOWN}+") if "=" in step else step))
+            return out
+
+        with self._loop() as rounds:
+            for _ in range(rounds):
+                goes_on = number(Value(test or "1"))
+                if goes_on == 0:
+                    break
+                left, mark = self.breaks + self.returns, self.state.mark()
+                if goes_on is None:
+                    marks.append(mark)
+                outs.append(once())
+                if left != self.breaks + self.returns:
+                    marks.append(self.state.mark())
+            else:
+                changing = self.state.changed(mark)
+                marks.append(self.state.mark())
+                outs.append(self._widened(changing, once))
+        self._perhaps(marks)
         return joined(outs)
 
     def _case(self, node: Case, stdin: Value | None) -> Value:
@@ -327,14 +413,19 @@ class Walk:
         return EMPTY
 
     def _condition(self, node: Condition, _: Value | None) -> Value:
-        for word in node.words:
-            value = self.expander.one(word)
+        values = [self.expander.one(word) for word in node.words]
+        for place, value in enumerate(values):
             if "[" in value.text and ("$(" in value.text or "`" in value.text):
-                self.prompt(value)  # an index in `-v` and `-eq` is evaluated
+                self.prompt(value)  # an index in `-v` is evaluated
+            if value.text in _COMPARES_NUMBERS:
+                for side in values[max(0, place - 1) : place] + values[place + 1 : place + 2]:
+                    self.expander.number(side)
+            elif value.text == "=~":
+                self.assign("BASH_REMATCH", None)
         return EMPTY
 
     def _function(self, node: Function, _: Value | None) -> Value:
-        self.state.define(self.expander.one(node.name).text, Defined(node.body, self.source_map, self.level))
+        self.state.define(self.expander.one(node.name).text, Defined(node.body, self.source_map, self.variables.level))
         return EMPTY  # functions that are never called are followed at the end
 
     def _coprocess(self, node: Coprocess, _: Value | None) -> Value:
@@ -356,7 +447,7 @@ class Walk:
         stdin, outputs = self.redirects(node.redirects, stdin) if node.redirects else (stdin, [])
         if not argv:
             for assignment in node.assignments:
-                self.make_assignment(assignment)
+                self.variables.make(assignment)
             return self.emit(EMPTY, outputs)
         if node.assignments:
             out = self._with_assignments(node.assignments, argv, stdin)
@@ -366,9 +457,9 @@ class Walk:
 
     def _only_assignments(self, node: Simple) -> Value:
         for assignment in node.assignments:
-            self.make_assignment(assignment)
+            self.variables.make(assignment)
             value = self.state.variables.get(assignment.name)
-            if assignment.name in self.exported:
+            if assignment.name in self.variables.exported:
                 self.on_assign(assignment.name, value)
             else:
                 self._show_assignment(assignment.name, value)
@@ -380,15 +471,15 @@ class Walk:
     def _with_assignments(self, assignments: Sequence[Assignment], argv: list[Arg], stdin: Value | None) -> Value:
         """`A=1 command`: the variables hold while it runs."""
         before = {node.name: self.state.variables.get(node.name) for node in assignments}
-        added = [node.name for node in assignments if node.name not in self.exported]
+        added = [node.name for node in assignments if node.name not in self.variables.exported]
         for node in assignments:
-            self.make_assignment(node)
+            self.variables.make(node)
             self.on_assign(node.name, self.state.variables.get(node.name))
-        self.exported.update(added)
+        self.variables.exported.update(added)
         try:
             return self.run(argv, stdin)
         finally:
-            self.exported.difference_update(added)
+            self.variables.exported.difference_update(added)
             for name, value in before.items():
                 self.state.assign(name, value)
 
@@ -398,8 +489,9 @@ class Walk:
         if isinstance(value, Array) or value is None or not value.text:
             return
         if name in COMMAND_VARIABLES:
-            if value.known:
-                self.run_text(value, None, name)
+            for option in _options(value):
+                if option.known and option.text:
+                    self.run_text(option, None, name)
         elif name in INJECTING_VARIABLES and (not value.known or re.search(INJECTING_VARIABLES[name], value.text)):
             self.report("env.inject", [name, value.text])
 
@@ -409,8 +501,10 @@ class Walk:
             return
         if name == "PATH":
             self._check_search_path(value)
-        elif name in _PROMPTS and value.known:
-            self.prompt(value)
+        elif name in _PROMPTS:
+            for option in _options(value):
+                if option.known:
+                    self.prompt(option)
         elif name == "PROMPT_COMMAND":
             self.run_text(value, None, name)
         if matches := on_assign(name, value.text):
@@ -501,32 +595,41 @@ class Walk:
         alias = self.state.aliases.get(name)
         if alias is not None:  # only an interactive shell expands it: the name itself is judged too
             self.state.alias(name, None)
-            text = alias.text + "".join(" " + shell_quoted(arg) for arg in argv[1:])
-            self.run_text(Value(text, alias.taints | taints_of(argv)), stdin, "alias", same_shell=True)
+            words = "".join(" " + shell_quoted(arg) for arg in argv[1:])
+            for option in _options(alias):
+                text = Value(option.text + words, option.taints | taints_of(argv))
+                self.run_text(text, stdin, "alias", same_shell=True)
             self.state.alias(name, alias)
         found = self.state.functions.get(name)
         if not found:
             return None
         outs = [self._call(name, function, argv[1:], stdin) for function in found]
         # A shell that was started since has the function only if it was exported.
-        return joined(outs) if all(function.level == self.level for function in found) else None
+        return joined(outs) if all(function.level == self.variables.level for function in found) else None
 
     def _call(self, name: str, function: Defined, args: Sequence[Arg] | None, stdin: Value | None) -> Value:
         self._called.add(function)
-        if id(function.body) in self._calls:
-            if self.concurrent:
-                self.report("proc.fork_bomb", [name])
+        depth = self._calls.count(id(function.body))
+        if depth and self.concurrent:
+            self.report("proc.fork_bomb", [name])
+            return unknown()
+        if depth > MAX_RECURSION:
             return unknown()
         saved = self.state.arguments
-        self.state.arguments = None if args is None else tuple(arg.value() for arg in args)
+        # The last call that is followed stands for all further ones: with any arguments.
+        followed = args is not None and (depth < MAX_RECURSION or not args)
+        self.state.arguments = tuple(arg.value() for arg in args or ()) if followed else None
         calls, self._calls = self._calls, (*self._calls, id(function.body))
         outer, self.locals = self.locals, {}
+        references, returns, breaks = self.variables.references.copy(), self.returns, self.breaks
         try:
             with self.inside(function.source_map), self.nested():
                 return self.command(function.body, stdin)
         finally:
             for variable, value in self.locals.items():
                 self.state.assign(variable, value)
+            self.variables.references = references
+            self.returns, self.breaks = returns, breaks
             self.locals = outer
             self._calls = calls
             self.state.arguments = saved
@@ -539,7 +642,8 @@ class Walk:
                     self._call(name, function, None, unknown())
         for name, text in list(self.state.aliases.items()):
             self.state.alias(name, None)
-            self.run_text(Value(f"{text.text} {UNKNOWN}", text.taints, text.word), None, "alias")
+            for option in _options(text):
+                self.run_text(Value(f"{option.text} {UNKNOWN}", option.taints, option.word), None, "alias")
 
     def _made_program(self, name: Arg, call: Call) -> Value | None:
         """A program that the command itself has made: what was written into it is run."""
@@ -648,6 +752,8 @@ class Walk:
     def prompt(self, text: Value) -> Value:
         """A text in which the shell still makes substitutions: `${x@P}`, PS4, a variable in arithmetic."""
         if isinstance(text, Either):
+            for option in _options(text):
+                self.prompt(option)
             return unknown(text.taints)
         if not text.known:
             self.report("dynamic.script", ["@P", text.text])
@@ -756,15 +862,11 @@ class Walk:
     @contextlib.contextmanager
     def child_shell(self) -> Iterator[None]:
         """A shell that was started as a program: it has only what was exported."""
-        self._level += 1
+        self.variables.enter_shell(1)
         try:
             yield
         finally:
-            self._level -= 1
-
-    @property
-    def level(self) -> int:
-        return self._level
+            self.variables.enter_shell(-1)
 
     @contextlib.contextmanager
     def wrapped(self, name: str) -> Iterator[None]:
@@ -791,101 +893,15 @@ class Walk:
 
     # Variables
 
-    def lookup(self, name: str) -> Stored | None:
-        name = self.references.get(name, name)
-        if name in ("@", "*"):
-            arguments = self.state.arguments
-            if arguments is None:
-                return None
-            return Array({str(number): value for number, value in enumerate(arguments)})
-        if name.isdigit():
-            return self._argument(int(name))
-        if name == "#":
-            arguments = self.state.arguments
-            return None if arguments is None else Value(str(len(arguments)))
-        if name == "PWD":
-            return self.state.cwd
-        value = self.state.variables.get(name)
-        if self._level and value is not None:
-            return self._as_child_sees(name, value)
-        return value
-
-    def _argument(self, number: int) -> Value | None:
-        if number == 0:
-            return self.state.settings.get("program")
-        arguments = self.state.arguments
-        if arguments is None:
-            return None
-        return arguments[number - 1] if number <= len(arguments) else EMPTY
-
-    def _as_child_sees(self, name: str, value: Stored) -> Stored:
-        """A shell that was started sees what was exported; for the rest both are possible (`set -a`, `export -p`)."""
-        if name in self.exported or self._levels.get(name, 0) >= self._level or isinstance(value, Array):
-            return value
-        options = value.options if isinstance(value, Either) else (value,)
-        _, both = self._perhaps.setdefault(id(value), (value, Either((*options, None))))
-        return both
-
-    def assign(self, name: str, value: Stored | None) -> None:
-        name = self.references.get(name, name)
-        if self._level:
-            self._levels[name] = self._level
-        self.state.assign(name, value)
-
-    def make_assignment(self, node: Assignment) -> None:
-        """Carry out `name=value`."""
-        old = self.state.variables.get(self.references.get(node.name, node.name))
-        if node.elements is not None:
-            self.assign(node.name, self._array(node, old))
+    def notice(self, name: str, value: Stored | None) -> None:
+        """A variable was set that the shell itself reads: some of them hold what it runs."""
+        if name not in _SHELL_READS or value is None:
             return
-        value = self.expander.one(node.value)
-        if node.index is not None:
-            self.assign(node.name, self._with_element(old, self.expander.one(node.index), value, appends=node.appends))
-        elif node.appends:
-            first = old.items.get("0", EMPTY) if isinstance(old, Array) else old
-            if isinstance(first, Either):
-                first = self.exploration.pick(id(first), first)
-            self.assign(node.name, joined([first if first is not None else unknown(), value]))
-        else:
-            self.assign(node.name, value)
-
-    def _array(self, node: Assignment, old: Stored | None) -> Array:
-        items: dict[str, Value] = {}
-        associative = isinstance(old, Array) and old.associative
-        if node.appends and isinstance(old, Array):
-            items.update(old.items)
-        elif node.appends and old is not None:
-            items["0"] = old  # type: ignore[assignment]
-        following = len(items)
-        for index, word in node.elements or ():
-            if index is not None:
-                key = self.expander.one(index).text
-                number = None if associative else self.expander.number(Value(key))
-                items[key if number is None else str(number)] = self.expander.one(word)
-                following = (number if number is not None else following) + 1
-                continue
-            for field in self.expander.fields(word):
-                items[str(following)] = field.value()
-                following += 1
-        return Array(items, associative=associative)
-
-    def _with_element(self, old: Stored | None, index: Value, value: Value, *, appends: bool) -> Stored:
-        items = dict(old.items) if isinstance(old, Array) else {} if old is None else {"0": old}
-        associative = isinstance(old, Array) and old.associative
-        number = None if associative else self.expander.number(index)
-        key = index.text if associative else UNKNOWN if number is None else str(number)
-        if len(items) > _MAX_ELEMENTS:
-            return unknown(value.taints)
-        if UNKNOWN in key:  # any of them may have been set
-            return Array(
-                {name: unknown(item.taints | value.taints) for name, item in items.items()}
-                or {"0": unknown(value.taints)},
-                associative=associative,
-            )
-        items[key] = joined([items.get(key, EMPTY), value]) if appends else value
-        if not associative:
-            items = dict(sorted(items.items(), key=lambda item: int(item[0]) if re.fullmatch(r"-?\d+", item[0]) else 0))
-        return Array(items, associative=associative)
+        if name == "BASH_ARGV0":
+            self.state.name_program(value if isinstance(value, Value) else unknown())
+            return
+        for single in value.items.values() if isinstance(value, Array) else (value,):
+            self._show_assignment(name, single)
 
     # Files
 
@@ -973,6 +989,11 @@ class Walk:
         if inside and len(inside) == len(words):
             return self.source_map.span(min(word.start for word in inside), max(word.end for word in inside))
         return self.source_map.span(*self.place)
+
+
+def _options(value: Value) -> list[Value]:
+    """What it may be."""
+    return [option for option in value.options if option is not None] if isinstance(value, Either) else [value]
 
 
 def _is_descriptor(target: str) -> bool:
