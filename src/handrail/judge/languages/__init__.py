@@ -20,14 +20,15 @@ def judge(
     shell: Callable[[Value], object],
     argv: Callable[[Sequence[Arg]], object],
     is_followed: Callable[[str], bool],
+    changed: Callable[[str], object],
     cwd: str = ".",
     project: str = "",
 ) -> list[Match]:
     """What is dangerous in it. Commands that it would run go to `shell` (a text) or `argv` (a list).
 
-    `is_followed` says whether a name is a program that the walk follows.
+    `is_followed` says whether a name is a program that the walk follows; `changed` takes the files that it writes.
     """
-    host = Host(language, shell, argv, is_followed, cwd, project)
+    host = Host(language, shell, argv, is_followed, changed, cwd, project)
     if language == "python":
         from . import python
 

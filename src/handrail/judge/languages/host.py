@@ -21,6 +21,7 @@ class Host:
         shell: Callable[[Value], object],
         argv: Callable[[Sequence[Arg]], object],
         is_followed: Callable[[str], bool],
+        changed: Callable[[str], object],
         cwd: str,
         project: str,
     ) -> None:
@@ -34,6 +35,7 @@ class Host:
         self._shell = shell
         self._argv = argv
         self._is_followed = is_followed
+        self._changed = changed
         self._cwd = cwd
         self._project = project
 
@@ -58,6 +60,7 @@ class Host:
 
     def write(self, path: str, *, empties: bool = False) -> None:
         self.matches.extend(on_write(path, self._cwd, self._project, empties=empties))
+        self._changed(path)
 
     def read(self, path: str) -> None:
         self.matches.extend(on_read(path, self._cwd, self._project))

@@ -15,6 +15,7 @@ from ..values.word_values import (
     Arg,
     Array,
     Either,
+    OtherName,
     Taints,
     Value,
     either,
@@ -372,9 +373,7 @@ def _source(walk: Walk, call: Call) -> Value | None:
     content = walk.read_file(path)
     if path.startswith(("/dev/tcp/", "/dev/udp/")):
         walk.report("rce.download_to_shell", [call.program, path])
-    elif walk.known_file(path) is not None and (
-        path.startswith("/dev/fd/") or content.text != UNKNOWN or content.taints
-    ):
+    elif walk.known_file(path) is not None and not isinstance(content, OtherName):
         return walk.run_text(content, call.stdin, "source", same_shell=True)
     elif UNKNOWN in path and not path.rstrip(UNKNOWN):
         walk.report("dynamic.script", [call.program, path])

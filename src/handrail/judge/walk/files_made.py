@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from ..programs.wrapper_options import skip_options
-from ..values.word_values import Arg, OtherName, Taint, unknown
+from ..values.word_values import UNKNOWN, Arg, OtherName, Taint, unknown
+from .files_changed import changed_files
 from .walk import Call, Walk
 
 _ELSEWHERE = re.compile(r"\w+://|(?:[\w.-]+@)?[\w.-]+:(?!\\)")
 _RECURSIVE = re.compile(r"-\w*[ar]\w*|--(?:archive|recursive)|sync")
-_PROGRAM_FOLDER = re.compile(r"/(?:usr/(?:local/)?)?s?bin/[^/]+\Z")
+_MAX_COPIES = 32
 _OUTPUT_OPTIONS = frozenset(("-o", "-out", "--output", "--out", "--outfile", "--output-file", "--out-file", "--outdir"))
 _OUTPUT_PREFIXES = tuple(f"{option}=" for option in sorted(_OUTPUT_OPTIONS) if option.startswith("--"))
 _OTHER_O = frozenset(
@@ -24,6 +25,7 @@ _OTHER_O = frozenset(
 
 def files_made(walk: Walk, call: Call) -> None:
     """Remember the files that a program makes, where their content matters to later commands: they may run them."""
+    changed_files(walk, call)
     maker = _MAKERS.get(call.name)
     if maker is not None and call.args:
         maker(walk, call)
@@ -101,16 +103,20 @@ def _remote_copy(walk: Walk, call: Call) -> None:
 
 
 def _copied(walk: Walk, call: Call) -> None:
-    if len(call.args) < 2:
+    """The target holds what the source held; a source that is on the disk is remembered by its path."""
+    start, options = skip_options(call.args, "tSmgoZ", "target-directory suffix mode group owner")
+    folder = next((value for option, value in options if option in ("-t", "--target-directory") and value), None)
+    operands = [arg for arg in call.args[start:] if arg[:1] != "-" or arg == "-"]
+    if len(operands) < (1 if folder is not None else 2):
         return
-    source, target = call.args[-2:]
-    content = call.stdin if source == "/dev/stdin" else walk.known_file(source)
-    if content is None and _PROGRAM_FOLDER.match(source):
-        content = OtherName(source)
-    if content is not None:
-        walk.state.write(walk.path(target), content)
-        if target.endswith("/") or target in (".", ".."):
-            walk.state.write(walk.path(f"{target}/{_last_part(source)}"), content)
+    sources, target = (operands, folder) if folder is not None else (operands[:-1], operands[-1])
+    for source in sources[:_MAX_COPIES]:
+        content = call.stdin if source == "/dev/stdin" else walk.known_file(source)
+        if content is None:
+            content = unknown() if UNKNOWN in source else OtherName(source if "/" in source else f"./{source}")
+        if folder is None and len(sources) == 1 and not target.endswith("/"):
+            walk.state.write(walk.path(target), content)
+        walk.state.write(walk.path(f"{target}/{_last_part(source)}"), content)
 
 
 def _cloned(walk: Walk, call: Call) -> None:
@@ -173,8 +179,11 @@ def _copied_by_dd(walk: Walk, call: Call) -> None:
     target = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("of=")), None)
     source = next((arg.like(arg[3:]) for arg in call.args if arg.startswith("if=")), None)
     content = call.stdin if source is None else walk.known_file(source)
+    if content is None and source is not None:
+        content = OtherName(source if "/" in source else f"./{source}")
     if target is not None and content is not None:
-        walk.state.write(walk.path(target), content)
+        plain = all(arg.startswith(("if=", "of=", "status=", "bs=")) for arg in call.args)
+        walk.state.write(walk.path(target), content if plain else unknown(content.taints))
 
 
 _MAKERS: dict[str, Callable[[Walk, Call], None]] = {

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 from .. import languages
 from ..programs.interpreter_table import CODE_OPTIONS, LANGUAGES, SHELLS, VALUE_LETTERS
 from ..programs.shell_escapes import only_describes_itself, raised
 from ..programs.wrapper_options import skip_options
-from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, Taint, Value, taints_of, unknown
+from ..values.word_values import EMPTY, UNKNOWN, Arg, Either, OtherName, Taint, Value, taints_of, unknown
 from .builtins import STDIN_PATHS
+from .shell_options import ShellOptions, read_options
 from .walk import Call, Handler, Walk
 
-_SHELL_WORDS = "rcfile init-file command"
+_LAST_IN_SHELL = frozenset("zsh rzsh ksh ksh93 mksh".split())
 _URL = re.compile(r"https?://")
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
 _POWERSHELL_VALUES = ("ex", "ep", "w", "v", "in", "o", "configurationn", "settings")
@@ -22,17 +23,24 @@ _COMPILERS = "gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig".split
 
 
 def _shell(walk: Walk, call: Call) -> Value | None:
-    args = _without_plus(call.args)
-    start, options = skip_options(args, "oO", _SHELL_WORDS)
-    given = {option for option, _ in options}
+    outer = walk.last_in_shell
+    walk.last_in_shell = outer or call.name in _LAST_IN_SHELL
+    try:
+        return _run_shell(walk, call, read_options(call.name, call.args))
+    finally:
+        walk.last_in_shell = outer
+
+
+def _run_shell(walk: Walk, call: Call, given: ShellOptions) -> Value | None:
     if _runs_nothing(call.name, given):
         return EMPTY
-    for option, value in options:
-        if option in ("--rcfile", "--init-file") and value is not None:
-            _run_file(walk, call, value, ())
-    script = next((value for option, value in options if option == "--command" and value is not None), None)
-    operands = args[start:]
-    if script is None and "-c" in given:
+    for file in given.startup:
+        _run_file(walk, call, file, ())
+    for text in given.texts[:-1]:
+        walk.run_text(text.value(), None, "-c")
+    operands = given.operands
+    script = given.texts[-1] if given.texts else None
+    if script is None and "c" in given.letters:
         if not operands:
             if {"xargs", "parallel", "find"} & set(walk.under):
                 walk.report("dynamic.script", call.argv)
@@ -42,7 +50,7 @@ def _shell(walk: Walk, call: Call) -> Value | None:
         return _with_arguments(walk, operands, script.value(), call.stdin)
     if operands == [UNKNOWN] and raised(walk.under):  # xargs with nothing to read
         walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
-    if operands and "-s" not in given:
+    if operands and "s" not in given.letters:
         return _run_file(walk, call, operands[0], operands[1:])
     if not operands and raised(walk.under):
         walk.report("privilege.root_shell", [Arg(walk.under[0]), *call.argv])
@@ -51,23 +59,10 @@ def _shell(walk: Walk, call: Call) -> Value | None:
     return unknown()
 
 
-def _without_plus(args: Sequence[Arg]) -> Sequence[Arg]:
-    """`bash +x -c text`: options that a plus switches off do not matter here."""
-    kept: list[Arg] = []
-    place = 0
-    while place < len(args) and args[place][:1] in ("-", "+") and args[place] not in ("-", "--"):
-        if args[place][0] == "+":
-            place += args[place] in ("+o", "+O")
-        else:
-            kept.append(args[place])
-        place += 1
-    return [*kept, *args[place:]]
-
-
-def _runs_nothing(name: str, given: Set[str]) -> bool:
+def _runs_nothing(name: str, given: ShellOptions) -> bool:
     """It only describes itself, or only checks the script for mistakes."""
-    return not given.isdisjoint(("--help", "--version")) or (
-        "-n" in given and "-i" not in given and name in _ONLY_CHECK
+    return not given.words.isdisjoint(("--help", "--version")) or (
+        "n" in given.letters and "i" not in given.letters and name in _ONLY_CHECK
     )
 
 
@@ -117,9 +112,8 @@ def _run_file(walk: Walk, call: Call, path: Arg, args: Sequence[Arg]) -> Value:
         if path.startswith(("/dev/tcp/", "/dev/udp/")) or _URL.match(path):
             walk.report("rce.download_to_shell", call.argv)
         return unknown()
-    hidden = content.text == UNKNOWN and not isinstance(content, Either)
-    if hidden and not content.taints and not path.startswith("/dev/fd/"):
-        return unknown()
+    if isinstance(content, OtherName):
+        return _run_file(walk, call, path.like(content.program), args) if content.program != path else unknown()
     return _with_arguments(walk, [path, *args], content, call.stdin, "source")
 
 
@@ -148,7 +142,7 @@ def _language(walk: Walk, call: Call) -> Value | None:
         return None
     content = walk.known_file(operands[0])
     if content is not None:
-        if content.text != UNKNOWN or content.taints or operands[0].startswith("/dev/fd/"):
+        if not isinstance(content, OtherName):
             judge_code(walk, call, language, content)
     elif _URL.match(operands[0]):
         walk.report("rce.run_url", call.argv)
@@ -255,6 +249,7 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         shell=shell,
         argv=argv,
         is_followed=lambda name: walk.programs.handler_of(name) is not None,
+        changed=lambda path: walk.state.write(walk.path(path), unknown()),
         cwd=walk.cwd,
         project=walk.judgement.project,
     )

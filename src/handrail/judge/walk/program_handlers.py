@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.shell_escapes import opens_root_shell
 from ..values.word_values import Value, unknown
@@ -63,7 +65,8 @@ def output(walk: Walk, call: Call) -> Value:
     if out is None:
         out = output_provenance.unknown_output(walk, call)
     if call.name in ("tee", "sponge"):
+        appends = any(re.match(r"-[a-z]*a|--a", arg) for arg in call.args)
         for arg in call.args:
             if arg[:1] != "-":
-                walk.emit(out, [(">", arg, True)])
+                walk.emit(out, [(">>" if appends else ">", arg, True)])
     return out

@@ -679,8 +679,7 @@ class Walk:
             outs = [self.run_content(option, args, stdin, path) for option in content.options if option is not None]
             return either(outs) or EMPTY
         if not content.known and content.text.strip() == UNKNOWN:
-            if Taint.NETWORK in content.taints:
-                self.report("rce.download_to_shell", [path])
+            self.report("rce.download_to_shell" if Taint.NETWORK in content.taints else "dynamic.script", [path])
             return unknown(content.taints)
         first, _, _ = content.text.partition("\n")
         interpreter = [Arg(part) for part in first[2:].split()] if first.startswith("#!") else [Arg("sh")]
