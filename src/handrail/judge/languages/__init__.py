@@ -17,14 +17,14 @@ def judge(
     language: str,
     code: Value,
     *,
-    shell: Callable[[Value], object],
-    argv: Callable[[Sequence[Arg]], object],
+    shell: Callable[[Value, Value | None], object],
+    argv: Callable[[Sequence[Arg], Value | None], object],
     is_followed: Callable[[str], bool],
     changed: Callable[[str], object],
     cwd: str = ".",
     project: str = "",
 ) -> list[Match]:
-    """What is dangerous in it. Commands that it would run go to `shell` (a text) or `argv` (a list).
+    """What is dangerous in it. Commands that it would run go to `shell` (a text) or `argv` (a list), with their input.
 
     `is_followed` says whether a name is a program that the walk follows; `changed` takes the files that it writes.
     """

@@ -6,6 +6,7 @@ import ast
 import base64
 import binascii
 import codecs
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from ..values.word_values import UNKNOWN
 Constants = dict[str, Any]
 _TEXT_METHODS = frozenset("join replace strip lower upper split lstrip rstrip format removeprefix removesuffix".split())
 _MAX_TEXT = 100_000
+_MAX_ITEMS = 1_000
+_WIDE = re.compile(r"\d{4}|\*")
 _BYTE_CODECS = ("base64", "hex", "zlib", "bz2", "base_64", "hex_codec", "base64_codec")
 _HOMES = ("os.environ['HOME']", "environ['HOME']")
 
@@ -34,7 +37,10 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
         case ast.Name():
             return constants.get(node.id)
         case ast.List() | ast.Tuple():
-            return [fold(item, constants) for item in node.elts]
+            return _list(node.elts, constants)
+        case ast.Dict() if all(key is not None for key in node.keys):
+            keys = [fold(key, constants) for key in node.keys]
+            return dict(zip(keys, (fold(value, constants) for value in node.values), strict=True)) if all(keys) else None
         case ast.UnaryOp(op=ast.USub()):
             value = fold(node.operand, constants)
             return -value if isinstance(value, int | float) else None
@@ -52,6 +58,14 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
     return None
 
 
+def _list(elements: list[ast.expr], constants: Constants) -> list[Any]:
+    found: list[Any] = []
+    for element in elements:
+        value = fold(element.value if isinstance(element, ast.Starred) else element, constants)
+        found += value if isinstance(element, ast.Starred) and isinstance(value, list) else [value]
+    return found[:_MAX_ITEMS]
+
+
 def _binary(node: ast.BinOp, constants: Constants) -> Any:
     left, right = fold(node.left, constants), fold(node.right, constants)
     if isinstance(node.op, ast.Add):
@@ -59,8 +73,12 @@ def _binary(node: ast.BinOp, constants: Constants) -> Any:
             return (UNKNOWN if left is None else left) + (UNKNOWN if right is None else right)
         return left + right if left is not None and right is not None else None
     if isinstance(node.op, ast.Mult) and isinstance(right, int) and right < 1000:
+        if isinstance(left, str | bytes | list) and len(left) * right > _MAX_TEXT:
+            return None
         return left * right if left is not None else None
     if isinstance(node.op, ast.Mod) and isinstance(left, str):
+        if _WIDE.search(left):
+            return None
         return (
             left % (tuple(right) if isinstance(right, list) else right)
             if right is not None
@@ -136,7 +154,11 @@ def _method(name: str, base: Any, args: list[Any]) -> Any:
     if name in _TEXT_METHODS:
         if name == "join":
             return base.join(UNKNOWN if item is None else item for item in args[0])
+        if name == "replace" and len(args) > 1 and len(base) * len(args[1] or "") > _MAX_TEXT:
+            return None
         if name == "format":
+            if _WIDE.search(base):
+                return None
             return base.format(*(UNKNOWN if arg is None else arg for arg in args))
         return None if any(arg is None for arg in args) else getattr(base, name)(*args)
     return base if name in ("expanduser", "resolve", "absolute", "decode", "as_posix") else None

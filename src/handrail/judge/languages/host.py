@@ -18,8 +18,8 @@ class Host:
     def __init__(
         self,
         language: str,
-        shell: Callable[[Value], object],
-        argv: Callable[[Sequence[Arg]], object],
+        shell: Callable[[Value, Value | None], object],
+        argv: Callable[[Sequence[Arg], Value | None], object],
         is_followed: Callable[[str], bool],
         changed: Callable[[str], object],
         cwd: str,
@@ -48,15 +48,15 @@ class Host:
         name = word.rsplit("/", 1)[-1]
         return builtin().knows(name) or self._is_followed(name)
 
-    def shell(self, text: str) -> None:
-        """It runs a text through a shell."""
+    def shell(self, text: str, *, stdin: str | None = None) -> None:
+        """It runs a text through a shell; `stdin` is what that reads."""
         self.shown.append(text)
-        self._shell(Value(text))
+        self._shell(Value(text), None if stdin is None else Value(stdin))
 
-    def run(self, *words: str) -> None:
-        """It runs a program with these arguments, or does what that program would do."""
+    def run(self, *words: str, stdin: str | None = None) -> None:
+        """It runs a program with these arguments and this input, or does what that program would do."""
         self.shown += words
-        self._argv([make_arg(word, glob="*" in word) for word in words])
+        self._argv([make_arg(word, glob="*" in word) for word in words], None if stdin is None else Value(stdin))
 
     def write(self, path: str, *, empties: bool = False) -> None:
         self.matches.extend(on_write(path, self._cwd, self._project, empties=empties))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from typing import Any
 
 from ..values.word_values import UNKNOWN
 from . import python_modules
-from .constants import Constants, fold
+from .constants import fold
 from .host import MAX_DEPTH, Host
+from .python_values import Values
 
 _MAX_NODES = 60_000
 _DANGEROUS_WORDS = re.compile(r"\b(system|exec|eval|rmtree|remove|unlink|subprocess|popen|socket|fork|spawn)\b")
@@ -27,6 +29,7 @@ _EXEC = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*")
 _TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".split())
 _REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
 _DELETES = _TREE | _REMOVE
+_NAMESPACES = frozenset(("globals", "locals", "sys.modules", "__builtins__.globals"))
 _ASKS_ABOUT = frozenset("help print inspect pydoc dir callable repr id type hasattr isinstance str pprint dis".split())
 _OTHERS = frozenset(("os.kill", "os.killpg", "os.fork", "os.chmod", "os.chown", "os.rename", "os.replace"))
 _METHODS_DELETE = frozenset(("unlink", "rmdir", "rmtree"))
@@ -69,7 +72,13 @@ class _Reader:
         self.text = text
         self.nodes = nodes
         self.names: dict[str, str] = {}
-        self.constants: Constants = {}
+        """The modules and functions that were imported, by the name that they have here."""
+        self.values = Values(self._dotted)
+        self.constants = self.values.constants
+        self.escaped: set[str] = set()
+        """Functions that are kept or passed somewhere: whatever is called without a known name may be one of them."""
+        self.typed: list[ast.expr] = []
+        """What is written to a program's input."""
         self.modules: set[str] = set()
         self.everything_of: list[str] = []
         """Modules from which all names were imported."""
@@ -77,11 +86,14 @@ class _Reader:
     def read(self) -> None:
         for node in self.nodes:
             self._define(node)
+        self.values.read(self.nodes)
+        self._find_escapes()
         for node in self.nodes:
             if isinstance(node, ast.While | ast.For | ast.ListComp | ast.GeneratorExp) and self._forks(node):
                 self.host.find("proc.fork_bomb")
             if isinstance(node, ast.Call):
-                self._call(node)
+                for _ in self.values.worlds(node):
+                    self._call(node)
 
     def _define(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -95,17 +107,28 @@ class _Reader:
                 if alias.name == "*":
                     self.everything_of.append(node.module or "")
                 self.names[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
-        elif isinstance(node, ast.Assign | ast.NamedExpr):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if len(targets) == 1 and isinstance(targets[0], ast.Name):
-                self._assign(targets[0].id, node.value)
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("communicate", "write", "writelines", "sendline")
+        ):
+            self.typed += node.args
 
-    def _assign(self, name: str, value: ast.expr) -> None:
-        constant = fold(value, self.constants)
-        if constant is not None:
-            self.constants[name] = constant
-        elif dotted := self._dotted(value):
-            self.names[name] = dotted
+    def _find_escapes(self) -> None:
+        """Functions that run or delete something and are neither called where they are named nor simply renamed."""
+        plain: set[int] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Call):
+                plain.add(id(node.func))
+            elif isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
+                plain.add(id(node.value))
+            elif isinstance(node, ast.Attribute):
+                plain.add(id(node.value))
+        for node in self.nodes:
+            if isinstance(node, ast.Attribute | ast.Name) and id(node) not in plain:
+                name = self._dotted(node) or ""
+                if name in _RUNS or name in _DELETES or name in ("exec", "eval") or _EXEC.fullmatch(name):
+                    self.escaped.add(name)
 
     def _forks(self, loop: ast.AST) -> bool:
         return any(
@@ -116,7 +139,8 @@ class _Reader:
     def _dotted(self, node: ast.AST) -> str | None:
         """`os.system` for whatever refers to it: an alias, getattr, __import__."""
         if isinstance(node, ast.Name):
-            return self.names.get(node.id) or self._imported(node.id)
+            bound = self.values.functions.get(node.id)
+            return self.names.get(node.id) or (bound[0] if bound else None) or self._imported(node.id)
         if isinstance(node, ast.Attribute):
             return f"{self._dotted(node.value) or '?'}.{node.attr}"
         if isinstance(node, ast.Call):
@@ -129,10 +153,32 @@ class _Reader:
                 return f"{self._dotted(node.args[0])}.{attribute}" if isinstance(attribute, str) else "getattr.?"
             if function == "vars" and node.args:
                 return self._dotted(node.args[0])
+            if function in _NAMESPACES and not node.args:
+                return function
         if isinstance(node, ast.Subscript) and (base := self._dotted(node.value)):
             key = fold(node.slice, self.constants)
-            return f"{base.removesuffix('.__dict__')}.{key}" if isinstance(key, str) else None
+            if not isinstance(key, str):
+                return "getattr.?" if base in _NAMESPACES else None
+            if base in _NAMESPACES:
+                return self.names.get(key) or key
+            return f"{base.removesuffix('.__dict__')}.{key}"
         return None
+
+    def _callees(self, node: ast.Call) -> list[str]:
+        """The full names of what a call may call."""
+        dotted = self._dotted(node.func) or ""
+        names = [dotted]
+        if isinstance(node.func, ast.Name) and node.func.id not in self.names:
+            names += self.values.functions.get(node.func.id, [])
+        if self.escaped and not self._is_named(node.func, dotted):
+            names += self.escaped
+        return [name.removeprefix("builtins.").removeprefix("__builtins__.") for name in dict.fromkeys(names)]
+
+    def _is_named(self, function: ast.AST, dotted: str) -> bool:
+        """Whether it is a builtin, or a function of a module that was imported, by its name."""
+        if isinstance(function, ast.Name):
+            return function.id in self.names or hasattr(builtins, function.id)
+        return dotted.partition(".")[0] in self.modules
 
     def _imported(self, name: str) -> str:
         """A name that may have come by `from module import *`."""
@@ -140,7 +186,11 @@ class _Reader:
         return next((one for one in full if one in _RUNS | _DELETES or _EXEC.fullmatch(one) or one in _OTHERS), name)
 
     def _call(self, node: ast.Call) -> None:
-        name = (self._dotted(node.func) or "").removeprefix("builtins.").removeprefix("__builtins__.")
+        for name in self._callees(node):
+            self._call_named(name, node)
+        self._handed_over(node)
+
+    def _call_named(self, name: str, node: ast.Call) -> None:
         args = [fold(arg, self.constants) for arg in node.args]
         args += [
             fold(keyword.value, self.constants)
@@ -168,7 +218,6 @@ class _Reader:
                 self.host.run("mv" if name in ("shutil.move", "os.rename", "os.replace") else "cp", args[0], args[1])
         else:
             self._method(name, node, args)
-        self._handed_over(node)
         if _SEND.match(name) and _PRIVATE.search(self.text) and self._sends(node, name):
             self.host.find("exfil.send")
 
@@ -254,6 +303,7 @@ class _Reader:
             self.host.find("rce.reverse_shell")
             return
         first = args[0] if args else None
+        stdin = self._input(name, node)
         reads_input = any(keyword.arg in ("input", "stdin") for keyword in node.keywords)
         if "urlretrieve" in self.text or (reads_input and _DOWNLOADS.search(self.text)):
             self.host.find("rce.download_to_shell")
@@ -269,16 +319,34 @@ class _Reader:
             else:
                 self.host.find("code.exec_computed")
         elif words and words[0] != UNKNOWN:
-            self.host.run(*words)
+            self.host.run(*words, stdin=stdin)
         elif isinstance(first, str) and first != UNKNOWN:
             if name.startswith("asyncio.create_subprocess_exec"):
                 self.host.run(*(arg if isinstance(arg, str) else UNKNOWN for arg in args))
             elif through_shell or " " in first or name == "pty.spawn":
-                self.host.shell(first)
+                self.host.shell(first, stdin=stdin)
             else:
-                self.host.run(first)
+                self.host.run(first, stdin=stdin)
         else:
             self.host.find("code.exec_computed")
+
+    def _input(self, name: str, node: ast.Call) -> str | None:
+        """What the program reads: given with `input=`, or written to its pipe anywhere in this program."""
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
+        texts: list[Any] = []
+        if "input" in given:
+            texts = [fold(given["input"], self.constants)]
+        elif "stdin" in given and (self._dotted(given["stdin"]) or "").rpartition(".")[2] == "PIPE":
+            texts = [fold(arg, self.constants) for arg in self.typed]
+        elif "stdin" in given:
+            nothing = (self._dotted(given["stdin"]) or "").endswith("DEVNULL") or isinstance(given["stdin"], ast.Constant)
+            return None if nothing else UNKNOWN
+        elif name == "os.popen" and len(node.args) > 1:
+            texts = [fold(arg, self.constants) for arg in self.typed]
+        else:
+            return None
+        decoded = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts]
+        return "\n".join(text if isinstance(text, str) else UNKNOWN for text in decoded)
 
     def _deletes(self, name: str, args: list[Any]) -> None:
         path = args[0] if args and isinstance(args[0], str) else None

@@ -235,13 +235,13 @@ def judge_code(walk: Walk, call: Call, language: str, code: Value) -> None:
         walk.report("rce.download_to_shell" if Taint.NETWORK in code.taints else "dynamic.script", call.argv)
         return
 
-    def shell(text: Value) -> Value:
+    def shell(text: Value, stdin: Value | None) -> Value:
         with walk.wrapped(call.name):
-            return walk.run_text(text, None, language)
+            return walk.run_text(text, stdin, language)
 
-    def argv(args: Sequence[Arg]) -> Value:
+    def argv(args: Sequence[Arg], stdin: Value | None) -> Value:
         with walk.wrapped(call.name), walk.nested():
-            return walk.run(args, None, functions=False, builtins=False)
+            return walk.run(args, stdin, functions=False, builtins=False)
 
     matches = languages.judge(
         language,

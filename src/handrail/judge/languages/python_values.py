@@ -1,0 +1,215 @@
+"""What the names of a Python program may be worth: every constant that is bound to them anywhere, or unknown.
+
+The order in which things happen is not followed. A name that is bound twice may be either; one that is appended to, bound by a
+loop, a parameter or a `with`, or changed in a way that is not computed here, may also be something that is not known (None).
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .constants import Constants, fold
+
+MAX_VALUES = 8
+MAX_WORLDS = 16
+_LIST_CHANGES = frozenset("append extend insert".split())
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_CHANGED = frozenset("pop remove clear sort reverse update setdefault popitem __setitem__ __iadd__".split())
+
+Dotted = Callable[[ast.AST], "str | None"]
+
+
+class Values:
+    """What each name may be worth, and a way to try all of it."""
+
+    def __init__(self, dotted: Dotted) -> None:
+        self.constants: Constants = {}
+        """The names that have one value, and in a world the others too. A missing one is unknown."""
+        self.functions: dict[str, list[str]] = {}
+        """The functions and modules that a name may stand for, by their full names."""
+        self._possible: dict[str, list[Any]] = {}
+        self._dotted = dotted
+        self._repeated: set[int] = set()
+        self._used: dict[int, frozenset[str]] = {}
+
+    def read(self, nodes: Sequence[ast.AST]) -> None:
+        """Collect what is bound, in the order in which it is written; what is in loops and functions once more."""
+        self._repeated = {id(inner) for node in nodes if isinstance(node, _LOOPS) for inner in ast.walk(node)}
+        later = {id(inner) for node in nodes if isinstance(node, _FUNCTIONS) for inner in ast.walk(node)}
+        ordered = sorted((node for node in nodes if hasattr(node, "lineno")), key=_position)
+        binding = [node for node in ordered if isinstance(node, _BINDING)]
+        for node in nodes:
+            for name in _unknown_names(node):
+                self._add(name, None)
+        for node in binding:
+            self._bind(node)
+        for node in binding:
+            if id(node) in self._repeated or id(node) in later:
+                self._bind(node)
+
+    def worlds(self, node: ast.AST) -> Iterator[None]:
+        """Go through what the names in an expression may be: in each world, `constants` says which value they have."""
+        names = [name for name in sorted(self._names_in(node)) if len(self._possible.get(name, ())) > 1]
+        count = 1
+        for name in names:
+            count *= len(self._possible[name])
+        if count > MAX_WORLDS:
+            yield  # none of them has a value in `constants`
+            return
+        for chosen in itertools.product(*(self._possible[name] for name in names)):
+            for name, value in zip(names, chosen, strict=True):
+                self.constants[name] = value
+            yield
+        for name in names:
+            self.constants.pop(name, None)
+
+    def _names_in(self, node: ast.AST) -> frozenset[str]:
+        found = self._used.get(id(node))
+        if found is None:
+            found = frozenset(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
+            self._used[id(node)] = found
+        return found
+
+    def _bind(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._assign(target, node.value)
+        elif isinstance(node, ast.NamedExpr) or (isinstance(node, ast.AnnAssign) and node.value is not None):
+            self._assign(node.target, node.value)  # type: ignore[arg-type]
+        elif isinstance(node, ast.AugAssign):
+            self._augment(node)
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            self._iterate(node.target, node.iter)
+        elif isinstance(node, ast.Call):
+            self._mutate(node)
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            for constant in self._all(value):
+                self._add(target.id, constant)
+            if dotted := self._dotted(value):
+                known = self.functions.setdefault(target.id, [])
+                if dotted not in known:
+                    known.append(dotted)
+        elif isinstance(target, ast.Tuple | ast.List):
+            items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            if len(items) == len(target.elts) and not any(isinstance(one, ast.Starred) for one in target.elts):
+                for one, item in zip(target.elts, items, strict=True):
+                    self._assign(one, item)
+            else:
+                self._forget(target)
+        elif isinstance(target, ast.Subscript | ast.Starred):
+            self._forget(target)
+
+    def _forget(self, target: ast.AST) -> None:
+        """Every name in it may be anything."""
+        for inner in ast.walk(target):
+            if isinstance(inner, ast.Name):
+                self._add(inner.id, None)
+
+    def _augment(self, node: ast.AugAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            self._forget(node.target)
+            return
+        name = node.target.id
+        whole = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
+        for constant in self._all(whole):
+            self._add(name, constant)
+        if id(node) in self._repeated or name not in self._possible:
+            self._add(name, None)
+
+    def _iterate(self, target: ast.expr, iterable: ast.expr) -> None:
+        for items in self._all(iterable):
+            if not isinstance(items, list | tuple | dict) or len(items) > MAX_VALUES:
+                self._forget(target)
+                continue
+            for item in items:
+                if isinstance(target, ast.Name):
+                    self._add(target.id, item)
+                elif isinstance(target, ast.Tuple | ast.List) and isinstance(item, list):
+                    for one, part in itertools.zip_longest(target.elts, item):
+                        if isinstance(one, ast.Name):
+                            self._add(one.id, part)
+                else:
+                    self._forget(target)
+
+    def _mutate(self, node: ast.Call) -> None:
+        """`args.append("-rf")`: the list may also be the longer one."""
+        if not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Name):
+            return
+        name, method = node.func.value.id, node.func.attr
+        if method not in _LIST_CHANGES and method not in _CHANGED:
+            return
+        lists = [value for value in self._possible.get(name, ()) if isinstance(value, list)]
+        if not lists:
+            return
+        for _ in self.worlds(node):
+            given = [fold(arg, self.constants) for arg in node.args]
+            for items in lists:
+                self._add(name, _changed(items, method, given, again=id(node) in self._repeated))
+
+    def _all(self, node: ast.expr) -> list[Any]:
+        """What an expression may be worth."""
+        if isinstance(node, ast.IfExp):
+            return [*self._all(node.body), *self._all(node.orelse)]
+        if isinstance(node, ast.BoolOp):
+            return [value for part in node.values for value in self._all(part)]
+        if isinstance(node, ast.NamedExpr):
+            return self._all(node.value)
+        found = []
+        for _ in self.worlds(node):
+            found.append(fold(node, self.constants))
+        return found
+
+    def _add(self, name: str, value: Any) -> None:
+        possible = self._possible.setdefault(name, [])
+        if any(type(value) is type(one) and value == one for one in possible):
+            return
+        if len(possible) >= MAX_VALUES:
+            value = None
+            if None in possible:
+                return
+        possible.append(value)
+        if len(possible) == 1 and value is not None:
+            self.constants[name] = value
+        else:
+            self.constants.pop(name, None)
+
+
+_BINDING = (
+    ast.Assign, ast.NamedExpr, ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.Call,
+)  # fmt: skip
+
+
+def _position(node: ast.AST) -> tuple[int, int]:
+    return node.lineno, node.col_offset  # type: ignore[attr-defined]
+
+
+def _unknown_names(node: ast.AST) -> Iterator[str]:
+    """Names that something binds to a value that is not in the program's text."""
+    if isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+        yield node.name
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        yield from (inner.id for inner in ast.walk(node.optional_vars) if isinstance(inner, ast.Name))
+    elif isinstance(node, ast.Delete):
+        for target in node.targets:
+            yield from (inner.id for inner in ast.walk(target) if isinstance(inner, ast.Name))
+
+
+def _changed(items: list[Any], method: str, given: list[Any], *, again: bool) -> list[Any] | None:
+    """The list after one of its methods; None when that is not computed. `again`: it may happen several times."""
+    if method == "append" and len(given) == 1:
+        longer = [*items, given[0]]
+    elif method == "extend" and len(given) == 1 and isinstance(given[0], list):
+        longer = [*items, *given[0]]
+    elif method == "insert" and len(given) == 2 and isinstance(given[0], int):
+        longer = [*items[: given[0]], given[1], *items[given[0] :]]
+    else:
+        return None
+    return [*longer, None] if again else longer
