@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from handrail.judge import assess
 from handrail.judge.values.assessment import Verdict
 
@@ -52,3 +54,15 @@ def test_destructive_uses_of_rare_tools_are_found() -> None:
     commands = [command for _, command in rows("rare")]
     missed = [command for command in commands if not assess(command).dangerous]
     assert len(missed) / len(commands) <= 0.15, missed
+
+
+@pytest.mark.parametrize("family", dict.fromkeys(family for family, _ in rows("values_asked")))
+def test_what_changes_before_it_runs_or_is_run_by_a_feature_is_asked_about(family: str) -> None:
+    missed = [command for name, command in rows("values_asked") if name == family and not assess(command).dangerous]
+    assert not missed
+
+
+@pytest.mark.parametrize("family", dict.fromkeys(family for family, _ in rows("values_pass")))
+def test_their_harmless_twins_run_without_a_question(family: str) -> None:
+    asked = [command for name, command in rows("values_pass") if name == family and assess(command).dangerous]
+    assert not asked

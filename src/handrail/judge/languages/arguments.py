@@ -16,8 +16,13 @@ _HOME_NAMES = frozenset(("os.homedir", "process.env.HOME", "Dir.home"))
 _MAX_TOKENS = 300
 
 
-def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[str | None] | None, bool]:
-    """The arguments after a function's name, None when it is not a call; and whether they are in parentheses."""
+def arguments(
+    language: str, tokens: Sequence[Token], place: int, *, objects: bool = False
+) -> tuple[list[str | None] | None, bool]:
+    """The arguments after a function's name, None when it is not a call; and whether they are in parentheses.
+
+    `objects`: what is in objects (`{args: [..]}`) counts too.
+    """
     if place >= len(tokens):
         return None, False
     first = tokens[place]
@@ -30,7 +35,7 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
     found: list[str | None] = []
     pieces: list[str | None] = []
     start = place + parenthesised
-    for count, token in enumerate(_inside(tokens, start, parenthesised=parenthesised)):
+    for count, token in enumerate(_inside(tokens, start, parenthesised=parenthesised, keep=objects)):
         if count >= _MAX_TOKENS:
             return [None], parenthesised
         if token.text == "," and token.kind == "sign":
@@ -47,8 +52,8 @@ def arguments(language: str, tokens: Sequence[Token], place: int) -> tuple[list[
     return found, parenthesised
 
 
-def _inside(tokens: Sequence[Token], place: int, *, parenthesised: bool) -> Iterator[Token]:
-    """The tokens of one argument list; brackets of lists inside it do not count, objects (`{..}`) are left out."""
+def _inside(tokens: Sequence[Token], place: int, *, parenthesised: bool, keep: bool) -> Iterator[Token]:
+    """The tokens of one argument list; brackets of lists inside it do not count, objects (`{..}`) are left out unless they are to be kept."""
     depth = objects = 0
     for token in itertools.islice(tokens, place, place + _MAX_TOKENS + 100):
         if token.kind == "sign" and token.text in "([{":
@@ -61,7 +66,7 @@ def _inside(tokens: Sequence[Token], place: int, *, parenthesised: bool) -> Iter
             objects -= token.text == "}"
         elif token.text == ";" or (token.kind == "end" and depth == 0 and not parenthesised):
             return
-        elif not objects:
+        elif keep or not objects:
             yield token
 
 

@@ -13,7 +13,7 @@ from ..values.word_values import UNKNOWN
 from .arguments import arguments
 from .call_table import ARGV, KINDS, QUALIFIERS, SHELL
 from .host import MAX_DEPTH, Host
-from .tokens import Token, tokens
+from .tokens import Token, too_long, tokens
 
 _NETWORK = re.compile(
     r"(?i)\b(?:socket|fsockopen|net\.connect|TCPSocket|net\.Socket|IO::Socket|pfsockopen|stream_socket_client|connect)\b"
@@ -88,6 +88,7 @@ _LAST_NAMES = {
     for language in {*SHELL, *ARGV}
 }
 _SHELL_PROGRAMS = frozenset(f"{folder}{shell}" for folder in ("", "/bin/", "/usr/bin/") for shell in SHELLS)
+_RUBY_WORDS = frozenset("do if unless end and or not then while until is the a to with".split())
 _BOTH = frozenset(("exec", "system"))
 _ALONE_UNCLEAR = frozenset(("rm", "rmdir", "remove"))
 _LISTS_OF_WORDS = frozenset(("perl", "ruby", "r", "elixir", "scheme"))
@@ -110,6 +111,9 @@ class Call(NamedTuple):
 
 
 def judge(host: Host, text: str) -> None:
+    if too_long(text):
+        host.find("limit.exceeded")
+        return
     if host.language in ("osascript", "tcl"):
         _apple(host, text) if host.language == "osascript" else _tcl(host, text)
         return
@@ -163,7 +167,7 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     last = chain[-1].rstrip("!?")
     if last not in _LAST_NAMES.get(host.language, _ANY_LAST):
         return
-    given, parenthesised = arguments(host.language, found, place + 1)
+    given, parenthesised = arguments(host.language, found, place + 1, objects=chain[0] in ("Deno", "Bun"))
     if given is None:
         return
     host.calls += 1
@@ -176,7 +180,7 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     if names.intersection(ARGV.get(host.language, "").split()):
         _run(host, call)
     elif names.intersection(SHELL.get(host.language, "").split()):
-        _shell(host, call, parenthesised=parenthesised)
+        _shell(host, call, certain=parenthesised or _takes_variable(host.language, found, place + 1))
     else:
         kind = "evaluate" if host.language == "lua" and last == "load" else ""
         kind = kind or next((KINDS[name] for name in sorted(names, key=len, reverse=True) if name in KINDS), "")
@@ -210,11 +214,19 @@ def _names(language: str, written: str, chain: list[str], text: str) -> set[str]
     return names - _ALONE_UNCLEAR if unclear or language == "javascript" else names
 
 
-def _shell(host: Host, call: Call, *, parenthesised: bool) -> None:
+def _takes_variable(language: str, found: Sequence[Token], place: int) -> bool:
+    """`system $x`, `exec @words`, `system x`: a call without parentheses, of a variable."""
+    if language == "perl":
+        return found[place].text[:1] in ("$", "@") or found[place].kind == "command"
+    return language == "ruby" and found[place].kind == "name" and found[place].text not in _RUBY_WORDS
+
+
+def _shell(host: Host, call: Call, *, certain: bool) -> None:
+    """`certain`: it is a call without doubt, and not the same word in another place."""
     if not call.arguments:
         return
     if call.first is None:
-        if parenthesised:
+        if certain:
             host.find("code.exec_computed")
     elif host.language == "javascript" and _SQL_START.match(call.first):  # a database's own `exec`
         host.sql(call.first)

@@ -40,22 +40,29 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
             return _list(node.elts, constants)
         case ast.Dict() if all(key is not None for key in node.keys):
             keys = [fold(key, constants) for key in node.keys]
-            return dict(zip(keys, (fold(value, constants) for value in node.values), strict=True)) if all(keys) else None
+            return (
+                dict(zip(keys, (fold(value, constants) for value in node.values), strict=True)) if all(keys) else None
+            )
         case ast.UnaryOp(op=ast.USub()):
             value = fold(node.operand, constants)
             return -value if isinstance(value, int | float) else None
         case ast.BinOp():
             return _binary(node, constants)
         case ast.JoinedStr():
-            parts = [
-                fold(part.value if isinstance(part, ast.FormattedValue) else part, constants) for part in node.values
-            ]
+            parts = [_formatted(part, constants) for part in node.values]
             return "".join(UNKNOWN if part is None else str(part) for part in parts)
         case ast.Subscript():
             return "~" if ast.unparse(node) in _HOMES else _subscript(node, constants)
         case ast.Call():
             return _call(node, constants)
     return None
+
+
+def _formatted(part: ast.expr, constants: Constants) -> Any:
+    """A part of an f-string; what is padded or cut is not computed."""
+    if not isinstance(part, ast.FormattedValue):
+        return fold(part, constants)
+    return fold(part.value, constants) if part.format_spec is None and part.conversion in (-1, 115) else None
 
 
 def _list(elements: list[ast.expr], constants: Constants) -> list[Any]:

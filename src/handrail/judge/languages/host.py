@@ -32,6 +32,7 @@ class Host:
         """The texts and words that were shown to the rules as commands."""
         self.calls = 0
         """How many calls of interest were looked at; programs that make very many are not read to the end."""
+        self._judged: set[tuple[object, ...]] = set()
         self._shell = shell
         self._argv = argv
         self._is_followed = is_followed
@@ -50,13 +51,24 @@ class Host:
 
     def shell(self, text: str, *, stdin: str | None = None) -> None:
         """It runs a text through a shell; `stdin` is what that reads."""
+        if not self._is_new(text, stdin):
+            return
         self.shown.append(text)
         self._shell(Value(text), None if stdin is None else Value(stdin))
 
     def run(self, *words: str, stdin: str | None = None) -> None:
         """It runs a program with these arguments and this input, or does what that program would do."""
+        if not self._is_new(words, stdin):
+            return
         self.shown += words
         self._argv([make_arg(word, glob="*" in word) for word in words], None if stdin is None else Value(stdin))
+
+    def _is_new(self, *command: object) -> bool:
+        """Whether this has not been judged yet."""
+        if command in self._judged:
+            return False
+        self._judged.add(command)
+        return True
 
     def write(self, path: str, *, empties: bool = False) -> None:
         self.matches.extend(on_write(path, self._cwd, self._project, empties=empties))

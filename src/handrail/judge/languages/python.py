@@ -339,7 +339,9 @@ class _Reader:
         elif "stdin" in given and (self._dotted(given["stdin"]) or "").rpartition(".")[2] == "PIPE":
             texts = [fold(arg, self.constants) for arg in self.typed]
         elif "stdin" in given:
-            nothing = (self._dotted(given["stdin"]) or "").endswith("DEVNULL") or isinstance(given["stdin"], ast.Constant)
+            nothing = (self._dotted(given["stdin"]) or "").endswith("DEVNULL") or isinstance(
+                given["stdin"], ast.Constant
+            )
             return None if nothing else UNKNOWN
         elif name == "os.popen" and len(node.args) > 1:
             texts = [fold(arg, self.constants) for arg in self.typed]

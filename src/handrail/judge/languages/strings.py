@@ -29,13 +29,13 @@ _WRITES = re.compile(
 _REVERSES = re.compile(r"(?i)\b(?:str)?rev(?:erse\w*)?\b")
 _ESCAPED = re.compile(r"(?m)^\s*!\s*(\S.*)$")
 _NEAR = 8
-_MAX_TOKENS = 400
+_MAX_TOKENS = 4_000
 _MAX_NAMES = 64
 
 
 def judge(host: Host, text: str) -> None:
     """Show to the rules what could be run and has not been shown yet."""
-    found = tokens(host.language, text)[: _MAX_TOKENS * 10]
+    found = tokens(host.language, text)
     for match in itertools.islice(_TREE.finditer(text), _MAX_NAMES):
         _paths(found, match.start(), host.delete_tree)
     for match in itertools.islice(_WRITES.finditer(text), _MAX_NAMES):
@@ -45,6 +45,8 @@ def judge(host: Host, text: str) -> None:
             host.shell(match[1])
     if not _RUNS.search(text):
         return
+    if len(found) > _MAX_TOKENS:
+        host.find("limit.exceeded")
     shown = set(host.shown)
     for words in _series(found):
         if not shown.intersection(words) and host.is_program(words[0]):

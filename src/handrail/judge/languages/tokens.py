@@ -69,6 +69,11 @@ def _scanner(language: str) -> re.Pattern[str]:
     return re.compile("|".join(parts), re.DOTALL)
 
 
+def too_long(text: str) -> bool:
+    """Whether `tokens` would not read it to the end."""
+    return len(text) > _MAX_CHARS
+
+
 def tokens(language: str, text: str) -> list[Token]:
     found: list[Token] = []
     scanner, place, text = _scanner(language), 0, text[:_MAX_CHARS]

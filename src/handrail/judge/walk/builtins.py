@@ -394,7 +394,9 @@ def _trap(walk: Walk, call: Call) -> Value | None:
 def _complete(walk: Walk, call: Call) -> Value | None:
     """`complete -C command`, `compgen -W words`, `bind -x '"key": command'` and `fc -e editor` name what is run later."""
     for option, following in itertools.pairwise([*call.args, Arg("")]):
-        name, value = (option[:2], option.like(option[2:])) if option[2:] and option[:2] == "-W" else (option, following)
+        name, value = (
+            (option[:2], option.like(option[2:])) if option[2:] and option[:2] == "-W" else (option, following)
+        )
         if name == "-W":
             walk.prompt(value.value())
         elif name == "-x":

@@ -38,7 +38,7 @@ from .judgement import Limit
 from .fields import BREAK, LITERAL, MAX_FIELDS, QUOTED, SPLIT, Piece, Splitter, expand_braces
 
 _MAX_ARGS = 100_000
-_FIELD_COST = 128
+_FIELD_COST = 400
 _OPERATOR_COST = 8
 _PLAIN = re.compile(r"[^{~*?\[]*\Z")
 _TILDE = re.compile(r"~(?:([\w.-]+)|(\+|-)|)(?=[/:]|\Z)")
@@ -129,7 +129,9 @@ class Expander:
             )
             found = Splitter(self._separators(), word).fields(pieces)
             fields += found
-            self._shell.spend(sum(map(len, found)) + _FIELD_COST * len(found))
+            if len(found) > 1:
+                self._shell.spend(_FIELD_COST * len(found))
+            self._shell.spend(sum(map(len, found)))
             if len(fields) > MAX_FIELDS:
                 return [*fields[:MAX_FIELDS], make_arg(UNKNOWN, word=word)]
         return fields

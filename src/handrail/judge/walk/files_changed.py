@@ -20,6 +20,7 @@ _READERS = DATA_PROGRAMS | SHELLS | LANGUAGES.keys() | frozenset(WRAPPERS) | fro
 _READERS -= frozenset("patch truncate dd split csplit unix2dos rpl sd sponge".split()) | _EDITORS
 _IN_PLACE = re.compile(r"-[a-zA-Z0-9]*i.*|--in-place(?:=.*)?")
 _EXTRACTS = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get")
+_ARCHIVE = re.compile(r"\.(?:tar|t?[gx7]z|zip|t?bz2?|zst|cpio|jar|whl|deb|rpm)\b")
 _OUTPUT = re.compile(r"-[a-zA-Z]*o|--o(?:utput|ut)?")
 _OUTPUT_ATTACHED = re.compile(r"(?:-o|--output=)(.+)")
 
@@ -101,8 +102,7 @@ def _unpacked(walk: Walk, call: Call) -> Iterator[str]:
     extracts = call.name not in ("tar", "bsdtar", "gtar") or any(_EXTRACTS.fullmatch(arg) for arg in call.args[:3])
     if extracts:
         into = next((after for arg, after in itertools.pairwise(call.args) if arg in ("-C", "-d")), "")
-        archives = {walk.path(arg) for arg in call.args}
-        yield from (path for path in _all(walk, into) if path not in archives)
+        yield from (path for path in _all(walk, into) if not _ARCHIVE.search(path))
 
 
 def _all(walk: Walk, folder: str) -> Iterator[str]:

@@ -186,6 +186,13 @@ def _copied_by_dd(walk: Walk, call: Call) -> None:
         walk.state.write(walk.path(target), content if plain else unknown(content.taints))
 
 
+def _logged(walk: Walk, call: Call) -> None:
+    """`logsave file command`."""
+    start, _ = skip_options(call.args)
+    if start < len(call.args):
+        walk.on_write(call.args[start], ">", unknown())
+
+
 _MAKERS: dict[str, Callable[[Walk, Call], None]] = {
     "curl": _curl,
     "wget": _wget,
@@ -194,6 +201,7 @@ _MAKERS: dict[str, Callable[[Walk, Call], None]] = {
     **dict.fromkeys("scp sftp rsync rclone aws gsutil gcloud s3cmd s5cmd mc b2 azcopy".split(), _remote_copy),
     **dict.fromkeys(("cp", "mv", "ln", "install", "gcp"), _copied),
     "dd": _copied_by_dd,
+    "logsave": _logged,
     **dict.fromkeys(("git", "hg", "svn"), _cloned),
     **dict.fromkeys(("gh", "glab", "az", "oci"), _downloaded),
     **dict.fromkeys(("tar", "bsdtar", "unzip", "7z", "cpio", "bsdcpio", "gtar"), _unpacked),

@@ -122,6 +122,12 @@ def _language(walk: Walk, call: Call) -> Value | None:
     codes, module = _codes(language, call.args)
     for code in codes:
         judge_code(walk, call, language, code.value())
+    if call.name in ("ipython", "ipython3", "jupyter-console"):
+        _magics(walk, [*codes, *([Arg(call.stdin.text)] if call.stdin is not None else [])])
+    if language == "perl":
+        for arg in call.args:
+            if re.match(r"-[Mm].*[;(]", arg):  # a module's name in which more code follows
+                judge_code(walk, call, language, Value(f"use {arg[2:]}", arg.taints))
     if module:
         return _run_module(walk, call)
     if codes:
@@ -149,6 +155,15 @@ def _language(walk: Walk, call: Call) -> Value | None:
     return None
 
 
+def _magics(walk: Walk, codes: Sequence[Arg]) -> None:
+    """`!command` and `%sx command` of IPython."""
+    for code in codes:
+        for match in re.finditer(
+            r"(?m)(?:^|=)\s*(?:!{1,2}|%{1,2}(?:sx|system|sc|bash|sh|script(?:\s+\w+)?)\s)\s*(.+)", code
+        ):
+            walk.run_text(Value(match[1], code.taints), None, "-c")
+
+
 def _run_module(walk: Walk, call: Call) -> Value | None:
     """`python -m pip ...`: the module is a program with the same arguments."""
     place = next(number for number, arg in enumerate(call.args) if arg[:1] == "-" and arg[1:2] != "-" and "m" in arg)
@@ -160,6 +175,10 @@ def _run_module(walk: Walk, call: Call) -> Value | None:
         lines = [*(value for option, value in options if option in ("-s", "--setup") and value), *argv[1 + start :]]
         judge_code(walk, call, "python", Value("\n".join(lines), taints_of(lines)))
         return None
+    if argv[:1] == ["pdb"]:
+        for option, value in skip_options(argv[1:], "cm", "command")[1]:
+            if option in ("-c", "--command") and value is not None:
+                judge_code(walk, call, "python", Value(value.lstrip("! "), value.taints))
     if not argv or not walk.judgement.rulebook.knows(argv[0]):
         return None
     with walk.wrapped(call.name), walk.nested():

@@ -11,7 +11,7 @@ from ..rules import Match, Rulebook
 from ..values.assessment import Finding, Reach, Segment, Severity, Span, Unknown
 from ..values.word_values import UNKNOWN, Arg
 
-MAX_STEPS = 2_500
+MAX_STEPS = 1_500
 MAX_TEXT_MADE = 4_000_000
 _MAX_FINDINGS = 50
 _MAX_UNKNOWN = 50

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import SHELLS
 from ..programs.wrapper_options import skip_options
-from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of
+from ..values.word_values import UNKNOWN, Arg, Taint, Taints, Value, make_arg, taints_of, unknown
 from .walk import Call, Handler, Walk
 
 _WIDE: Taints = frozenset((Taint.WIDE,))
@@ -26,6 +26,7 @@ FIND_SELECTS = frozenset(
 _FIND_PRINTS_OTHER = frozenset(
     "-exec -execdir -printf -fprintf -ls -fls -delete -quit -ok -okdir -fprint -prune".split()
 )
+_FIND_WRITES = frozenset(("-fprintf", "-fprint", "-fprint0", "-fls"))
 _PARALLEL_WORDS = (
     "jobs arg-file sshlogin colsep delay timeout results joblog halt load memfree retries workdir shuf-seed tagstring"
 )
@@ -35,7 +36,9 @@ def _find(walk: Walk, call: Call) -> Value | None:
     args = call.args
     count = next((place for place, arg in enumerate(args) if arg[:1] in ("-", "(", "!")), len(args))
     roots: Sequence[Arg] = args[:count] or [Arg(".")]
-    found = [place for root in roots[:_MAX_ROOTS] for place in _found(root, args)]
+    if len(roots) > _MAX_ROOTS:
+        roots = [*roots[:_MAX_ROOTS], Arg(UNKNOWN)]
+    found = [place for root in roots for place in _found(root, args)]
     place = count
     while place < len(args):
         if args[place] not in ("-exec", "-execdir", "-ok", "-okdir"):
@@ -53,6 +56,9 @@ def _find(walk: Walk, call: Call) -> Value | None:
         with walk.wrapped("find"), walk.subshell():
             walk.run(command, None, functions=False, builtins=False)
         place = end
+    for arg, target in itertools.pairwise(args):
+        if arg in _FIND_WRITES:
+            walk.emit(unknown(_WIDE), [(">", target, True)])
     if not _FIND_PRINTS_OTHER.isdisjoint(args):
         return None
     separator = "\0" if "-print0" in args else "\n"
@@ -118,7 +124,7 @@ def _parallel(walk: Walk, call: Call) -> Value | None:
     if not any(replace in word for word in command):
         command.append(Arg(replace))
     out: Value | None = None
-    for item in items[:_MAX_LINES] or [make_arg(UNKNOWN, taints=_WIDE)]:
+    for item in _bounded(items, _MAX_LINES) or [make_arg(UNKNOWN, taints=_WIDE)]:
         texts = [word.replace(replace, item) for word in command]
         with walk.wrapped("parallel"), walk.subshell():
             out = walk.run_text(Value(" ".join(texts), taints_of(command) | item.taints), None, "-c")
@@ -141,7 +147,12 @@ def _items(value: Value | None, given: dict[str, Arg | None], *, by_line: bool) 
     else:
         words = re.findall(r"(?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s'\"\\])+", text)
         found = [re.sub(r"\\(.)|['\"]", r"\1", word) for word in words]
-    return more + [make_arg(item, taints=value.taints) for item in found if item][:_MAX_ITEMS]
+    return more + _bounded([make_arg(item, taints=value.taints) for item in found if item], _MAX_ITEMS)
+
+
+def _bounded(items: list[Arg], most: int) -> list[Arg]:
+    """The first ones; when there are more, an unknown one stands for the rest."""
+    return items if len(items) <= most else [*items[:most], make_arg(UNKNOWN, taints=taints_of(items) | _WIDE)]
 
 
 def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], replace: str) -> Value | None:
@@ -151,7 +162,7 @@ def _with_items(walk: Walk, call: Call, command: list[Arg], items: list[Arg], re
                 word.like(word.replace(replace, item), taints=item.taints) if replace in word else word
                 for word in command
             ]
-            for item in items[:_MAX_LINES]
+            for item in _bounded(items, _MAX_LINES)
         ]
     else:
         lines = [[*command, *items]]

@@ -8,6 +8,7 @@ from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.shell_escapes import opens_root_shell
 from ..values.word_values import Value, unknown
 from . import (
+    console_programs,
     interpreters,
     launcher_programs,
     output_provenance,
@@ -32,6 +33,8 @@ HANDLERS: dict[str, Handler] = {
     **program_options.HANDLERS,
     **text_programs.HANDLERS,
     **wrapper_programs.HANDLERS,
+    **program_options.OVER_WRAPPERS,
+    **console_programs.HANDLERS,
 }
 follow_unlisted = unlisted_programs.follow
 
@@ -61,6 +64,8 @@ def note_effects(walk: Walk, call: Call, *, followed: bool) -> None:
 
 def output(walk: Walk, call: Call) -> Value:
     """What it prints: computed where the input is known, else unknown with its provenance."""
+    if call.stdin is not None:
+        walk.spend(len(call.stdin.text))
     out = text_emulation.output(call.name, call.args, call.stdin, walk.known_file)
     if out is None:
         out = output_provenance.unknown_output(walk, call)

@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import TEXT_OPTIONS
 from ..programs.wrapper_options import skip_options
-from ..values.word_values import UNKNOWN, Arg, Value
+from ..values.word_values import UNKNOWN, Arg, Value, make_arg
 from .interpreters import judge_code
+from .judgement import Limit
 from .operators import shell_quoted
 from .remote_programs import HANDLERS as REMOTE_HANDLERS
+from .remote_programs import local_command
 from .walk import Call, Handler, Walk
+from .wrapper_programs import wrap
 
-_MAX_LINES = 64
+_MAX_LINES = 1_000
+_MAX_CLUSTER = 8
 _TAR_COMMANDS = frozenset(
     "--to-command --use-compress-program --rsh-command --info-script --new-volume-script -I -F".split()
 )
@@ -53,13 +57,20 @@ def _at(walk: Walk, call: Call) -> Value | None:
     return None
 
 
+def _lines(text: Value) -> list[str]:
+    lines = text.text.split("\n")
+    if len(lines) > _MAX_LINES:
+        raise Limit("a file with too many lines")
+    return lines
+
+
 def _crontab(walk: Walk, call: Call) -> Value | None:
     """A crontab's lines hold commands after five fields or a nickname."""
     operands = [arg for arg in call.args if arg[:1] != "-" or arg == "-"]
     text = call.stdin if not operands or operands[-1] == "-" else walk.known_file(operands[-1])
     if text is None or not text.known:
         return None
-    for line in text.text.split("\n")[:_MAX_LINES]:
+    for line in _lines(text):
         match = re.match(r"\s*(?:@\w+|(?:\S+\s+){4}\S+)\s+(.+)", line)
         if match and not line.lstrip().startswith("#"):
             with walk.subshell():
@@ -79,17 +90,75 @@ def _tar(walk: Walk, call: Call) -> Value | None:
     return None
 
 
-def _text_options(walk: Walk, call: Call) -> Value | None:
+def follow_text_options(walk: Walk, call: Call) -> Value | None:
     """Ordinary programs with options whose value is a command."""
     for place, arg in enumerate(call.args):
         following = call.args[place + 1] if place + 1 < len(call.args) else None
         for option in TEXT_OPTIONS[call.name].split():
-            if arg == option and following is not None:
-                _run_option(walk, str(following), following)
-            elif option.startswith("--") and arg.startswith(option + "="):
-                _run_option(walk, arg[len(option) + 1 :], arg)
-            elif option[0] == "+" and arg.startswith(option):
-                _run_option(walk, arg[len(option) :], arg)
+            value = _option_value(option, arg, following)
+            if value is not None:
+                _run_option(walk, str(value), value)
+    return None
+
+
+def _option_value(option: str, arg: Arg, following: Arg | None) -> Arg | None:
+    """The value of an option if this argument is that option: `-e x`, `-ex`, `-ave x`, `--rsh=x`, `+x`."""
+    if arg == option:
+        return following
+    if option[0] == "+" and arg.startswith(option):
+        return arg.like(arg[len(option) :])
+    if option.startswith("--"):
+        return arg.like(arg[len(option) + 1 :]) if arg.startswith(option + "=") else None
+    if len(option) == 2 and arg[:1] == "-" and arg[1:2] != "-":
+        if arg.startswith(option):
+            return arg.like(arg[2:])
+        if arg.endswith(option[1]) and arg[1:].isalpha() and len(arg) <= _MAX_CLUSTER:
+            return following
+    return None
+
+
+def _copies_by_ssh(walk: Walk, call: Call) -> Value | None:
+    """scp and sftp: `-S program` is run with arguments of their own, `-o ProxyCommand=text` by a shell."""
+    _, options = skip_options(call.args, "cDFiJloPSXbBRs")
+    for option, value in options:
+        if value is None:
+            continue
+        if option in ("-S", "-D"):
+            with walk.wrapped(call.name), walk.subshell():
+                words = [value.like(word) for word in value.split()] if option == "-D" else [value]
+                walk.run([*words, make_arg(UNKNOWN)], None, functions=False, builtins=False)
+            if " " in value:
+                _run_option(walk, str(value), value)
+        elif option == "-o" and (text := local_command(value)):
+            _run_option(walk, text, value)
+    return None
+
+
+def _strace(walk: Walk, call: Call) -> Value | None:
+    """`-o '|command'` writes to a program."""
+    for arg, following in itertools.pairwise([*call.args, Arg("")]):
+        target = following if arg in ("-o", "--output") else arg.like(arg[2:]) if arg.startswith("-o") else Arg("")
+        if target[:1] in ("|", "!"):
+            _run_option(walk, target[1:], target)
+    return wrap(walk, call)
+
+
+def _pager(walk: Walk, call: Call) -> Value | None:
+    """`less '+!command'`, `'+|$command'`, and what `+` joins with `&&` or a new line."""
+    follow_text_options(walk, call)
+    for arg in call.args:
+        if match := re.match(r"(?s)\+\+?[^!|]*(?:!|\|.)(.+)", arg):
+            _run_option(walk, match[1], arg)
+    return None
+
+
+def _rails(walk: Walk, call: Call) -> Value | None:
+    """`rails runner code`."""
+    if len(call.args) > 1 and call.args[0] in ("runner", "r"):
+        for arg in call.args[1:]:
+            if arg[:1] != "-":
+                judge_code(walk, call, "ruby", arg.value())
+                break
     return None
 
 
@@ -145,14 +214,22 @@ def _git(walk: Walk, call: Call) -> Value | None:
         following = rest[place + 1] if place + 1 < len(rest) else None
         if rest[0] == "grep" and arg.startswith(("-O", "--open-files-in-pager=")):
             _run_option(walk, arg.removeprefix("-O").removeprefix("--open-files-in-pager="), arg)
-        if arg.startswith("ext::"):  # an address that is a command
-            _run_option(walk, arg[5:], arg)
+        if "ext::" in arg[:12]:  # an address that is a command
+            _run_address(walk, arg)
         name, equals, value_text = arg.partition("=")
         if name in ("--upload-pack", "--receive-pack", "--exec", "-x", "-u", "--extcmd", "--run") and _runs(rest, name):
             _run_option(walk, value_text if equals else str(following or ""), arg)
         elif rest[0] == "filter-branch" and arg.endswith("-filter") and following is not None:
             _run_option(walk, str(following), following)
     return REMOTE_HANDLERS["git"](walk, call)
+
+
+def _run_address(walk: Walk, arg: Arg) -> None:
+    """`ext::program argument`: words end at blanks, `% ` is one that belongs to a word."""
+    words = re.findall(r"(?:%.|[^ %])+", arg.partition("ext::")[2])
+    with walk.wrapped("git"), walk.subshell():
+        walk.run([arg.like(re.sub("%(.)", r"\1", word)) for word in words], None, functions=False, builtins=False)
+    _run_option(walk, arg.partition("ext::")[2], arg)
 
 
 def _runs(rest: Sequence[Arg], option: str) -> bool:
@@ -252,7 +329,7 @@ def _make(walk: Walk, call: Call) -> Value | None:
 
 def _recipe(walk: Walk, text: Value) -> None:
     """The commands of a makefile: lines that start with a tab, or follow a semicolon."""
-    for line in text.text.split("\n")[:_MAX_LINES]:
+    for line in _lines(text):
         match = re.match(r"\t\s*[@+-]*(.+)", line) or re.match(r"[^=#]*?:[^=;]*;\s*[@+-]*(.+)", line)
         match = match or re.search(r"\$\(shell (.*)\)", line)
         if match:
@@ -269,22 +346,6 @@ def _every_text(walk: Walk, call: Call) -> Value | None:
     return None
 
 
-def _gdb(walk: Walk, call: Call) -> Value | None:
-    for place, arg in enumerate(call.args):
-        following = call.args[place + 1] if place + 1 < len(call.args) else None
-        if arg == "--args" and following is not None:
-            with walk.wrapped("gdb"), walk.subshell():
-                walk.run(call.args[place + 1 :], None, functions=False, builtins=False)
-            return None
-        if arg in ("-ex", "-iex", "--eval-command", "--init-eval-command") and following is not None:
-            match = re.match(r"\s*(?:shell|!|pipe)\s*(.*)", following, re.S)
-            if match:
-                _run_option(walk, match[1], following)
-            elif match := re.match(r"\s*(?:py|python|pi|python-interactive)\s+(.*)", following, re.S):
-                judge_code(walk, call, "python", Value(match[1]))
-    return None
-
-
 def _socat(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
         match = re.match(r"(?i)(?:exec|system):(.*)", arg, re.S)
@@ -298,7 +359,10 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("rpm", "rpmbuild", "rpmspec"), _rpm),
     "capsh": _capsh,
     "cmd": _cmd,
-    **dict.fromkeys(TEXT_OPTIONS, _text_options),
+    **dict.fromkeys(TEXT_OPTIONS, follow_text_options),
+    **dict.fromkeys(("less", "more", "most"), _pager),
+    **dict.fromkeys(("scp", "sftp"), _copies_by_ssh),
+    "rails": _rails,
     **dict.fromkeys(("at", "batch"), _at),
     **dict.fromkeys(("tar", "bsdtar", "gtar", "star"), _tar),
     **dict.fromkeys(("make", "gmake"), _make),
@@ -306,7 +370,6 @@ HANDLERS: dict[str, Handler] = {
         ("hyperfine", "concurrently", "wtype", "mispipe", "pee", "mprocs", "xdotool", "ydotool"), _every_text
     ),
     "crontab": _crontab,
-    "gdb": _gdb,
     "git": _git,
     "tmux": _tmux,
     "screen": _screen,
@@ -314,3 +377,6 @@ HANDLERS: dict[str, Handler] = {
     "socat": _socat,
     **dict.fromkeys(("salt", "salt-call", "salt-ssh"), _salt),
 }
+
+OVER_WRAPPERS: dict[str, Handler] = {"strace": _strace}
+"""Wrappers that run something besides the command that they are given."""

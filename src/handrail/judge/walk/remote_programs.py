@@ -14,13 +14,18 @@ from .walk import Call, Handler, Walk
 _LOCAL_COMMANDS = re.compile(r"(?i)(?:proxycommand|localcommand|knownhostscommand)\s*[= ]\s*(.*)", re.S)
 
 
+def local_command(setting: str) -> str:
+    """The command in a setting of ssh that it runs on this machine; empty for every other setting."""
+    match = _LOCAL_COMMANDS.match(setting)
+    return match[1] if match and match[1].strip().lower() != "none" else ""
+
+
 def _ssh(walk: Walk, call: Call) -> Value | None:
     letters, operands = REMOTE[call.name]
     start, options = skip_options(call.args, letters)
     for option, value in options:
-        match = _LOCAL_COMMANDS.match(value) if option == "-o" and value is not None else None
-        if match and value is not None and match[1].strip().lower() != "none":
-            walk.run_text(Value(match[1], value.taints), None, "-c")
+        if option == "-o" and value is not None and (text := local_command(value)):
+            walk.run_text(Value(text, value.taints), None, "-c")
     rest = call.args[start:]
     if operands and rest:
         # ssh reads options after the host too.

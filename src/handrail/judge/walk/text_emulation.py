@@ -85,13 +85,16 @@ def printf(args: Sequence[str]) -> str:
         args = args[1:]
     if not args:
         return ""
-    template, rest, out = decode_escapes(str(args[0])), list(args[1:]), []
-    for _ in range(1000):
+    template, rest, out = decode_escapes(str(args[0])), list(reversed(args[1:])), []
+    length = 0
+    while True:
         before = len(rest)
         out.append(_SPECIFIER.sub(lambda match: _formatted(match, rest), template))
+        length += len(out[-1])
+        if length > _MAX_INPUT:
+            return UNKNOWN
         if not rest or len(rest) == before:
-            break
-    return "".join(out)
+            return "".join(out)
 
 
 def _formatted(match: re.Match[str], rest: list[str]) -> str:
@@ -99,10 +102,10 @@ def _formatted(match: re.Match[str], rest: list[str]) -> str:
     if letter == "%":
         return "%"
     if width == "*":
-        width = rest.pop(0) if rest else "0"
+        width = rest.pop() if rest else "0"
     if precision == "*":
-        precision = rest.pop(0) if rest else "0"
-    value = str(rest.pop(0)) if rest else ""
+        precision = rest.pop() if rest else "0"
+    value = str(rest.pop()) if rest else ""
     if letter == "b":
         value = _printed_escapes(value)
     elif letter == "c":
@@ -113,7 +116,9 @@ def _formatted(match: re.Match[str], rest: list[str]) -> str:
         value = _number(value, letter)
     if precision is not None and precision.isdigit() and letter in "sb":
         value = value[: int(precision)]
-    if width and width.isdigit() and int(width) < 1000:
+    if (width and len(width) > 3) or (precision and len(precision) > 3):
+        return UNKNOWN
+    if width and width.isdigit():
         value = value.ljust(int(width)) if "-" in flags else value.rjust(int(width), "0" if "0" in flags else " ")
     return value
 
@@ -225,6 +230,8 @@ def _sed(text: str, flags: Sequence[str], operands: Sequence[str]) -> str | None
     for script in scripts[0].split(";"):
         match = re.fullmatch(r"\s*s(\W)(.*?)\1(.*?)\1(g?)\s*", script, re.S)
         if match is None or re.search(r"[*+?{}()\\^$.\[\]&]", match[2] + match[3]):
+            return None
+        if not match[2] or len(match[3]) * text.count(match[2]) > _MAX_INPUT or len(text) > _MAX_INPUT:
             return None
         text = "\n".join(line.replace(match[2], match[3], -1 if match[4] else 1) for line in text.split("\n"))
     return text

@@ -11,6 +11,7 @@ from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, Taint, Value, make_arg, unknown
 from .builtins import STDIN_PATHS
 from .interpreters import judge_code
+from .judgement import Limit
 from .walk import Call, Handler, Walk
 
 _AWK_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|#[^\n]*|/(?:[^/\\\n]|\\.)+/(?=\s*[){},;&|!~?\n]|\s*$)', re.S)
@@ -22,6 +23,7 @@ _VIM_RUNS = r"(?s)\s*:*\s*(?:%|\d+,\d+|silent!?\s+)*\s*!(.*)"
 _VIM_EXECUTES = r"(?s)\s*:*\s*exe(?:cute)?\s+['\"]\s*(?:silent!?\s+)*!(.*?)['\"]"
 _VIM_PIPES = r"(?s)\s*:*\s*(?:%|\d+,[\d$]+)?\s*(?:w|write|r|read)\s*!(.*)"
 _VIM_DELETES = r"\bdelete\((['\"])(.*?)\1"
+_VIM_TERMINAL = r"\s*:*\s*(?:\w+\s+)?ter(?:m|mi|min|minal)?\s+(?:\+\+\S+\s+)*(.+)"
 _VIM_SYSTEM = r"system(?:list)?\((['\"])(.*?)\1\)"
 _VIM_LANGUAGE = r"(?s)\s*:*\s*(py3?|py3do|pythonx?|python3|lua|luado|perl|perldo|ruby|rubydo|tcl)\s+(.+)"
 _ED_RUNS = r"(?m)^\s*(?:[rwe]\s*)?!(.+)$"
@@ -37,12 +39,24 @@ def _awk(walk: Walk, call: Call) -> Value | None:
     if not texts and not any(option in ("-f", "--file", "-E", "--exec") for option, _ in options):
         texts = list(call.args[start : start + 1])
     texts += _scripts(walk, call, options)
+    settings = [value for option, value in options if option in ("-v", "--assign") and value is not None]
+    given = {
+        name: arg.like(value) for arg in (*settings, *call.args[start:]) for name, _, value in [arg.partition("=")]
+    }
     for text in texts:
         if text == UNKNOWN:
             walk.report("rce.download_to_shell" if Taint.NETWORK in text.taints else "dynamic.script", call.argv)
-        elif len(text) <= _MAX_SCRIPT:
-            _awk_program(walk, text)
+        elif not _too_long(walk, call, text):
+            _awk_program(walk, text, given)
     return None
+
+
+def _too_long(walk: Walk, call: Call, text: str) -> bool:
+    """Report a script that is longer than is read."""
+    if len(text) > _MAX_SCRIPT:
+        walk.report("limit.exceeded", call.argv)
+        return True
+    return False
 
 
 def _scripts(walk: Walk, call: Call, options: list[tuple[str, Arg | None]]) -> list[Arg]:
@@ -52,7 +66,8 @@ def _scripts(walk: Walk, call: Call, options: list[tuple[str, Arg | None]]) -> l
     return [make_arg(content.text, taints=content.taints) for content in contents if content is not None]
 
 
-def _awk_program(walk: Walk, text: Arg) -> None:
+def _awk_program(walk: Walk, text: Arg, given: dict[str, Arg]) -> None:
+    """`given`: the variables that are set on the command line."""
     strings: list[str] = []
 
     def kept(match: re.Match[str]) -> str:
@@ -75,6 +90,11 @@ def _awk_program(walk: Walk, text: Arg) -> None:
         walk.read_file(text.like(strings[int(match[1])]))
     for match in re.finditer(r"\bprintf?\b[^;}\n>]*>>?\s*\ue001(\d+)\ue001", code):
         walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
+    for name in set(re.findall(r"\bprintf?\b[^;}\n>]*>>?\s*([A-Za-z_]\w*)", code)):
+        for match in re.finditer(rf"\b{name}\s*=\s*\ue001(\d+)\ue001", code):  # every value that it may have
+            walk.on_write(text.like(strings[int(match[1])]), ">", Value(UNKNOWN))
+        if name in given:
+            walk.on_write(given[name], ">", Value(UNKNOWN))
 
 
 def _awk_run(walk: Walk, text: Arg, expression: str, strings: list[str], stdin: Value | None = None) -> None:
@@ -107,7 +127,7 @@ def _sed(walk: Walk, call: Call) -> Value | None:
         operands = [arg for arg in call.args if arg[:1] != "-"]
         texts = operands[:1]
     for text in (*texts, *_scripts(walk, call, options)):
-        if len(text) <= _MAX_SCRIPT:
+        if not _too_long(walk, call, text):
             _sed_script(walk, call, text)
     return None
 
@@ -162,7 +182,7 @@ def _sed_execute(walk: Walk, call: Call, text: Arg, command: str) -> None:
 
 
 def _vim(walk: Walk, call: Call) -> Value | None:
-    for arg, text in _editor_commands(call):
+    for arg, text in _editor_commands(walk, call):
         if match := re.match(_VIM_LANGUAGE, text):
             language = "python" if match[1].startswith("py") else match[1].removesuffix("do")
             judge_code(walk, call, language, Value(match[2]))
@@ -173,6 +193,9 @@ def _vim(walk: Walk, call: Call) -> Value | None:
                 break
             if match := re.match(_VIM_PIPES, rest):
                 walk.run_text(Value(match[1]), unknown(), "-c")
+                break
+            if match := re.match(_VIM_TERMINAL, rest):
+                walk.run_text(Value(match[1]), None, "-c")
                 break
             line = rest.partition("|")[0]
             if match := re.match(_VIM_EXECUTES, line):
@@ -191,15 +214,25 @@ def _parts(text: str) -> Iterator[str]:
         text = text.partition("|")[2]
         if not text:
             return
+    raise Limit("an editor's command with too many parts")
 
 
-def _editor_commands(call: Call) -> Iterator[tuple[Arg, str]]:
-    """The commands after `-c` and `+`."""
+def _editor_commands(walk: Walk, call: Call) -> Iterator[tuple[Arg, str]]:
+    """The commands after `-c` and `+`, in a script that the command has made, and in the input of `ex`."""
     for place, arg in enumerate(call.args):
         if (arg == "--cmd" or re.fullmatch("-[A-Za-z]*c", arg)) and place + 1 < len(call.args):
             yield arg, str(call.args[place + 1])
         elif arg[:1] == "+":
             yield arg, arg[1:]
+        elif arg in ("-S", "-s", "-u") and place + 1 < len(call.args):
+            content = walk.known_file(call.args[place + 1])
+            for line in content.text.split("\n") if content is not None else ():
+                yield arg, line
+    if call.stdin is not None and (call.name == "ex" or any(re.match(r"-[A-Za-z]*[eE]", arg) for arg in call.args)):
+        if call.stdin.text.strip() == UNKNOWN:
+            walk.report("dynamic.script", call.argv)
+        for line in call.stdin.text.split("\n"):
+            yield make_arg("", taints=call.stdin.taints), line
 
 
 def _ed(walk: Walk, call: Call) -> Value | None:
@@ -214,7 +247,7 @@ def _by_pattern(walk: Walk, call: Call, pattern: str) -> Value | None:
     """Follow the commands that a program's input holds where the pattern says so."""
     texts = [call.stdin, *(walk.known_file(arg) for arg in call.args if arg[:1] != "-")]
     for text in texts:
-        if text is not None and len(text.text) <= _MAX_SCRIPT:
+        if text is not None and not _too_long(walk, call, text.text):
             for match in re.finditer(pattern, text.text):
                 walk.run_text(Value(match[1], text.taints), None, "-c")
     return None

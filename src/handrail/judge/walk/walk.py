@@ -75,7 +75,7 @@ from .state import Changes, Defined, State
 from .variables import Variables
 
 MAX_NEST = 14
-MAX_ROUNDS = (24, 8, 3)
+MAX_ROUNDS = (24, 6, 2)
 """How often the body of a loop is walked, by how many loops surround it."""
 MAX_REPEATS = 3
 MAX_RECURSION = 2
@@ -821,12 +821,17 @@ class Walk:
                 with self.inside(sink.source_map), self.subshell():
                     self.script(sink.script, out)
             elif whole:
-                path = self.path(target)
-                before = self.state.files.get(path)
-                self.state.write(path, joined([before, out]) if before is not None and ">>" in operator else out)
+                self._write_output(self.path(target), out, appends=">>" in operator)
             if whole:
                 out = EMPTY
         return out
+
+    def _write_output(self, path: str, out: Value, *, appends: bool) -> None:
+        self.spend(len(out.text))
+        before = self.state.files.get(path) if appends else None
+        if before is not None:
+            out = either([joined([option, out]) for option in _options(before)]) or out
+        self.state.write(path, out)
 
     # What runs inside what
 

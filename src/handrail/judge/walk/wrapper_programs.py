@@ -34,7 +34,11 @@ def wrap(walk: Walk, call: Call) -> Value | None:
     name, wrapper = call.name, WRAPPERS[call.name]
     letters = wrapper.letters + "".join(option[1] for option in wrapper.text.split() if len(option) == 2)
     start, options = skip_options(
-        call.args, letters, wrapper.words, pairs=wrapper.pairs, assignments=wrapper.assignments
+        call.args,
+        letters,
+        f"{wrapper.words} {wrapper.text.replace('--', '')}",
+        pairs=wrapper.pairs,
+        assignments=wrapper.assignments,
     )
     given = {option for option, _ in options}
     if name == "sudo" and not given.isdisjoint(("-e", "--edit")):

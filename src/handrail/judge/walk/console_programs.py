@@ -1,0 +1,182 @@
+"""Follow programs with a prompt of their own: what is given to them as input or in options can leave to the shell.
+
+`psql` has `\\!`, sqlite3 `.shell`, gdb `shell` and `python`, ftp `!`, mail `~!`. Their other commands are for the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..programs.interpreter_table import TEXT_OPTIONS
+from ..values.word_values import UNKNOWN, Arg, Value, unknown
+from .builtins import STDIN_PATHS
+from .interpreters import judge_code
+from .judgement import Limit
+from .program_options import follow_text_options
+from .walk import Call, Handler, Walk
+
+_MAX_TEXT = 100_000
+_QUOTED = re.compile(r"\s*(['\"])(.*)\1\s*", re.S)
+
+
+class Console(NamedTuple):
+    """How the commands of a program with a prompt are read. In each pattern, group 1 is what is meant."""
+
+    shell: str
+    """A command for the shell."""
+    code: tuple[tuple[str, str], ...] = ()
+    """Code, by language."""
+    writes: str = ""
+    """A file that it writes."""
+    loads: str = ""
+    """A library that it loads."""
+    texts: str = ""
+    """Options whose value is a command of the console."""
+    files: str = ""
+    """Options whose value is a file with such commands."""
+    pipes: str = ""
+    """Options whose value may be a pipe: `-o '|command'`."""
+    operands: int = 99
+    """From which operand on the operands are commands."""
+
+
+_POSTGRES = Console(
+    shell=(
+        r"\\!\s*(.+)|\\(?:o|out|g|gx|w|write)\s*\|\s*(.+)|(?:from|to)\s+program\s+(\$\$.*?\$\$|e?'(?:[^']|'')*')|"
+        r"\\setenv\s+(?:PAGER|PSQL_PAGER|EDITOR|PSQL_EDITOR|VISUAL|SHELL)\s+(.+)|`([^`]+)`"
+    ),
+    writes=r"\\(?:o|out|g|gx|w|write|s)\s+([^|\s]\S*)",
+    texts="-c --command",
+    files="-f --file",
+    pipes="-o --output",
+)
+_MYSQL = Console(
+    shell=r"(?:\\!|(?:^|(?<=;))\s*system\b|(?:^|(?<=;))\s*(?:\\P|pager)\s)\s*(.+)",
+    writes=r"(?:^|(?<=;))\s*(?:tee|\\T)\s+(\S+)|into\s+(?:out|dump)file\s+'([^']*)'",
+    texts="-e --execute --init-command --init-command-add",
+    pipes="--pager --tee",
+)
+_SQLITE = Console(
+    shell=(
+        r"^\s*\.(?:sh|she|shel|shell|sy|sys|syst|syste|system)\s+(.+)|"
+        r"^\s*\.(?:on|onc|once|o|ou|out|outp|outpu|output|im|imp|impo|impor|import|re|rea|read)\b[^|\n]*?['\"]?\|(.+)"
+    ),
+    writes=r"^\s*\.(?:once|output|save|backup|clone|log|trace)\s+(?:-\w+\s+|main\s+)*['\"]?([^|'\"\s-][^'\"\s]*)",
+    loads=r"^\s*\.lo(?:a|ad)?\s+(\S+)|load_extension\s*\(\s*(\S+)",
+    texts="-cmd --cmd",
+    files="-init --init",
+    operands=1,
+)
+_GDB = Console(
+    shell=(
+        r"^\s*(?:shell|!|make)\s*(.+)|^\s*(?:pipe|\|)\s[^|]*\|\s*(.+)|"
+        r"\b(?:system|popen|execl?p?|execv)\s*\(\s*\"((?:[^\"\\]|\\.)*)\""
+    ),
+    code=(("python", r"^\s*(?:py|python|pi|python-interactive)\s+(.+)"),),
+    texts="-ex --ex -iex --iex -eval-command --eval-command -init-eval-command --init-eval-command",
+    files="-x -ix --command -command --init-command -init-command",
+)
+_LLDB = Console(
+    shell=r"^\s*(?:platform\s+)?shell\s+(?:-\w+\s+\S+\s+)*(?:--\s+)?(.+)|\b(?:system|popen)\s*\(\s*\"((?:[^\"\\]|\\.)*)\"",
+    code=(("python", r"^\s*(?:script|sc)\s+(?:-l\s+python\s+)?(?:--\s+)?(.+)"),),
+    texts="-o --one-line -O --one-line-before-file -k --one-line-on-crash",
+    files="-s --source -S --source-before-file -K --source-on-crash",
+)
+_TRANSFER = Console(shell=r"^\s*(?:!|shell\s)\s*(.+)|^\s*(?:m?get|recv|dir|ls|nlist|cat)\s[^|\n]*[\"']?\|\s*(.+)")
+_MAIL = Console(
+    shell=r"^\s*(?:~[!|]|~<\s*!|[!|]|shell\s)\s*(.+)|set\s+(?:editor|visual|sendmail|shell|pager|print_command)\s*=\s*(.+)",
+    texts="-e",
+)
+_CONSOLES = {
+    **dict.fromkeys(("psql", "pgcli"), _POSTGRES),
+    **dict.fromkeys(("mysql", "mariadb", "mycli", "mysqlsh"), _MYSQL),
+    **dict.fromkeys(("sqlite3", "sqlite", "litecli"), _SQLITE),
+    **dict.fromkeys(("gdb", "gdb-multiarch", "rust-gdb"), _GDB),
+    **dict.fromkeys(("lldb", "rust-lldb"), _LLDB),
+    **dict.fromkeys(("ftp", "tnftp", "lftp", "sftp", "ncftp", "telnet", "smbclient", "tftp"), _TRANSFER),
+    **dict.fromkeys(("mail", "mailx", "Mail", "s-nail", "mutt", "neomutt"), _MAIL),
+}
+
+
+def _console(walk: Walk, call: Call) -> Value | None:
+    if call.name in TEXT_OPTIONS:
+        follow_text_options(walk, call)
+    console = _CONSOLES[call.name]
+    for text in _texts(walk, call, console):
+        _commands(walk, call, console, text)
+    if call.name in ("gdb", "gdb-multiarch") and "--args" in call.args:
+        with walk.wrapped("gdb"), walk.subshell():
+            walk.run(call.args[call.args.index(Arg("--args")) + 1 :], None, functions=False, builtins=False)
+    return None
+
+
+def _texts(walk: Walk, call: Call, console: Console) -> Iterator[Value]:
+    """Everything that the program reads as commands."""
+    if call.stdin is not None:
+        yield call.stdin
+    texts, files, pipes = console.texts.split(), console.files.split(), console.pipes.split()
+    operands = -console.operands
+    place = 0
+    while place < len(call.args):
+        arg = call.args[place]
+        place += 1
+        name, equals, attached = arg.partition("=")
+        option = name if name in (*texts, *files, *pipes) else arg[:2] if arg[:2] in (*texts, *pipes) else ""
+        if not option:
+            if arg[:1] != "-":
+                operands += 1
+                if operands > 0:
+                    yield arg.value()
+            continue
+        if option != name:
+            value = arg.like(arg[2:])
+        elif equals:
+            value = arg.like(attached)
+        else:
+            value = call.args[place] if place < len(call.args) else Arg("")
+            place += 1
+        if option in texts:
+            yield value.value()
+        elif option in pipes:
+            if value[:1] == "|" or option == "--pager":
+                walk.run_text(Value(value.lstrip("|"), value.taints), None, "-c")
+        elif value not in STDIN_PATHS and (content := walk.known_file(value)) is not None:
+            yield content
+
+
+def _commands(walk: Walk, call: Call, console: Console, text: Value) -> None:
+    """Follow what leaves the console in a text for it. Other text is for the rules: most of it is SQL."""
+    if len(text.text) > _MAX_TEXT:
+        raise Limit(f"more input for {call.name} than is read")
+    for match in re.finditer(console.shell, text.text, re.M | re.I):
+        command = _unquoted(_group(match))
+        with walk.wrapped(call.name):
+            walk.run_text(Value(command, text.taints), unknown(), "-c")
+    for language, pattern in console.code:
+        for match in re.finditer(pattern, text.text, re.M):
+            judge_code(walk, call, language, Value(match[1], text.taints))
+    if console.writes:
+        for match in re.finditer(console.writes, text.text, re.M | re.I):
+            walk.on_write(Arg(_group(match)), ">", unknown())
+    if console.loads and re.search(console.loads, text.text, re.M | re.I):
+        walk.report("env.inject", call.argv)
+    if text.text.strip() == UNKNOWN and console in (_GDB, _LLDB):
+        walk.report("dynamic.script", call.argv)
+
+
+def _group(match: re.Match[str]) -> str:
+    return next((group for group in match.groups() if group is not None), "")
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip().strip(";")
+    if text[:2] == "$$":
+        return text[2:-2]
+    if match := _QUOTED.fullmatch(text.removeprefix("e").removeprefix("E") if text[1:2] == "'" else text):
+        return match[2].replace("''", "'") if match[1] == "'" else match[2]
+    return text.rstrip("\"'") if text.count('"') == 1 or text.count("'") == 1 else text
+
+
+HANDLERS: dict[str, Handler] = dict.fromkeys(_CONSOLES, _console)
