@@ -23,7 +23,7 @@ printf '%s\\0' "${0##*/}" "$@" >> "$LOG"
 printf '\\1' >> "$LOG"
 """
 _DRIVER = """
-import json, os, subprocess, sys
+import json, os, shutil, subprocess, sys
 scripts = json.load(open("/tmp/given/scripts.json"))
 logs = []
 for script in scripts:
@@ -32,6 +32,8 @@ for script in scripts:
     for name in ("a.sh", "b.sh", "lock"):
         if os.path.exists("/tmp/" + name):
             os.remove("/tmp/" + name)
+    shutil.rmtree("/tmp/cwd")
+    os.mkdir("/tmp/cwd")
     environment = {"PATH": "/tmp/given/stubs:/usr/bin:/bin", "LOG": log, "HOME": "/tmp/home", "USER": "someone"}
     try:
         subprocess.run(["bash", "-c", script], env=environment, cwd="/tmp/cwd", stdin=subprocess.DEVNULL,

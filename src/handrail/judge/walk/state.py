@@ -104,6 +104,10 @@ class State:
         self.file_names.add(path.rpartition("/")[2])
         self._set(_FILES, path, content)
 
+    def keep(self, descriptor: str, target: Any) -> None:
+        """Where a descriptor leads from now on: what is read from it, or the path that is written to."""
+        self._set(_SETTINGS, f"&{descriptor}", target)
+
     def mark(self) -> int:
         """The current position in the journal."""
         return len(self._journal)
@@ -160,7 +164,7 @@ class State:
             if number in (_VARIABLES, _FILES):
                 self._set(number, name, unknown(_taints([self._tables[number].get(name)])))
             elif number == _SETTINGS:
-                self._set(number, name, unknown() if name == "cwd" else None)
+                self._set(number, name, unknown() if name in ("cwd", "&0") else None)
 
     def _set(self, number: int, name: str, value: Any) -> None:
         self._journal.append((number, name, self._tables[number].get(name)))

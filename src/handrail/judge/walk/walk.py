@@ -444,7 +444,15 @@ class Walk:
             declared = [word for word in node.words if isinstance(word, Assignment)]
             words = [word for word in node.words if isinstance(word, Word)]
         argv = self.expander.args(words)
-        stdin, outputs = self.redirects(node.redirects, stdin) if node.redirects else (stdin, [])
+        if stdin is None:
+            stdin = self.state.settings.get("&0")
+        if node.redirects:
+            before = stdin
+            stdin, outputs = self.redirects(node.redirects, stdin)
+            if argv == ["exec"]:
+                return self._exec(stdin if stdin is not before else None, outputs)
+        else:
+            outputs = []
         if not argv:
             for assignment in node.assignments:
                 self.variables.make(assignment)
@@ -453,6 +461,8 @@ class Walk:
             out = self._with_assignments(node.assignments, argv, stdin)
         else:
             out = self.run(argv, stdin, declared=declared)
+        if (target := self.state.settings.get("&1")) is not None and not outputs:
+            self._write_output(self.path(target), out, appends=True)
         return self.emit(out, outputs) if outputs else out
 
     def _only_assignments(self, node: Simple) -> Value:
@@ -798,7 +808,21 @@ class Walk:
             if operator in (">", ">>", ">|", "&>", "&>>", "<>") or (operator == ">&" and not _is_descriptor(target)):
                 whole = redirect.descriptor in ("", "1") and operator != "<>"
                 outputs.append((operator, target, whole))
+                if not whole:
+                    self.state.keep(redirect.descriptor, target)
+            elif operator == ">&" and (kept := self.state.settings.get(f"&{target}")) is not None:
+                outputs.append((">>", kept, redirect.descriptor in ("", "1")))
         return stdin, outputs
+
+    def _exec(self, stdin: Value | None, outputs: list[tuple[str, Arg, bool]]) -> Value:
+        """`exec < file > file`: from now on commands read and write there."""
+        if stdin is not None:
+            self.state.keep("0", stdin)
+        for operator, target, whole in outputs:
+            self.emit(EMPTY, [(operator, target, whole)])
+            if whole:
+                self.state.keep("1", target)
+        return EMPTY
 
     def _document(self, redirect: Redirect) -> Value:
         if redirect.operator == "<<<":

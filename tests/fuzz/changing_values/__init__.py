@@ -1,0 +1,1 @@
+"""Scripts in which values change before they are run, generated at random and run by real bash."""
