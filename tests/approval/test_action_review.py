@@ -82,6 +82,93 @@ class TestTypedIntoSomethingElse:
         assert said.startswith("Not run:")
 
 
+class TestTypedIntoAProgramWithAPrompt:
+    @pytest.mark.parametrize(
+        ("program", "text"),
+        [
+            ("python3", "import os; os.system('rm -rf ~/pictures')\n"),
+            ("python3.11", "os.system('rm -rf ~/pictures')\n"),
+            ("python3", "    os.system('rm -rf ~/pictures')\n"),
+            ("python3", "import shutil; shutil.rmtree('/home/me')\n"),
+            ("python3", "f = os.system\n"),
+            ("python3", "from os import system\n"),
+            ("python3", "exec(open('x').read())\n"),
+            ("python3", "f('rm -rf ~/pictures')\n"),
+            ("ipython", "!rm -rf ~/pictures\n"),
+            ("node", "require('child_process').execSync('rm -rf ~/pictures')\n"),
+            ("node", "const e = require('child_process').execSync\n"),
+            ("perl", "system('rm -rf ~/pictures')\n"),
+            ("perl", "!!rm -rf ~/pictures\n"),
+            ("irb", "system('rm -rf ~/pictures')\n"),
+            ("irb", "`rm -rf ~/pictures`\n"),
+            ("lua", "os.execute('rm -rf ~/pictures')\n"),
+            ("php", "system('rm -rf ~/pictures');\n"),
+            ("tclsh", "exec rm -rf /home/me\n"),
+            ("vim", ":!rm -rf ~/pictures\n"),
+            ("vim", "\x1b:w !sh -c 'rm -rf ~/pictures'\r"),
+            ("vim", ":call system('rm -rf ~/pictures')\n"),
+            ("nvim", ":terminal rm -rf ~/pictures\n"),
+            ("vi", "\x1b!!rm -rf ~/pictures\n"),
+            ("less", "!rm -rf ~/pictures\n"),
+            ("less", "|$rm -rf ~/pictures\n"),
+            ("less", "!\n"),
+            ("man", "!rm -rf ~/pictures\n"),
+            ("psql", "\\! rm -rf ~/pictures\n"),
+            ("psql", "copy t from program 'rm -rf ~/pictures';\n"),
+            ("psql", "drop table users;\n"),
+            ("mysql", "system rm -rf ~/pictures\n"),
+            ("mysql", "\\! rm -rf ~/pictures\n"),
+            ("mariadb", "drop database x;\n"),
+            ("sqlite3", ".shell rm -rf ~/pictures\n"),
+            ("sqlite3", ".once |sh\n"),
+            ("gdb", "shell rm -rf ~/pictures\n"),
+            ("gdb", "!rm -rf ~/pictures\n"),
+            ("gdb", "python import os; os.system('rm -rf ~/pictures')\n"),
+            ("gdb", 'call (int)system("rm -rf ~/pictures")\n'),
+            ("ftp", "!rm -rf ~/pictures\n"),
+            ("sftp", "!rm -rf ~/pictures\n"),
+            ("ed", "!rm -rf ~/pictures\n"),
+            ("mail", "~!rm -rf ~/pictures\n"),
+            ("emacs", "\x1b!rm -rf ~/pictures\r"),
+            ("nano", "\x14rm -rf ~/pictures\r"),
+            ("fish", "rm -rf ~/pictures\n"),
+        ],
+    )
+    def test_it_is_judged_in_that_programs_language(self, program: str, text: str) -> None:
+        assert review(gate(), typed(text, foreground=program)).startswith("Not run:")
+
+    @pytest.mark.parametrize(
+        ("program", "text"),
+        [
+            ("python3", "import os, subprocess\n"),
+            ("python3", "print(sum(range(10)))\n"),
+            ("python3", "x = {'a': 'hello there'}\n"),
+            ("python3", "for i in range(3):\n"),
+            ("python3", "    print('remove me')\n"),
+            ("python3", "os.system('ls -l')\n"),
+            ("python3", "please remove the system file\n"),
+            ("node", "console.log('it is done')\n"),
+            ("perl", "print 'hello there'\n"),
+            ("irb", "puts [1, 2].sum\n"),
+            ("vim", ":wq\n"),
+            ("vim", ":%s/a/b/g\n"),
+            ("vim", "iremove the file with rm -rf x, she said!\x1b"),
+            ("less", "/pattern\n"),
+            ("less", "G"),
+            ("psql", "select count(*) from users;\n"),
+            ("psql", "\\dt\n"),
+            ("mysql", "show tables;\n"),
+            ("sqlite3", ".tables\n"),
+            ("gdb", "bt\n"),
+            ("gdb", "print x\n"),
+            ("ftp", "get file.txt\n"),
+            ("nano", "hello there\n"),
+        ],
+    )
+    def test_ordinary_input_is_not_asked_about(self, program: str, text: str) -> None:
+        assert review(gate(), typed(text, foreground=program)) == "allowed"
+
+
 class TestCode:
     def code(self, text: str, language: str = "python") -> Action:
         return Action(ActionKind.CODE, text, CWD, details={"language": language})

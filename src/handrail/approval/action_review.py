@@ -96,10 +96,14 @@ class Judge:
             return Judged(action, reading.findings)
         judged = self._command(action._replace(text=reading.text), tool, rulebook)
         findings: Iterable[Finding] = judged.findings
-        if not reading.is_shell:  # input to an unknown program: only what is clearly a command counts
-            findings = [finding for finding in findings if finding.argv and not can_be_anything(finding.rule)]
-        moved = tuple(_within(finding, -reading.start, len(action.text), exact=True) for finding in findings)
-        return Judged(action, moved, judged.command_lines)
+        if not reading.is_shell:
+            findings = _clear(findings)
+        moved = [_within(finding, -reading.start, len(action.text), exact=True) for finding in findings]
+        for command, certain in reading.commands:
+            found = self._command(action._replace(text=command), tool, rulebook).findings
+            counted = [one for one in found if one.rule != "code.unreadable" or "(" in reading.text]
+            moved += [replace(one, span=(0, len(action.text))) for one in (counted if certain else _clear(counted))]
+        return Judged(action, tuple(moved), judged.command_lines)
 
     def _file(self, action: Action, _: str, __: Rulebook | None) -> Judged:
         ours = self._self_protection.of_file(action)
@@ -153,6 +157,11 @@ def _assess() -> Callable[..., Assessment]:
     from ..judge import assess
 
     return assess
+
+
+def _clear(findings: Iterable[Finding]) -> list[Finding]:
+    """Of findings in a text that may be no command at all: those about what clearly is one."""
+    return [finding for finding in findings if finding.argv and not can_be_anything(finding.rule)]
 
 
 def _within(finding: Finding, shift: int, length: int, *, exact: bool) -> Finding:

@@ -2,7 +2,7 @@
 
 The text is the current line, with what is typed now at its end. A password is neither judged nor stored. Keys that recall or
 complete something (arrows, Tab, Ctrl-R) run what was not typed here, and a line that continues in the next one is not a
-command yet: at a shell both ask.
+command yet: at a shell both ask. Input for a program with another language is read by `console_input`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import NamedTuple
 from ..judge.programs.interpreter_table import LANGUAGES, SHELLS
 from ..judge.values.assessment import Finding, Reach, Severity
 from ..protocols import Action
+from .console_input import Judged, console_input
 
 # Programs that take command lines, and those that lead to one, somewhere.
-_SHELLS = frozenset(
-    "sh bash zsh dash ksh fish ash mksh rbash busybox ssh su sudo doas tmux screen script docker podman kubectl nsenter chroot "
-    "machinectl toolbox unshare env nohup setsid".split()
+_SHELLS = SHELLS | frozenset(
+    "busybox ssh su sudo doas tmux screen script docker podman kubectl nsenter chroot machinectl toolbox unshare env nohup "
+    "setsid mosh distrobox lxc incus".split()
 )
 _RUNS_LINE = re.compile(r"[\r\n]")
 _FORGETS_LINE = re.compile(r"^.*[\x03\x15]", re.DOTALL)  # Ctrl-C, Ctrl-U
@@ -34,6 +35,8 @@ class Reading(NamedTuple):
     start: int
     is_shell: bool
     findings: tuple[Finding, ...] = ()
+    commands: tuple[Judged, ...] = ()
+    """For a program with a prompt of its own: the commands as which its input is judged."""
 
 
 def read_typed(action: Action) -> Reading | None:
@@ -48,7 +51,15 @@ def read_typed(action: Action) -> Reading | None:
         return None
     forgotten = _FORGETS_LINE.match(typed)
     start = forgotten.end() if forgotten else 0
-    return Reading(_RUNS_LINE.sub("\n", typed[start:]), start, is_shell)
+    text = _RUNS_LINE.sub("\n", typed[start:])
+    console = None if is_shell else console_input(_program(action), text)
+    if console is None:
+        return Reading(text, start, is_shell)
+    if console.unclear:
+        why = f"{console.unclear}: what will run cannot be known"
+        found = Finding("input.unclear", Severity.ASK, why, (start, len(action.text)), (), Reach.UNKNOWN)
+        return Reading(text, start, is_shell, (found,))
+    return Reading(text, start, is_shell, (), console.commands)
 
 
 def _unforeseeable(typed: str) -> Finding | None:
@@ -68,11 +79,15 @@ def _asks_for_a_password(action: Action) -> bool:
     return bool(base) and base.rstrip("0123456789.") not in SHELLS | LANGUAGES.keys()
 
 
-def _reads_as_shell(action: Action) -> bool:
-    """Whether the program in the foreground, if that is known, else the one that was started, is a shell."""
+def _program(action: Action) -> str:
+    """The program in the foreground, if that is known, else the one that was started."""
     name = str(action.details.get("foreground") or "")
     if not name:
         words = [word for word in str(action.details.get("command") or "").split() if "=" not in word]
         name = words[0] if words else ""
-    base = name.rpartition("/")[2].lstrip("-")
+    return name.rpartition("/")[2].lstrip("-")
+
+
+def _reads_as_shell(action: Action) -> bool:
+    base = _program(action)
     return not base or base in _SHELLS
