@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +13,7 @@ from handrail.judge import assess, detect_dangerous_command
 from handrail.judge.values.assessment import Verdict
 
 from ..support import costs_less_than
+from .bombs import BOMBS
 
 # Each makes a command of about so many characters.
 GROWING: dict[str, Callable[[int], str]] = {
@@ -105,6 +107,44 @@ def test_time_grows_with_the_text_and_not_faster(kind: str) -> None:
 def test_a_megabyte_is_judged_or_refused_in_time(kind: str) -> None:
     with costs_less_than(20):  # a second on a quiet machine
         assess(GROWING[kind](1_000_000))
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_costs_little_time_and_memory(name: str) -> None:
+    """50 ms on a quiet machine for a short command; memory does not depend on what else runs."""
+    detect_dangerous_command("python3 -c 'print(1)'; perl -e 'print 1'")  # what is loaded with the first one
+    with costs_less_than(2):
+        detect_dangerous_command(BOMBS[name])
+    tracemalloc.start()
+    try:
+        detect_dangerous_command(BOMBS[name])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMBS["doubling"],
+        'x=$(printf %9999999d 0); eval "$x ls"',
+        "awk '{" + "x=1;" * 40_000 + "}' f",
+        "sed '" + "s/a/b/;" * 20_000 + "' f",
+        "vim -c '" + "a|" * 200 + "b' x",
+        "printf '%s\\n' " + "a " * 20 + "| xargs -I{} rm -rf ~/{}",
+        "printf '%s\\n' " + "a " * 20 + "/ | xargs -I{} rm -rf {}",
+        "printf '%s\\n' " + "a " * 80 + "/ | xargs rm -rf",
+        "printf 'a\\n%.0s' {1..20} | parallel rm -rf ~/{}",
+        "perl -e '" + "$x=1;" * 50_000 + "'",
+        "for i in a b c d e f g h i j k l m n o p q r s t u v w x y z rm; do $i -rf ~/work; done",
+        "find " + "a " * 20 + "/ -exec rm -rf {} +",
+        "sqlite3 x.db <<E\n" + "select 1;\n" * 12_000 + "E\n",
+    ],
+    ids=lambda text: text[:24],
+)
+def test_what_is_over_a_bound_is_asked_about(text: str) -> None:
+    assert assess(text).verdict is not Verdict.ALLOW
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,9 @@ _KEEPS = re.compile(
     r"\b(?:system|popen|subprocess|exec\w*|spawn\w*|rmtree|unlink|child_process|posix_spawn|eval|__import__|import_module|"
     r"shell_exec|passthru|proc_open|getoutput)\b(?!\s*\(|\s*\.)"
 )
-_ONLY_IMPORTS = re.compile(r"\s*import\s+[\w., ]+\s*|.*\brequire\(\s*['\"](?:node:)?child_process['\"]\s*\)\.\w+\(.*", re.S)
+_ONLY_IMPORTS = re.compile(
+    r"\s*import\s+[\w., ]+\s*|.*\brequire\(\s*['\"](?:node:)?child_process['\"]\s*\)\.\w+\(.*", re.S
+)
 _CODE_SIGN = re.compile(r"[=;(\[{,]|\b(?:import|require|use)\b")
 _LITERAL = re.compile(r"'((?:[^'\\\n]|\\.)+)'|\"((?:[^\"\\\n]|\\.)+)\"|`([^`\n]+)`")
 _EX_COMMAND = re.compile(r"(?:^|[\x1b\n\r])\s*:+([^\n\r\x1b]+)(?=[\n\r])")
@@ -64,7 +66,9 @@ class ConsoleInput(NamedTuple):
 
 def console_input(program: str, typed: str) -> ConsoleInput | None:
     """What stands for input to a program; None for one without a known prompt."""
-    name = program.rstrip("0123456789.").rstrip("-") if program not in LANGUAGES and program not in _CONSOLES else program
+    name = (
+        program.rstrip("0123456789.").rstrip("-") if program not in LANGUAGES and program not in _CONSOLES else program
+    )
     if name in LANGUAGES and name not in _KEY_EDITORS:
         return _code(name, typed)
     if program in _CONSOLES:

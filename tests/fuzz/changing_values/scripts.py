@@ -12,7 +12,16 @@ _WORDS = ("ls", "cat", "rm", "r", "m", "s", "true", "echo rm", "rm -rf", "ls\nrm
 _PLAIN = ("ls", "cat", "rm", "r", "m", "l")
 _NAMES = ("a", "b", "c", "d")
 _FILES = ("one.sh", "two.sh")
-_CONDITIONS = ("true", "false", "test -e here", "test -e there", '[ "$a" = rm ]', '[[ $b == r* ]]', "((n > 1))", '[ -n "$c" ]')
+_CONDITIONS = (
+    "true",
+    "false",
+    "test -e here",
+    "test -e there",
+    '[ "$a" = rm ]',
+    "[[ $b == r* ]]",
+    "((n > 1))",
+    '[ -n "$c" ]',
+)
 END = ' -rf "$HOME/work"'
 
 
@@ -38,8 +47,8 @@ class Scripts:
             f'"${name}"{END}',
             f"${name}${other}{END}",
             f'eval "${name}{END}"'.replace('"$HOME/work"', "~/work"),
-            f'${{{name}[0]}}{END}',
-            f'${{{name}[1]}}{END}',
+            f"${{{name}[0]}}{END}",
+            f"${{{name}[1]}}{END}",
             f'"${{{name}[@]}}"{END}',
             f"${{!{name}}}{END}",
             f"sh {self._file()}",
@@ -47,11 +56,11 @@ class Scripts:
             f"bash -c '${name}{END}'",
             f"export {name}; bash -c '${name}{END}'",
             f'f{self._chance.randint(1, 3)} "${name}"',
-            f'for x in ${name}; do $x{END}; done',
+            f"for x in ${name}; do $x{END}; done",
             f'set -- ${name}{END}; "$@"',
             f"$(echo ${name}){END}",
             f"echo ${name}' -rf ~/work' | sh",
-            f"sh <<< \"${name} -rf ~/work\"",
+            f'sh <<< "${name} -rf ~/work"',
             f"${{{name}:-rm}}{END}",
             f"${{{name}#x }}{END}",
             f"${{{name}/s/}}{END}",
@@ -90,7 +99,7 @@ class Scripts:
             f"printf -v {name} '%s%s' {plain} {plainer}",
             f"declare {name}={word}",
             f"declare -n ref={name}; ref={plain}; unset -n ref",
-            f"x={name}; declare \"$x={plain}\"",
+            f'x={name}; declare "$x={plain}"',
             f"eval {name}={plain}",
             f"declare -l {name}; {name}={plain.upper()}",
             f"export {name}={plain}",
@@ -157,7 +166,7 @@ class Scripts:
             f"f{number}() {{ {name}=$1; {condition} && return; {body}; }}",
             f"f{number}() {{ local {name}={plain}; {body}; }}",
             f"f{number}() {{ $1{END}; {condition} && return; {body}; }}; f{number} {plain}",
-            f"f{number}() {{ {body}; [ -n \"$2\" ] && f{number} $2; $1{END}; }}; f{number} {plain} {plainer}",
+            f'f{number}() {{ {body}; [ -n "$2" ] && f{number} $2; $1{END}; }}; f{number} {plain} {plainer}',
             f"f{number}() {{ declare -g {name}={plain}; }}; f{number}",
             f"f{number}() {{ local -n ref=$1; ref={plain}; }}; f{number} {name}",
         )

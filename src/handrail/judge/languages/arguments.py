@@ -53,7 +53,7 @@ def arguments(
 
 
 def _inside(tokens: Sequence[Token], place: int, *, parenthesised: bool, keep: bool) -> Iterator[Token]:
-    """The tokens of one argument list; brackets of lists inside it do not count, objects (`{..}`) are left out unless they are to be kept."""
+    """The tokens of one argument list; brackets of lists inside it do not count, objects (`{..}`) only if they are kept."""
     depth = objects = 0
     for token in itertools.islice(tokens, place, place + _MAX_TOKENS + 100):
         if token.kind == "sign" and token.text in "([{":

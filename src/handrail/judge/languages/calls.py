@@ -13,7 +13,7 @@ from ..values.word_values import UNKNOWN
 from .arguments import arguments
 from .call_table import ARGV, KINDS, QUALIFIERS, SHELL
 from .host import MAX_DEPTH, Host
-from .tokens import Token, too_long, tokens
+from .tokens import Token, tokens, too_long
 
 _NETWORK = re.compile(
     r"(?i)\b(?:socket|fsockopen|net\.connect|TCPSocket|net\.Socket|IO::Socket|pfsockopen|stream_socket_client|connect)\b"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import base64
 import binascii
+import bz2
 import codecs
 import re
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +27,18 @@ def fold(node: ast.AST | None, constants: Constants) -> Any:
     """A str, number, bytes or list; None when it is not known. Unknown parts of an f-string are `UNKNOWN`."""
     try:
         value = _fold(node, constants)
-    except (ValueError, TypeError, IndexError, KeyError, LookupError, OverflowError, RecursionError, binascii.Error):
+    except (
+        ValueError,
+        TypeError,
+        IndexError,
+        KeyError,
+        LookupError,
+        OverflowError,
+        RecursionError,
+        binascii.Error,
+        OSError,
+        zlib.error,
+    ):
         return None
     return None if isinstance(value, str | bytes) and len(value) > _MAX_TEXT else value
 
@@ -172,6 +185,10 @@ def _method(name: str, base: Any, args: list[Any]) -> Any:
 
 
 def _decoded(data: Any, encoding: str) -> Any:
+    if encoding == "zlib":
+        return zlib.decompressobj().decompress(data, _MAX_TEXT)
+    if encoding == "bz2":
+        return bz2.BZ2Decompressor().decompress(data, _MAX_TEXT)
     return codecs.decode(data, encoding)
 
 

@@ -120,9 +120,9 @@ class _Reader:
         for node in self.nodes:
             if isinstance(node, ast.Call):
                 plain.add(id(node.func))
-            elif isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
-                plain.add(id(node.value))
-            elif isinstance(node, ast.Attribute):
+            elif isinstance(node, ast.Attribute) or (
+                isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
+            ):
                 plain.add(id(node.value))
         for node in self.nodes:
             if isinstance(node, ast.Attribute | ast.Name) and id(node) not in plain:

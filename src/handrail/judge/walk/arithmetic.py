@@ -30,7 +30,8 @@ class _Failed(Exception):
 def evaluate(text: str, lookup: Lookup, assign: Assign) -> int | None:
     """The value of an expression; variables are read and set through the two functions."""
     if len(text) > _MAX_EXPRESSION:
-        return _given_up(text, assign)
+        _given_up(text, assign)
+        return None
     if re.fullmatch(r"\s*\d{1,18}\s*", text) and not text.strip().startswith("0"):
         return int(text)
     try:
@@ -38,7 +39,8 @@ def evaluate(text: str, lookup: Lookup, assign: Assign) -> int | None:
         value = evaluation.comma()
         return value if evaluation.at_end() else None
     except (_Failed, RecursionError):
-        return _given_up(text, assign)
+        _given_up(text, assign)
+        return None
 
 
 def _given_up(text: str, assign: Assign) -> None:

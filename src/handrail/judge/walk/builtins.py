@@ -14,16 +14,15 @@ from ..values.word_values import (
     UNKNOWN,
     Arg,
     Array,
-    Either,
     OtherName,
     Taints,
     Value,
     either,
-    joined,
     taints_of,
     unknown,
 )
 from . import text_emulation
+from .declarations import DECLARATIONS, run_index
 from .fields import split_by
 from .walk import Call, Handler, Walk
 
@@ -43,133 +42,6 @@ def _cd(walk: Walk, call: Call) -> Value | None:
 
 def _popd(walk: Walk, _: Call) -> Value | None:
     walk.state.cwd = unknown()
-    return EMPTY
-
-
-def _export(walk: Walk, call: Call) -> Value | None:
-    """`export` and `readonly`."""
-    exports = call.name == "export" and "-n" not in call.args
-    for node in call.declared:
-        walk.variables.make(node)
-        _exported(walk, node.name, exports)
-        _lock(walk, call.name, node.name)
-    for arg in call.args:
-        name = _assigned(walk, arg)
-        if arg[:1] != "-":
-            _exported(walk, name, exports)
-            _lock(walk, call.name, name)
-    return EMPTY if call.declared or not _only_options(call) else None
-
-
-def _lock(walk: Walk, command: str, name: str) -> None:
-    """What is assigned to it later may not take effect."""
-    if command == "readonly":
-        walk.variables.attributes[name] = walk.variables.attributes.get(name, "") + "r"
-
-
-def _assigned(walk: Walk, arg: Arg) -> str:
-    """Carry out an argument of the form `name=value`; returns the name."""
-    name, equals, value = arg.partition("=")
-    _run_index(walk, arg)
-    if arg[:1] == "-":
-        return ""
-    if equals:
-        appends = name.endswith("+")
-        name = name.removesuffix("+")
-        new = Value(value, arg.taints, arg.word)
-        if appends:
-            old = walk.lookup(name)
-            new = joined([old, new]) if isinstance(old, Value) else unknown(new.taints)
-        walk.variables.assign_to(Value(name), new)
-    elif UNKNOWN in name:
-        walk.variables.forget()
-    return name
-
-
-def _only_options(call: Call) -> bool:
-    """Whether no name is given: then these print everything that is set."""
-    return all(arg[:1] == "-" for arg in call.args)
-
-
-def _exported(walk: Walk, name: str, exports: bool) -> None:
-    if exports:
-        walk.variables.exported.add(name)
-        walk.on_assign(name, walk.state.variables.get(name))
-
-
-def _declare(walk: Walk, call: Call) -> Value | None:
-    flags = "".join(arg[1:] for arg in call.args if arg[:1] == "-") + ("i" if call.name == "integer" else "")
-    names = [str(arg) for arg in call.args if arg[:1] not in ("-", "+")]
-    if walk.locals is not None and "g" not in flags:
-        for name in (*(node.name for node in call.declared), *(name.partition("=")[0] for name in names)):
-            walk.locals.setdefault(name, walk.state.variables.get(name))
-    if "A" in flags:
-        for name in (*(node.name for node in call.declared), *names):
-            walk.assign(name, Array({}, associative=True))
-    for node in call.declared:
-        if "n" in flags:
-            _refer(walk, node.name, walk.expander.one(node.value))
-            continue
-        _note_attributes(walk, node.name, flags)
-        walk.variables.make(node)
-        _attributes(walk, node.name, flags)
-    for arg in call.args:
-        if arg[:1] in ("-", "+"):
-            continue
-        name, equals, value = arg.partition("=")
-        if "n" in flags:
-            _refer(walk, name, Value(value) if equals else EMPTY)
-            continue
-        _note_attributes(walk, name, flags)
-        _assigned(walk, arg)
-        if equals:
-            _attributes(walk, name, flags)
-        else:
-            _exported(walk, name, "x" in flags)
-    return EMPTY if call.declared or not _only_options(call) else None
-
-
-def _refer(walk: Walk, name: str, target: Value) -> None:
-    _run_index(walk, Arg(target.text))
-    walk.variables.references[name] = target.text if name != target.text else ""
-
-
-def _note_attributes(walk: Walk, name: str, flags: str) -> None:
-    """They hold for everything that is assigned later."""
-    if letters := "".join(letter for letter in flags if letter in "ilur"):
-        walk.variables.attributes[name] = walk.variables.attributes.get(name, "") + letters.replace("r", "")
-
-
-def _attributes(walk: Walk, name: str, flags: str) -> None:
-    """The value given together with the attributes is changed by them for certain."""
-    value = walk.state.variables.get(name)
-    if isinstance(value, Either) and (first := value.options[0]) is not None:
-        value = first
-    if isinstance(value, Value) and not isinstance(value, Either):
-        if "i" in flags:
-            number = walk.expander.number(value)
-            walk.state.assign(name, unknown() if number is None else Value(str(number)))
-        elif "l" in flags:
-            walk.state.assign(name, Value(value.text.lower(), value.taints))
-        elif "u" in flags:
-            walk.state.assign(name, Value(value.text.upper(), value.taints))
-    if "r" in flags:
-        _lock(walk, "readonly", name)
-    _exported(walk, name, "x" in flags)
-
-
-def _unset(walk: Walk, call: Call) -> Value | None:
-    for arg in call.args:
-        _run_index(walk, arg)
-        if UNKNOWN in arg:
-            walk.variables.forget()
-            continue
-        if "-v" not in call.args:
-            walk.state.define(str(arg), None)
-        if "-n" in call.args:
-            walk.variables.references.pop(str(arg), None)
-        elif "-f" not in call.args:
-            walk.variables.unset(str(arg))
     return EMPTY
 
 
@@ -252,7 +124,7 @@ def _read(walk: Walk, call: Call) -> Value | None:
     if "-u" in values:
         source = walk.state.files.get(f"/dev/fd/{values['-u']}")
     for arg in call.args:
-        _run_index(walk, arg)
+        run_index(walk, arg)
     lines = _lines(source, values) if source is not None else None
     taints = source.taints if source is not None else NO_TAINTS
     separators = walk.lookup("IFS")
@@ -302,7 +174,7 @@ def _mapfile(walk: Walk, call: Call) -> Value | None:
     if "-u" in values:
         source = walk.state.files.get(f"/dev/fd/{values['-u']}")
     for arg in call.args:
-        _run_index(walk, arg)
+        run_index(walk, arg)
     taints = source.taints if source is not None else NO_TAINTS
     callback = values.get("-C")
     if callback is not None:  # it gets the index and the line as two more arguments
@@ -325,7 +197,7 @@ def _mapfile(walk: Walk, call: Call) -> Value | None:
 
 def _getopts(walk: Walk, call: Call) -> Value | None:
     for arg in call.args[1:2]:
-        _run_index(walk, arg)
+        run_index(walk, arg)
         walk.variables.assign_to(arg.value(), unknown())
     walk.assign("OPTARG", unknown())
     return EMPTY
@@ -333,13 +205,13 @@ def _getopts(walk: Walk, call: Call) -> Value | None:
 
 def _wait(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
-        _run_index(walk, arg)
+        run_index(walk, arg)
     return None
 
 
 def _printf(walk: Walk, call: Call) -> Value | None:
     if len(call.args) > 2 and call.args[0] == "-v":
-        _run_index(walk, call.args[1])
+        run_index(walk, call.args[1])
         text = Value(text_emulation.printf(call.args[2:]), taints_of(call.args))
         walk.variables.assign_to(call.args[1].value(), text)
         return EMPTY
@@ -348,13 +220,13 @@ def _printf(walk: Walk, call: Call) -> Value | None:
 
 def _test(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
-        _run_index(walk, arg)
+        run_index(walk, arg)
     return EMPTY
 
 
 def _let(walk: Walk, call: Call) -> Value | None:
     for arg in call.args:
-        _run_index(walk, arg)
+        run_index(walk, arg)
         walk.expander.number(arg.value())
     return EMPTY
 
@@ -410,28 +282,13 @@ def _complete(walk: Walk, call: Call) -> Value | None:
     return EMPTY
 
 
-def _run_index(walk: Walk, arg: Arg) -> None:
-    """A name such as `a[$(command)]`: the index is expanded once more, by the builtin itself."""
-    if "[" not in arg:
-        return
-    if "$" in arg or "`" in arg:
-        walk.prompt(arg.value())
-    elif match := re.match(r"[A-Za-z_]\w*\[([^\]]+)\]", arg):
-        walk.expander.number(Value(match[1]))
-
-
 STDIN_PATHS = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
 
 BUILTINS: dict[str, Handler] = {
     "cd": _cd,
     "pushd": _cd,
     "popd": _popd,
-    "export": _export,
-    "readonly": _export,
-    "local": _declare,
-    "declare": _declare,
-    "typeset": _declare,
-    "unset": _unset,
+    **DECLARATIONS,
     "alias": _alias,
     "unalias": _unalias,
     "hash": _hash,
@@ -441,7 +298,6 @@ BUILTINS: dict[str, Handler] = {
     **dict.fromkeys(("break", "continue", "return"), _leave),
     "getopts": _getopts,
     "wait": _wait,
-    "integer": _declare,
     "set": _set,
     "shift": _shift,
     "read": _read,

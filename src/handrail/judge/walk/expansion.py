@@ -34,8 +34,8 @@ from ..values.word_values import (
     unknown,
 )
 from . import arithmetic, operators
-from .judgement import Limit
 from .fields import BREAK, LITERAL, MAX_FIELDS, QUOTED, SPLIT, Piece, Splitter, expand_braces
+from .judgement import Limit
 
 _MAX_ARGS = 100_000
 _FIELD_COST = 400

@@ -15,6 +15,7 @@ from .shell_options import ShellOptions, read_options
 from .walk import Call, Handler, Walk
 
 _LAST_IN_SHELL = frozenset("zsh rzsh ksh ksh93 mksh".split())
+_WITH_MORE_CODE = frozenset(("ipython", "perl"))
 _URL = re.compile(r"https?://")
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
 _POWERSHELL_VALUES = ("ex", "ep", "w", "v", "in", "o", "configurationn", "settings")
@@ -122,12 +123,8 @@ def _language(walk: Walk, call: Call) -> Value | None:
     codes, module = _codes(language, call.args)
     for code in codes:
         judge_code(walk, call, language, code.value())
-    if call.name in ("ipython", "ipython3", "jupyter-console"):
-        _magics(walk, [*codes, *([Arg(call.stdin.text)] if call.stdin is not None else [])])
-    if language == "perl":
-        for arg in call.args:
-            if re.match(r"-[Mm].*[;(]", arg):  # a module's name in which more code follows
-                judge_code(walk, call, language, Value(f"use {arg[2:]}", arg.taints))
+    if call.name in _WITH_MORE_CODE:
+        _more_code(walk, call, codes)
     if module:
         return _run_module(walk, call)
     if codes:
@@ -146,13 +143,28 @@ def _language(walk: Walk, call: Call) -> Value | None:
     if operands[0].startswith("(") and language == "scheme":
         judge_code(walk, call, language, operands[0].value())
         return None
-    content = walk.known_file(operands[0])
-    if content is not None:
-        if not isinstance(content, OtherName):
-            judge_code(walk, call, language, content)
-    elif _URL.match(operands[0]):
-        walk.report("rce.run_url", call.argv)
+    _run_code_file(walk, call, language, operands[0])
     return None
+
+
+def _run_code_file(walk: Walk, call: Call, language: str, path: Arg) -> None:
+    """`python file`: what the file holds, if the command itself has made it."""
+    content = walk.known_file(path)
+    if content is None:
+        if _URL.match(path):
+            walk.report("rce.run_url", call.argv)
+    elif not isinstance(content, OtherName):
+        judge_code(walk, call, language, content)
+
+
+def _more_code(walk: Walk, call: Call, codes: Sequence[Arg]) -> None:
+    """Code in places of their own: commands in IPython, and more than a module's name after perl's `-M`."""
+    if call.name != "perl":
+        _magics(walk, [*codes, *([Arg(call.stdin.text)] if call.stdin is not None else [])])
+        return
+    for arg in call.args:
+        if re.match(r"-[Mm].*[;(]", arg):
+            judge_code(walk, call, "perl", Value(f"use {arg[2:]}", arg.taints))
 
 
 def _magics(walk: Walk, codes: Sequence[Arg]) -> None:

@@ -24,8 +24,8 @@ def _ssh(walk: Walk, call: Call) -> Value | None:
     letters, operands = REMOTE[call.name]
     start, options = skip_options(call.args, letters)
     for option, value in options:
-        if option == "-o" and value is not None and (text := local_command(value)):
-            walk.run_text(Value(text, value.taints), None, "-c")
+        if option == "-o" and value is not None and (command := local_command(value)):
+            walk.run_text(Value(command, value.taints), None, "-c")
     rest = call.args[start:]
     if operands and rest:
         # ssh reads options after the host too.

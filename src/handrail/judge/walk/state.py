@@ -204,9 +204,9 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, Either):
         return len(one.options) == len(other.options) and all(map(_same, one.options, other.options))
     if isinstance(one, Value):
-        return one.text == other.text and one.taints == other.taints
+        return bool(one.text == other.text and one.taints == other.taints)
     if isinstance(one, Array):
-        return one.items.keys() == other.items.keys() and all(map(_same, one.items.values(), other.items.values()))
+        return list(one.items) == list(other.items) and all(map(_same, one.items.values(), other.items.values()))
     if isinstance(one, tuple) and one and isinstance(one[0], Value):
         return len(one) == len(other) and all(map(_same, one, other))
     return bool(one == other)

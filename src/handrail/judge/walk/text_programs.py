@@ -86,6 +86,11 @@ def _awk_program(walk: Walk, text: Arg, given: dict[str, Arg]) -> None:
     for match in re.finditer(r"(?<!\|)\|(?![|&])&?\s*(?!\s*getline)([^;}\n|]+)", code):
         if re.search(r"\bprintf?\b[^;{}\n]*$", code[max(0, match.start() - _LOOK_BACK) : match.start()]):
             _awk_run(walk, text, match[1], strings, unknown())
+    _awk_files(walk, text, code, strings, given)
+
+
+def _awk_files(walk: Walk, text: Arg, code: str, strings: list[str], given: dict[str, Arg]) -> None:
+    """The files that a program reads and writes."""
     for match in re.finditer(r"\bgetline\b[^;}\n<|]*<\s*\ue001(\d+)\ue001", code):
         walk.read_file(text.like(strings[int(match[1])]))
     for match in re.finditer(r"\bprintf?\b[^;}\n>]*>>?\s*\ue001(\d+)\ue001", code):

@@ -10,7 +10,19 @@ import re
 from typing import TYPE_CHECKING
 
 from ..grammar.syntax import Assignment
-from ..values.word_values import EMPTY, UNKNOWN, Array, Either, Stored, Value, either, joined, taints_of, unknown
+from ..values.word_values import (
+    EMPTY,
+    UNKNOWN,
+    Array,
+    Either,
+    Stored,
+    Taints,
+    Value,
+    either,
+    joined,
+    taints_of,
+    unknown,
+)
 
 if TYPE_CHECKING:
     from .walk import Walk
@@ -22,7 +34,7 @@ _ELEMENT = re.compile(r"(?s)([A-Za-z_]\w*)\[(.*)\]")
 _ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
 _COMPUTED = frozenset(
     "BASHPID BASH_ARGC BASH_ARGV BASH_COMMAND BASH_LINENO BASH_REMATCH BASH_SOURCE BASH_SUBSHELL DIRSTACK EPOCHREALTIME "
-    "EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD LINENO MAPFILE_ PIPESTATUS PPID RANDOM SECONDS SRANDOM UID _".split()
+    "EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD LINENO PIPESTATUS PPID RANDOM SECONDS SRANDOM UID _".split()
 )
 """Names whose value the shell makes up itself, whatever was assigned."""
 _TABLES = frozenset(("BASH_CMDS", "BASH_ALIASES"))
@@ -188,12 +200,14 @@ class Variables:
     def _with_attributes(self, name: str, value: Stored) -> Stored:
         """What `declare -i`, `-l`, `-u` and `readonly` make of a new value: that, or the value itself, as they may not hold."""
         letters = self.attributes[name]
-        if isinstance(value, Array) or isinstance(value, Either):
-            options: list[Stored | None] = [
-                option for option in (value.options if isinstance(value, Either) else value.items.values())
-            ]
+        if isinstance(value, Array):
+            for item in value.items.values():
+                self._with_attributes(name, item)
+            return value
+        if isinstance(value, Either):
+            options: list[Stored | None] = [option for option in value.options if option is not None]
             changed = [self._with_attributes(name, option) for option in options if option is not None]
-            return value if isinstance(value, Array) else self._mixed([*options, *changed]) or value
+            return self._mixed([*value.options, *changed]) or value
         results: list[Stored | None] = [value]
         if "i" in letters:
             number = self._walk.expander.number(value)
@@ -300,5 +314,5 @@ def _next_index(items: dict[str, Value]) -> int:
     return 0 if last is None else int(last) + 1 if last.isdigit() else len(items)
 
 
-def _taints(value: Stored) -> frozenset:  # type: ignore[type-arg]
+def _taints(value: Stored) -> Taints:
     return taints_of(value.items.values()) if isinstance(value, Array) else value.taints
