@@ -32,6 +32,8 @@ class Values:
         self.functions: dict[str, list[str]] = {}
         """The functions and modules that a name may stand for, by their full names."""
         self._possible: dict[str, list[Any]] = {}
+        self._several = False
+        """Whether any name has more than one value."""
         self._dotted = dotted
         self._repeated: set[int] = set()
         self._used: dict[int, frozenset[str]] = {}
@@ -53,6 +55,9 @@ class Values:
 
     def worlds(self, node: ast.AST) -> Iterator[None]:
         """Go through what the names in an expression may be: in each world, `constants` says which value they have."""
+        if not self._several:
+            yield
+            return
         names = [name for name in sorted(self._names_in(node)) if len(self._possible.get(name, ())) > 1]
         count = 1
         for name in names:
@@ -174,6 +179,7 @@ class Values:
             if None in possible:
                 return
         possible.append(value)
+        self._several = self._several or len(possible) > 1
         if len(possible) == 1 and value is not None:
             self.constants[name] = value
         else:

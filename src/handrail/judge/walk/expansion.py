@@ -121,7 +121,10 @@ class Expander:
         if len(word.parts) == 1 and (single := self._single(word.parts[0], word)) is not None:
             return [single]
         fields: list[Arg] = []
-        for parts in expand_braces(word.parts):
+        words = expand_braces(word.parts)
+        if len(words) > 1:
+            self._shell.spend(_FIELD_COST * len(words))
+        for parts in words:
             pieces = (
                 piece
                 for number, part in enumerate(parts)
@@ -131,7 +134,8 @@ class Expander:
             fields += found
             if len(found) > 1:
                 self._shell.spend(_FIELD_COST * len(found))
-            self._shell.spend(sum(map(len, found)))
+            elif found:
+                self._shell.spend(len(found[0]))
             if len(fields) > MAX_FIELDS:
                 return [*fields[:MAX_FIELDS], make_arg(UNKNOWN, word=word)]
         return fields

@@ -75,6 +75,8 @@ def _awk(_: Walk, call: Call) -> Iterator[str]:
 
 def _sort(_: Walk, call: Call) -> Iterator[str]:
     for place, arg in enumerate(call.args):
+        if arg[:1] != "-" or "o" not in arg:
+            continue
         if match := _OUTPUT_ATTACHED.fullmatch(arg):
             yield match[1]
         elif _OUTPUT.fullmatch(arg):

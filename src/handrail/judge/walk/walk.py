@@ -96,6 +96,7 @@ _BUILT = re.compile(
     r"(?:^|/)(?:gradlew|mvnw|configure|autogen\.sh|bootstrap|manage\.py)$"
 )
 """Paths of a project's build tools and their output: a build runs these anyway."""
+_STANDARD = frozenset(("", "0", "1", "2"))
 _HERE = frozenset(("", ".", ".."))
 _normalised = functools.lru_cache(4096)(paths.normalise)
 
@@ -808,7 +809,7 @@ class Walk:
             if operator in (">", ">>", ">|", "&>", "&>>", "<>") or (operator == ">&" and not _is_descriptor(target)):
                 whole = redirect.descriptor in ("", "1") and operator != "<>"
                 outputs.append((operator, target, whole))
-                if not whole:
+                if redirect.descriptor not in _STANDARD and target not in self.judgement.sinks:
                     self.state.keep(redirect.descriptor, target)
             elif operator == ">&" and (kept := self.state.settings.get(f"&{target}")) is not None:
                 outputs.append((">>", kept, redirect.descriptor in ("", "1")))
