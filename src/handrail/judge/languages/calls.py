@@ -159,7 +159,7 @@ def _mentions(pattern: re.Pattern[str], text: str) -> bool:
 
 def _interpolated(text: str) -> str:
     """`#{x}` and `${x}` inside a string are not known; `${HOME}` is one of the shell's, or nothing, which is no better."""
-    return re.sub(r"#\{[^}]*\}|\$\{(?!HOME\b)[^}]*\}", UNKNOWN, text)
+    return re.sub(r"#\{[^}]*\}|\$\{(?!HOME\b)[^}]*\}|\$\w+(?:->)?(?:\{\w+\}|\[\w+\])", UNKNOWN, text)
 
 
 def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
@@ -232,6 +232,8 @@ def _shell(host: Host, call: Call, *, certain: bool) -> None:
         host.sql(call.first)
     elif re.match(r"(?:https?|ftp)://", call.first):
         host.find("rce.download_to_shell")
+    elif call.first in _SHELL_PROGRAMS and call.known[1:2] in (["w"], ["r+"], ["wb"]):  # what is written to it runs
+        host.find("code.exec_computed")
     elif len(call.known) > 1 and _mentions(_JOINS, call.text):
         host.shell(" ".join(word for word in call.known if word.strip()))
     elif len(call.known) > 1 and host.language in _LISTS_OF_WORDS and not call.known[1].startswith(("r", "w")):

@@ -30,6 +30,10 @@ _TREE = frozenset("shutil.rmtree os.removedirs distutils.dir_util.remove_tree".s
 _REMOVE = frozenset("os.remove os.unlink os.rmdir os.truncate send2trash.send2trash".split())
 _DELETES = _TREE | _REMOVE
 _NAMESPACES = frozenset(("globals", "locals", "sys.modules", "__builtins__.globals"))
+_BY_NAME = frozenset(("operator.methodcaller", "operator.attrgetter"))
+_HARMLESS_NAMES = frozenset(
+    "name value key id size count title lower upper strip split text date time start end".split()
+)
 _ASKS_ABOUT = frozenset("help print inspect pydoc dir callable repr id type hasattr isinstance str pprint dis".split())
 _OTHERS = frozenset(("os.kill", "os.killpg", "os.fork", "os.chmod", "os.chown", "os.rename", "os.replace"))
 _METHODS_DELETE = frozenset(("unlink", "rmdir", "rmtree"))
@@ -77,6 +81,8 @@ class _Reader:
         self.constants = self.values.constants
         self.escaped: set[str] = set()
         """Functions that are kept or passed somewhere: whatever is called without a known name may be one of them."""
+        self.attributes: set[str] = set()
+        """Attributes that something is assigned to: they may be one of these functions too."""
         self.typed: list[ast.expr] = []
         """What is written to a program's input."""
         self.modules: set[str] = set()
@@ -126,9 +132,22 @@ class _Reader:
                 plain.add(id(node.value))
         for node in self.nodes:
             if isinstance(node, ast.Attribute | ast.Name) and id(node) not in plain:
-                name = self._dotted(node) or ""
+                name = _usual_name(self._dotted(node) or "")
                 if name in _RUNS or name in _DELETES or name in ("exec", "eval") or _EXEC.fullmatch(name):
                     self.escaped.add(name)
+        if self.escaped:
+            self._find_hidden_calls()
+
+    def _find_hidden_calls(self) -> None:
+        """Where such a function is called without a call that shows it: as a decorator, or by an attribute that was set."""
+        for node in self.nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                self.attributes.add(node.attr)
+            elif (isinstance(node, ast.Call) and self._dotted(node.func) == "setattr") or (
+                isinstance(node, ast.FunctionDef | ast.ClassDef)
+                and any(self._dotted(decorator) in self.escaped for decorator in node.decorator_list)
+            ):
+                self.host.find("code.exec_computed")
 
     def _forks(self, loop: ast.AST) -> bool:
         return any(
@@ -155,6 +174,8 @@ class _Reader:
                 return self._dotted(node.args[0])
             if function in _NAMESPACES and not node.args:
                 return function
+            if function == "eval" and node.args and isinstance(text := fold(node.args[0], self.constants), str):
+                return text if re.fullmatch(r"[\w.]+", text) else "?"
         if isinstance(node, ast.Subscript) and (base := self._dotted(node.value)):
             key = fold(node.slice, self.constants)
             if not isinstance(key, str):
@@ -172,13 +193,13 @@ class _Reader:
             names += self.values.functions.get(node.func.id, [])
         if self.escaped and not self._is_named(node.func, dotted):
             names += self.escaped
-        return [name.removeprefix("builtins.").removeprefix("__builtins__.") for name in dict.fromkeys(names)]
+        return [_usual_name(name) for name in dict.fromkeys(names)]
 
     def _is_named(self, function: ast.AST, dotted: str) -> bool:
         """Whether it is a builtin, or a function of a module that was imported, by its name."""
         if isinstance(function, ast.Name):
             return function.id in self.names or hasattr(builtins, function.id)
-        return dotted.partition(".")[0] in self.modules
+        return dotted.partition(".")[0] in self.modules and dotted.rpartition(".")[2] not in self.attributes
 
     def _imported(self, name: str) -> str:
         """A name that may have come by `from module import *`."""
@@ -205,7 +226,7 @@ class _Reader:
             self._deletes(name, args)
         elif name in ("os.kill", "os.killpg", "signal.pidfd_send_signal"):
             self._kills(args)
-        elif name == "getattr.?":
+        elif name == "getattr.?" or (name in _BY_NAME and not _HARMLESS_NAMES.issuperset(map(str, args))):
             self.host.find("code.exec_computed")
         elif name in ("os.setuid", "os.setreuid", "os.setresuid") and args[:1] == [0]:
             self.host.find("privilege.root_shell")
@@ -388,3 +409,9 @@ class _Reader:
             or re.search(r"O_(?:WRONLY|RDWR|TRUNC|CREAT|APPEND)", flags) is not None
         )
         self.host.write(args[0]) if writes else self.host.read(args[0])
+
+
+def _usual_name(name: str) -> str:
+    """The name by which a function is listed here."""
+    name = name.removeprefix("builtins.").removeprefix("__builtins__.")
+    return f"os.{name[6:]}" if name.startswith("posix.") else name

@@ -150,6 +150,8 @@ class Values:
         if method not in _LIST_CHANGES and method not in _CHANGED:
             return
         lists = [value for value in self._possible.get(name, ()) if isinstance(value, list)]
+        if any(isinstance(value, dict) for value in self._possible.get(name, ())):
+            self._add(name, None)
         if not lists:
             return
         for _ in self.worlds(node):

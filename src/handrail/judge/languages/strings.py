@@ -27,7 +27,7 @@ _WRITES = re.compile(
     r"call-with-output-file)\b"
 )
 _REVERSES = re.compile(r"(?i)\b(?:str)?rev(?:erse\w*)?\b")
-_ESCAPED = re.compile(r"(?m)^\s*!\s*(\S.*)$")
+_ESCAPED = re.compile(r"(?m)^\s*:?!\s*(\S.*)$")
 _NEAR = 8
 _MAX_TOKENS = 4_000
 _MAX_NAMES = 64
@@ -40,7 +40,7 @@ def judge(host: Host, text: str) -> None:
         _paths(found, match.start(), host.delete_tree)
     for match in itertools.islice(_WRITES.finditer(text), _MAX_NAMES):
         _paths(found, match.start(), host.write)
-    if host.language == "other":
+    if host.language in ("other", "haskell"):
         for match in itertools.islice(_ESCAPED.finditer(text), _MAX_NAMES):
             host.shell(match[1])
     if not _RUNS.search(text):

@@ -15,6 +15,9 @@ from .shell_options import ShellOptions, read_options
 from .walk import Call, Handler, Walk
 
 _LAST_IN_SHELL = frozenset("zsh rzsh ksh ksh93 mksh".split())
+_PROMPT_OPTIONS = {"python": "i", "perl": "d", "javascript": "i", "php": "a"}
+"""Options with which interpreters take more code from their input, after what they were given."""
+_READS_CODE = re.compile(r"\binteract\b|\bbreakpoint\b|\bset_trace\b|\b(?:exec|eval)\b.*\binput\b")
 _WITH_MORE_CODE = frozenset(("ipython", "perl"))
 _URL = re.compile(r"https?://")
 _ONLY_CHECK = SHELLS - frozenset("nu xonsh elvish powershell pwsh".split())
@@ -125,6 +128,8 @@ def _language(walk: Walk, call: Call) -> Value | None:
         judge_code(walk, call, language, code.value())
     if call.name in _WITH_MORE_CODE:
         _more_code(walk, call, codes)
+    if call.stdin is not None and (codes or module) and _reads_more(language, call.args, codes):
+        judge_code(walk, call, language, call.stdin)
     if module:
         return _run_module(walk, call)
     if codes:
@@ -145,6 +150,14 @@ def _language(walk: Walk, call: Call) -> Value | None:
         return None
     _run_code_file(walk, call, language, operands[0])
     return None
+
+
+def _reads_more(language: str, args: Sequence[Arg], codes: Sequence[Arg]) -> bool:
+    """Whether it reads code from its input besides what it was given: with a prompt, or because the code does so."""
+    letter = _PROMPT_OPTIONS.get(language)
+    if letter and any(arg[:1] == "-" and arg[1:2] != "-" and letter in arg[:5] for arg in args):
+        return True
+    return "pdb" in args or any(_READS_CODE.search(code) for code in codes)
 
 
 def _run_code_file(walk: Walk, call: Call, language: str, path: Arg) -> None:

@@ -83,7 +83,7 @@ def _awk_program(walk: Walk, text: Arg, given: dict[str, Arg]) -> None:
         _awk_run(walk, text, _until_parenthesis(code, match.end()), strings)
     for match in re.finditer(r"([^;{}\n|&]*)\|&?\s*getline\b", code):
         _awk_run(walk, text, match[1].rpartition("(")[2], strings)
-    for match in re.finditer(r"(?<!\|)\|(?![|&])&?\s*(?!\s*getline)([^;}\n|]+)", code):
+    for match in re.finditer(r"(?<!\|)\|(?!\|)&?\s*(?!\s*getline)([^;}\n|]+)", code):
         if re.search(r"\bprintf?\b[^;{}\n]*$", code[max(0, match.start() - _LOOK_BACK) : match.start()]):
             _awk_run(walk, text, match[1], strings, unknown())
     _awk_files(walk, text, code, strings, given)

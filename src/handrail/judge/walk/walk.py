@@ -799,7 +799,7 @@ class Walk:
                 continue
             target = (self.expander.fields(redirect.target) or [Arg("")])[0]
             if operator == "<&":
-                stdin = self.state.files.get(f"/dev/fd/{target}", stdin)
+                stdin = unknown() if UNKNOWN in target else self.state.files.get(f"/dev/fd/{target}", stdin)
             elif operator in ("<", "<>"):
                 content = self.read_file(target)
                 if redirect.descriptor in ("", "0"):
