@@ -3,7 +3,7 @@
     task -> environment -> link -> shell host -> bash
 
     task          has one environment, opened at its first use (`TaskEnvironments`, tasks.py) from its settings (task_settings.py)
-    backend       a class in backends/ that makes environments of one sort; backend_table.py lists them by name
+    backend       a file in backends/, whose class makes environments of one sort; backend_table.py finds it by name
     environment   the protocol `Environment` (base.py). Nearly all are a `LiveEnvironment`, which keeps one shell alive
     link          how an environment reaches its shell (transport/): direct on this machine, otherwise frames over a channel
     shell host    the processes beside the shell (shell_host/): they start bash, save its state, and end what runs in it
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from .backend_table import backends as default_backends
     from .backends.apptainer import ApptainerEnvironment
     from .backends.daytona import DaytonaEnvironment
-    from .backends.docker import DockerEnvironment, PodmanEnvironment
+    from .backends.docker import DockerEnvironment
     from .backends.modal import ModalEnvironment
+    from .backends.podman import PodmanEnvironment
     from .backends.ssh import SshEnvironment
     from .base import (
         BackgroundProcess,
@@ -68,8 +69,9 @@ _HOMES = {
     ".backend_table": "Backend Backends",
     ".backends.apptainer": "ApptainerEnvironment",
     ".backends.daytona": "DaytonaEnvironment",
-    ".backends.docker": "DockerEnvironment PodmanEnvironment",
+    ".backends.docker": "DockerEnvironment",
     ".backends.modal": "ModalEnvironment",
+    ".backends.podman": "PodmanEnvironment",
     ".backends.ssh": "SshEnvironment",
     ".base": "BackgroundProcess CommandResult Environment LeftRunning LogPiece "
     "ProcessState ProcessStatus PtyProcess RestartReason ShellRestart ShellState",
