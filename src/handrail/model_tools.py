@@ -36,8 +36,18 @@ def default() -> Handrail:
     if _default is None:
         with _starting:
             if _default is None:
-                _default = Handrail(registry=registry, hooks=hooks, backends=backends)
+                _default = _new_default()
     return _default
+
+
+def _new_default() -> Handrail:
+    """Whoever asks the registry meanwhile, a plugin for example, must not make another one."""
+    registry.load_before_first_question(None)
+    try:
+        return Handrail(registry=registry, hooks=hooks, backends=backends)
+    except BaseException:
+        registry.load_before_first_question(default)
+        raise
 
 
 def reset() -> None:
