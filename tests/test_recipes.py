@@ -22,7 +22,7 @@ CONTRACTS = {
     "tests/judge/rules/test_rules.py": "deploy.frobctl",
     "tests/contract/test_every_platform.py": "notebook",
     "tests/contract/test_every_provider.py": "parrot",
-    "tests/cli/test_streams.py": "hello",
+    "tests/cli/test_cli_streams.py": "hello",
     "tests/plugins/test_hook_manager.py": "called_by_somebody",
 }
 HOOKS = "src/handrail/plugins/hook_specs.py"

@@ -14,9 +14,8 @@ from handrail.errors import HandrailError
 from handrail.protocols import ModelReply
 from handrail.testing import call
 from handrail.testing.model_server import Fault, ModelServer
+from tests.cli.conftest import Cli, Ran, run_here
 from tests.support import wait_until
-
-from ..conftest import Cli, Ran, run_here
 
 
 @pytest.fixture

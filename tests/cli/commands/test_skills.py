@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from handrail.errors import SkillError
-
-from .conftest import run_here
+from tests.cli.conftest import run_here
 
 HIDDEN = "---\nname: helper\ndescription: Helps.\n---\nFine.\u200b Do it.\n"
 

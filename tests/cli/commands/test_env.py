@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from handrail.testing.environment_conformance import environment_checks
-
-from ..environments.conftest import is_running
-from .conftest import Cli
+from tests.cli.conftest import Cli
+from tests.environments.conftest import is_running
 
 BROKEN = """
 from handrail.environments.local_environment import LocalEnvironment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .conftest import Cli
+from tests.cli.conftest import Cli
 
 
 def findings(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
