@@ -41,7 +41,7 @@ class TestPackage:
 
     def test_a_name_that_is_not_there_is_an_attribute_error(self) -> None:
         with pytest.raises(AttributeError, match="nothing_like_this"):
-            handrail.nothing_like_this  # noqa: B018
+            handrail.nothing_like_this  # noqa: B018  asking for it is the test
 
 
 class TestDefinitions:

@@ -68,4 +68,8 @@ if TYPE_CHECKING:
     from .toolsets import resolve_toolset
     from .types import CancelToken, Resources, ToolContext, Unavailable
 
-__getattr__, __dir__ = lazy_module(__name__, _HOMES)
+__getattr__, _ = lazy_module(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
