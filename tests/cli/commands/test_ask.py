@@ -135,7 +135,7 @@ def test_a_later_question_goes_on_with_the_session(asking: Cli, server: ModelSer
     ("options", "code", "said"),
     [
         (["--resume", "nonsense"], 1, "no session 'nonsense'"),
-        (["--continue"], 1, "no session was held in"),
+        (["--continue"], 1, "there is no session in"),
         (["--toolset", "nonsense"], 2, "nonsense"),
     ],
 )

@@ -55,7 +55,7 @@ def _no_clouds_and_no_sockets(cli: Cli) -> None:
     for name in ("modal", "daytona"):
         (absent / f"{name}.py").write_text("raise ImportError('it is not here')\n")
     # Nor about the sockets in /tmp that a test beside these may have left for a moment, of a runtime that it killed.
-    blind = "from handrail.environments import own_folders\n\nown_folders._places = list\n"
+    blind = "from handrail.environments import private_dirs\n\nprivate_dirs._places = list\n"
     (absent / "sitecustomize.py").write_text(blind)
     cli.env["PYTHONPATH"] = str(absent)
 
