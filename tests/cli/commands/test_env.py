@@ -153,7 +153,10 @@ def test_what_a_dead_runtime_left_is_taken_away_only_when_it_is_meant(cli: Cli) 
     old(folder)
     ran = cli("env", "prune", "--dry-run")
     assert ran.code == 1
-    assert [line.split("take away ")[1].split(" ")[-1] for line in ran.out.splitlines()] == [str(folder), str(demo)]
+    assert [line.removeprefix("to clean up: ").split(" ")[-1] for line in ran.out.splitlines()] == [
+        str(folder),
+        str(demo),
+    ]
     assert folder.exists()
     assert cli("env", "prune").code == 0
     assert not folder.exists()
@@ -175,7 +178,7 @@ def test_a_process_that_is_in_no_list_is_put_into_one(cli: Cli) -> None:
     (folder,) = (cli.home / "state" / "processes").iterdir()
     assert cli("env", "prune", "--dry-run").out == "Nothing was left behind.\n"  # it may be on its way into a list
     old(folder)
-    assert f"background process {pid} (sleep 1000) is in no list" in cli("env", "prune", "--dry-run").out
+    assert f"background process {pid} (sleep 1000) is in no table" in cli("env", "prune", "--dry-run").out
     assert cli("ps", "--json").json == []
     assert cli("env", "prune").code == 0
     assert is_running(pid)
