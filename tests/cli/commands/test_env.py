@@ -153,7 +153,10 @@ def test_what_a_dead_runtime_left_is_taken_away_only_when_it_is_meant(cli: Cli) 
     old(folder)
     ran = cli("env", "prune", "--dry-run")
     assert ran.code == 1
-    assert [line.split("would remove ")[1].split(" ")[-1] for line in ran.out.splitlines()] == [str(folder), str(demo)]
+    assert [line.removeprefix("to clean up: ").split(" ")[-1] for line in ran.out.splitlines()] == [
+        str(folder),
+        str(demo),
+    ]
     assert folder.exists()
     assert cli("env", "prune").code == 0
     assert not folder.exists()

@@ -114,7 +114,7 @@ def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
         emit_json({"found": found, "problems": problems})
     else:
         for line in found:
-            emit(f"would remove {line}" if dry_run else f"removed {line}")
+            emit(f"to clean up: {line}" if dry_run else f"cleaned up: {line}")
         if not found:
             emit("Nothing was left behind.")
         for problem in problems:
