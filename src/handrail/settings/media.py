@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .options import MAX_COUNT, MAX_SECONDS, MAX_SIZE, MIB, Section, named, option
+from .options import MIB, Section, count, named, option, seconds, size
 
 
 class MessagesConfig(Section):
@@ -15,12 +15,8 @@ class MessagesConfig(Section):
         "Who or what can be written to, by name: `kind` (email, matrix, slack, ...) and the settings of that kind."
     )
     person: str = option("", "Target at which `clarify` asks its questions when nobody is at the terminal.")
-    answer_timeout: float = option(
-        300.0, "Seconds to wait for an answer there.", exclusiveMinimum=0, maximum=MAX_SECONDS
-    )
-    max_attachment_bytes: int = option(
-        20 * MIB, "Size of the largest file that is sent along.", minimum=0, maximum=MAX_SIZE
-    )
+    answer_timeout: float = seconds(300.0, "Seconds to wait for an answer there.")
+    max_attachment_bytes: int = size(20 * MIB, "Size of the largest file that is sent along.", minimum=0)
 
 
 class ProviderConfig(Section):
@@ -42,10 +38,6 @@ class MediaConfig(Section):
     speech_voice: str = option("", "The voice; the model's or espeak-ng's own names. If empty, a usual one.")
     mixture_models: tuple[str, ...] = option((), "The models that answer for `mixture_of_agents`.")
     mixture_merger: str = option("", "The model that merges their answers; the first of them if empty.")
-    max_image_bytes: int = option(20 * MIB, "Size of the largest image that is looked at.", minimum=1, maximum=MAX_SIZE)
-    max_image_side: int = option(
-        1568, "Pixels of the longer side; a larger image is made smaller.", minimum=16, maximum=MAX_COUNT
-    )
-    timeout: float = option(
-        180.0, "Seconds that one request to a model may take.", exclusiveMinimum=0, maximum=MAX_SECONDS
-    )
+    max_image_bytes: int = size(20 * MIB, "Size of the largest image that is looked at.")
+    max_image_side: int = count(1568, "Pixels of the longer side; a larger image is made smaller.", minimum=16)
+    timeout: float = seconds(180.0, "Seconds that one request to a model may take.")

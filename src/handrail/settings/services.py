@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from .model_providers import DEFAULT_PROVIDER, PROVIDERS
-from .options import MAX_COUNT, MAX_SECONDS, MAX_SIZE, MIB, Section, named, option
+from .options import MAX_COUNT, MIB, Section, count, named, option, seconds, size
 
 
 class McpServerConfig(Section):
@@ -38,18 +38,13 @@ class McpServerConfig(Section):
         "destructive",
         "Whose calls ask first: tools that say they destroy, all that do not say they only read, or every tool.",
     )
-    timeout: float = option(120.0, "Seconds that one call may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
-    connect_timeout: float = option(30.0, "Seconds that connecting may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
-    idle_seconds: float = option(
-        0.0,
-        "Seconds without a call after which the program is ended, until the next call. 0 keeps it.",
-        minimum=0,
-        maximum=MAX_SECONDS,
+    timeout: float = seconds(120.0, "Seconds that one call may take.")
+    connect_timeout: float = seconds(30.0, "Seconds that connecting may take.")
+    idle_seconds: float = seconds(
+        0.0, "Seconds without a call after which the program is ended, until the next call. 0 keeps it.", or_zero=True
     )
-    max_tools: int = option(1000, "Tools that are taken from the server.", minimum=1, maximum=MAX_COUNT)
-    max_message_bytes: int = option(
-        32 * MIB, "Size of the largest message that is taken from the server.", minimum=1024, maximum=MAX_SIZE
-    )
+    max_tools: int = count(1000, "Tools that are taken from the server.")
+    max_message_bytes: int = size(32 * MIB, "Size of the largest message that is taken from the server.", minimum=1024)
     elicitation: bool = option(True, "Let the server ask you something, through the approver.")
     sampling: bool = option(False, "Let the server ask the agent's model something while one of its tools runs.")
     roots: tuple[str, ...] = option((), "Folders that the server should work in. An empty list names none.")
@@ -65,7 +60,7 @@ class ModelConfig(Section):
     )
     base_url: str = option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
     key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
-    context_tokens: int = option(128_000, "How many tokens fit into one request.", minimum=1_000, maximum=MAX_SIZE)
+    context_tokens: int = size(128_000, "How many tokens fit into one request.", minimum=1000)
     fallbacks: tuple[str, ...] = option(
         (), "Models to ask when the first does not answer: where that is, or `anthropic:NAME`, `openai:NAME`."
     )
@@ -75,18 +70,11 @@ class ModelConfig(Section):
     show_reasoning: bool = option(
         True, "Show in `handrail chat` what the model thinks before it answers: shortened, and kept nowhere."
     )
-    max_model_calls: int = option(
-        90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=MAX_COUNT
+    max_model_calls: int = count(90, "How often the model is asked before a turn ends by itself.")
+    max_turn_tokens: int = size(
+        0, "Tokens, sent and answered, after which a turn ends by itself. 0 is no limit.", minimum=0
     )
-    max_turn_tokens: int = option(
-        0,
-        "Tokens, sent and answered, after which a turn ends by itself. 0 is no limit.",
-        minimum=0,
-        maximum=MAX_SIZE,
-    )
-    max_turn_seconds: float = option(
-        0.0, "Seconds after which a turn ends by itself. 0 is no limit.", minimum=0, maximum=MAX_SECONDS
-    )
+    max_turn_seconds: float = seconds(0.0, "Seconds after which a turn ends by itself. 0 is no limit.", or_zero=True)
     max_turn_cost: float = option(
         0.0,
         "US dollars after which a turn ends by itself, where a cost is known. 0 is no limit.",
@@ -107,7 +95,7 @@ class HomeConfig(Section):
 
     url: str = option("", "Its address. HASS_URL is asked next, then http://homeassistant.local:8123.")
     key_variable: str = option("HASS_TOKEN", "Environment variable with a long-lived access token.")
-    timeout: float = option(30.0, "Seconds that one request to it may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
+    timeout: float = seconds(30.0, "Seconds that one request to it may take.")
 
 
 class TelemetryConfig(Section):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from .options import MAX_SECONDS, MAX_SIZE, MIB, Section, named, option
+from .options import MIB, Section, named, option, seconds, size
 
 
 class WebConfig(Section):
@@ -24,10 +24,8 @@ class WebConfig(Section):
     search_urls: Mapping[str, str] = named(
         "Address of a search service, by its name; searxng has no other. SEARXNG_URL is asked next."
     )
-    timeout: float = option(20.0, "Seconds that one page or search may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
-    max_bytes: int = option(
-        10 * MIB, "How much of a page is read; of a longer one the beginning.", minimum=1024, maximum=MAX_SIZE
-    )
+    timeout: float = seconds(20.0, "Seconds that one page or search may take.")
+    max_bytes: int = size(10 * MIB, "How much of a page is read; of a longer one the beginning.", minimum=1024)
     user_agent: str = option("", "What pages are told of who reads them; Handrail's name and version if empty.")
 
 
@@ -40,15 +38,8 @@ class BrowserConfig(Section):
     sandbox: Literal["auto", "off"] = option(
         "auto", "auto uses the browser's own sandbox unless we are root, where it cannot; off never does."
     )
-    timeout: float = option(
-        30.0, "Seconds that a page may take to load, or one action.", exclusiveMinimum=0, maximum=MAX_SECONDS
+    timeout: float = seconds(30.0, "Seconds that a page may take to load, or one action.")
+    idle_seconds: float = seconds(
+        900.0, "Seconds after which a task's pages are closed when nobody uses them. 0 keeps them open.", or_zero=True
     )
-    idle_seconds: float = option(
-        900.0,
-        "Seconds after which a task's pages are closed when nobody uses them. 0 keeps them open.",
-        minimum=0,
-        maximum=MAX_SECONDS,
-    )
-    max_download_bytes: int = option(
-        100 * MIB, "Size of the largest file that a page may download.", minimum=0, maximum=MAX_SIZE
-    )
+    max_download_bytes: int = size(100 * MIB, "Size of the largest file that a page may download.", minimum=0)
