@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 from ...files.task_arguments import read_name
 from ...protocols import Action, ActionKind
 from ...types import JsonDict, Resources, Unavailable
@@ -13,24 +13,19 @@ if TYPE_CHECKING:
     from ...settings.schema import Config
     from ...types import ToolContext
 
-SCHEMA: JsonDict = {
-    "description": "Send a message to one of the configured targets.",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "target": {"type": "string", "description": "The target's name."},
-            "message": {"type": "string", "description": "The text, as the reader is to see it."},
-            "subject": {"type": "string", "description": "A line above it; the subject of an email."},
-            "attachments": {
-                "type": "array",
-                "items": {"type": "string"},
-                "maxItems": 10,
-                "description": "Paths of files to send along.",
-            },
-        },
-        "required": ["target", "message"],
+SCHEMA: JsonDict = tool_schema(
+    "Send a message to one of the configured targets.",
+    ("target", "message"),
+    target=text("The target's name."),
+    message=text("The text, as the reader is to see it."),
+    subject=text("A line above it; the subject of an email."),
+    attachments={
+        "type": "array",
+        "items": {"type": "string"},
+        "maxItems": 10,
+        "description": "Paths of files to send along.",
     },
-}
+)
 
 
 def _check(config: Config) -> object:
