@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from pathlib import Path
 
 _WORDS = re.compile(r"[^\W_]+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -12,84 +13,6 @@ _STOP = frozenset(
     "its like me my of on or our should so some something that the their them then there these this to up us use used using "
     "want was we what when where which will with would you your tool tools please need".split()
 )
-
-# Words for the same thing. A word may be in several groups; a related word counts less than the word itself.
-_GROUPS = """
-delete remove erase destroy drop trash purge
-create make add new insert generate
-list show enumerate browse
-get fetch read retrieve view load obtain lookup
-update edit change modify patch set alter adjust
-find search query locate lookup discover grep
-send post deliver notify message
-message chat dm text
-run execute launch start invoke trigger
-code script program python
-background process daemon service
-stop kill end terminate abort halt
-cancel abort revoke
-image picture photo screenshot drawing
-draw paint sketch illustrate generate
-press click tap button
-form field input fill type
-previous back before
-mail email inbox
-folder directory
-file document attachment
-issue ticket bug defect
-repo repository project
-calendar event meeting appointment schedule
-weather forecast temperature
-user person member account contact people
-payment pay charge invoice bill billing money
-price cost
-refund reimburse
-website site page web url link
-web internet online google
-command shell bash terminal console
-speech voice audio speak say aloud loud tts sound
-conversation session talk discuss discussion chat
-light lamp bulb
-database db sql table
-log logs history
-chart graph plot diagram
-task todo reminder
-remind reminder schedule
-schedule cron recurring periodic
-cron morning evening night noon
-remember memory note forget
-secret password credential token key
-download save export
-upload import
-copy duplicate clone
-move rename transfer
-summary summarize digest
-translate translation language
-container docker pod
-server machine host instance vm
-error exception failure crash
-metric metrics monitoring statistics stats
-compare diff difference
-comment reply answer respond
-merge combine join
-approve accept confirm
-permission access role grant
-ship shipment delivery package parcel
-order purchase buy
-customer client
-deploy release rollout
-branch fork
-map route direction navigation
-book reserve reservation
-question ask clarify
-model llm ai
-agent helper child assistant delegate
-skill know how howto instruction guide
-device entity appliance
-save store keep write disk
-result output
-train training rl reinforcement
-"""
 
 
 def words(text: str) -> list[str]:
@@ -142,7 +65,8 @@ def related(word: str) -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _related() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
-    for line in _GROUPS.strip().splitlines():
+    lines = Path(__file__).with_name("synonyms.txt").read_text("utf-8").splitlines()
+    for line in lines[1:]:
         group = {stem(word) for word in line.split()}
         for word in group:
             found.setdefault(word, set()).update(group - {word})
