@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,6 @@ from .toolsets import Toolsets
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Awaitable
 
     from .approval.gate import ApprovalGate
     from .plugins.loader import Plugins

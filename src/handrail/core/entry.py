@@ -6,16 +6,14 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import RegistrationError
+from ..protocols import Action
+from ..settings.schema import Config
+from ..types import JsonDict, Resources, ToolContext
 from .availability import CheckFn
 from .contract import NO_PARAMETERS, Contract
-
-if TYPE_CHECKING:
-    from ..protocols import Action
-    from ..settings.schema import Config
-    from ..types import JsonDict, Resources, ToolContext
 
 log = logging.getLogger(__name__)
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from ..core.availability import first_lack, missing, usable_unless
+from ..settings.schema import Config
 from ..types import Unavailable
-
-if TYPE_CHECKING:
-    from ..settings.schema import Config
 
 ESPEAK = "espeak-ng"
 

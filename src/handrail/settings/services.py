@@ -112,3 +112,75 @@ class GatewayConfig(Section):
         "The agent's accounts, by name: `kind` (matrix, telegram, ...), the settings of that kind, and `home`, the chat for "
         "questions that come from elsewhere."
     )
+
+
+class MessagesConfig(Section):
+    """Where messages can be sent, and where a person is asked."""
+
+    targets: Mapping[str, Mapping[str, Any]] = named(
+        "Who or what can be written to, by name: `kind` (email, matrix, slack, ...) and the settings of that kind."
+    )
+    person: str = option("", "Target at which `clarify` asks its questions when nobody is at the terminal.")
+    answer_timeout: float = seconds(300.0, "Seconds to wait for an answer there.")
+    max_attachment_bytes: int = size(20 * MIB, "Size of the largest file that is sent along.", minimum=0)
+
+
+class ProviderConfig(Section):
+    """A server with an OpenAI-compatible API."""
+
+    base_url: str = option("", "Its address, such as http://127.0.0.1:11434/v1.")
+    key_variable: str = option("", "Environment variable with the key; none is sent if empty.")
+
+
+class MediaConfig(Section):
+    """Models beside the agent's own. `NAME:MODEL` is a model at one of the providers, `MODEL` one where the agent's own is."""
+
+    providers: Mapping[str, ProviderConfig] = named("Servers with an OpenAI-compatible API, by name.")
+    vision_model: str = option(
+        "", "The model that looks at images. If empty, the agent's own model is given the image and looks itself."
+    )
+    image_model: str = option("", "The model that makes images.")
+    speech_model: str = option("", "The model that speaks. If empty, espeak-ng speaks, on this machine.")
+    speech_voice: str = option("", "The voice; the model's or espeak-ng's own names. If empty, a usual one.")
+    mixture_models: tuple[str, ...] = option((), "The models that answer for `mixture_of_agents`.")
+    mixture_merger: str = option("", "The model that merges their answers; the first of them if empty.")
+    max_image_bytes: int = size(20 * MIB, "Size of the largest image that is looked at.")
+    max_image_side: int = count(1568, "Pixels of the longer side; a larger image is made smaller.", minimum=16)
+    timeout: float = seconds(180.0, "Seconds that one request to a model may take.")
+
+
+class WebConfig(Section):
+    """How the web is searched and read, and what of the private network may be reached."""
+
+    allow_private: tuple[str, ...] = option(
+        (),
+        "Private addresses that the web tools and the browser may reach: networks such as 10.0.0.0/8, addresses and names, "
+        "alone or with a port such as 127.0.0.1:8080.",
+    )
+    search: str = option(
+        "auto",
+        "Who searches: searxng, tavily, brave, exa, ddgs. auto: searxng if its address is set, else the one whose key is set "
+        "(TAVILY_API_KEY, BRAVE_API_KEY, EXA_API_KEY), else ddgs, which needs none.",
+    )
+    search_urls: Mapping[str, str] = named(
+        "Address of a search service, by its name; searxng has no other. SEARXNG_URL is asked next."
+    )
+    timeout: float = seconds(20.0, "Seconds that one page or search may take.")
+    max_bytes: int = size(10 * MIB, "How much of a page is read; of a longer one the beginning.", minimum=1024)
+    user_agent: str = option("", "What pages are told of who reads them; Handrail's name and version if empty.")
+
+
+class BrowserConfig(Section):
+    """Which browser is driven, and what bounds it."""
+
+    executable: str = option("", "The browser to start; a Chromium or Chrome of this machine if empty.")
+    cdp_url: str = option("", "Address of a running browser to use instead, such as http://127.0.0.1:9222.")
+    headless: bool = option(True, "Show no window.")
+    sandbox: Literal["auto", "off"] = option(
+        "auto", "auto uses the browser's own sandbox unless we are root, where it cannot; off never does."
+    )
+    timeout: float = seconds(30.0, "Seconds that a page may take to load, or one action.")
+    idle_seconds: float = seconds(
+        900.0, "Seconds after which a task's pages are closed when nobody uses them. 0 keeps them open.", or_zero=True
+    )
+    max_download_bytes: int = size(100 * MIB, "Size of the largest file that a page may download.", minimum=0)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import time
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from ...testing import ScriptedModel
-from .scenes import read_scenes
+from ...types import JsonDict
+from .scenes import Scene, read_scenes
 from .show import Show
 from .stage import Stage, set_stage
-
-if TYPE_CHECKING:
-    from ...types import JsonDict
-    from .scenes import Scene
 
 
 def play(*, step: bool = False) -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...approval.approvers.prompt import question
 from ...approval.gate import ApprovalGate
@@ -32,7 +32,7 @@ from ...mcp_client.server_config import Server
 from ...plugins.hook_manager import HookManager
 from ...plugins.hooks import hookimpl
 from ...processes.table import ProcessTable
-from ...protocols import Action, ActionKind, ApprovalRequest, Decision
+from ...protocols import Action, ActionKind, ApprovalRequest, Decision, Files
 from ...runtime.batches import Batches
 from ...runtime.definitions import Definitions
 from ...runtime.dispatch import Runtime
@@ -46,9 +46,6 @@ from ...types import JsonDict, Unavailable
 from ..output import colours, emit
 from . import FOLDER_PREFIX
 from .scenes import read_data
-
-if TYPE_CHECKING:
-    from ...protocols import Files
 
 SLOW_READ_SECONDS = 0.15
 # The one command that is approved. The tool runs no other: a demonstration must not depend on the gate alone.

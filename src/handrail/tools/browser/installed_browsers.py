@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...core.availability import missing
 from ...media import requirements
+from ...settings.schema import Config
+from ...settings.services import BrowserConfig
 from ...types import Unavailable
-
-if TYPE_CHECKING:
-    from ...settings.schema import Config
-    from ...settings.web import BrowserConfig
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser")
 _MAC_APPS = (

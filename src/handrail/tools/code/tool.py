@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ...core.builtin import number, registry, text, tool_schema
-
-if TYPE_CHECKING:
-    from ...core.entry import ToolEntry
-    from ...types import JsonDict
+from ...core.entry import ToolEntry
+from ...types import JsonDict
 
 _DESCRIPTION = (
     "Run a Python script that calls your other tools as functions, for work that takes several calls with logic between them: "

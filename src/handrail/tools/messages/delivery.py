@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from typing import TYPE_CHECKING
 
 from ...base.workers import pool
 from ...core.outcome import tool_result
@@ -13,11 +12,8 @@ from ...files.binary import read_bytes
 from ...files.task_arguments import files_of, text_argument
 from ...platforms.base import Attachment, OutgoingMessage
 from ...platforms.table import target_of
-from ...types import ToolContext
-
-if TYPE_CHECKING:
-    from ...protocols import Files
-    from ...types import JsonDict
+from ...protocols import Files
+from ...types import JsonDict, ToolContext
 
 MAX_TEXT_CHARS = 100_000
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core.builtin import registry, text, tool_schema
 from ...files.task_arguments import read_name
 from ...protocols import Action, ActionKind
-from ...types import JsonDict, Resources, Unavailable
-
-if TYPE_CHECKING:
-    from ...settings.schema import Config
-    from ...types import ToolContext
+from ...settings.schema import Config
+from ...types import JsonDict, Resources, ToolContext, Unavailable
 
 SCHEMA: JsonDict = tool_schema(
     "Send a message to one of the configured targets.",
