@@ -14,9 +14,18 @@ from ..protocols import Action
 from ..types import JsonDict, Outcome, Resources, ToolContext
 from .availability import Availability, CheckFn
 from .contract import Contract
-from .entry import Example, Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
+from .entry import (
+    Example,
+    Handler,
+    ToolEntry,
+    check_basics,
+    check_options,
+    check_texts,
+    dereferenced,
+    function_of,
+    new_entry,
+)
 from .outcome import tool_error, tool_result
-from .reference import dereferenced
 from .tool_table import ToolTable
 
 __all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]

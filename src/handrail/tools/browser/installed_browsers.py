@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ...core.availability import missing
-from ...media import requirements
+from ...media import check_vision as check_image_model
 from ...settings.schema import Config
 from ...settings.services import BrowserConfig
 from ...types import Unavailable
@@ -48,7 +48,7 @@ def check(config: Config) -> Unavailable | bool:
 
 def check_vision(config: Config) -> Unavailable | bool:
     """The check of `browser_vision`, which also needs a model that takes images."""
-    return check(config) and requirements.check_vision(config)
+    return check(config) and check_image_model(config)
 
 
 def _program(name: str) -> str | None:

@@ -15,7 +15,7 @@ registry.register(
         output_path=text("Where to save it; a new .png in the working directory."),
     ),
     handler="handrail.tools.media.image_generation:image_generate",
-    check_fn="handrail.media.requirements:check_image_generation",
+    check_fn="handrail.media:check_image_generation",
     is_async=True,
     emoji="🎨",
     timeout=600,

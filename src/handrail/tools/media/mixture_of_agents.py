@@ -14,7 +14,7 @@ registry.register(
         user_prompt=text("The question, with all that is needed to answer it: they see nothing else.", minLength=1),
     ),
     handler="handrail.tools.media.mixture:mixture_of_agents",
-    check_fn="handrail.media.requirements:check_mixture",
+    check_fn="handrail.media:check_mixture",
     is_async=True,
     emoji="🧠",
     timeout=900,

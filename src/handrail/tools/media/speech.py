@@ -10,8 +10,8 @@ from ...base.workers import pool
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import text_argument, write_actions, written_name
+from ...media import ESPEAK
 from ...media.providers import place_of, post
-from ...media.requirements import ESPEAK
 from ...protocols import Action
 from ...settings.schema import Config
 from ...types import JsonDict, Resources, ToolContext

@@ -14,7 +14,7 @@ registry.register(
         output_path=text("Where to save it; a new .wav in the working directory."),
     ),
     handler="handrail.tools.media.speech:text_to_speech",
-    check_fn="handrail.media.requirements:check_speech",
+    check_fn="handrail.media:check_speech",
     is_async=True,
     emoji="🔊",
     timeout=300,

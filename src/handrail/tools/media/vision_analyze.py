@@ -14,7 +14,7 @@ registry.register(
         question=text("What to find out. Without it: describe the image."),
     ),
     handler="handrail.tools.media.vision:vision_analyze",
-    check_fn="handrail.media.requirements:check_vision",
+    check_fn="handrail.media:check_vision",
     is_async=True,
     emoji="👁️",
     timeout=300,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ...core.builtin import registry, text, tool_schema
-from ...files.task_arguments import read_name
-from ...protocols import Action, ActionKind
 from ...settings.schema import Config
-from ...types import JsonDict, Resources, ToolContext, Unavailable
+from ...types import JsonDict, Unavailable
 
 SCHEMA: JsonDict = tool_schema(
     "Send a message to one of the configured targets.",
@@ -41,17 +39,6 @@ def _fields(config: Config) -> JsonDict:
     return {"description": f"Send a message. Targets: {named}."}
 
 
-def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
-    attached = tuple(read_name(path, context) for path in args.get("attachments", ()))
-    # Messages to one target go one after the other, so they arrive in the model's order.
-    return Resources(reads=attached, writes=(f"message target {str(args.get('target')).replace('/', '_')}",))
-
-
-def _actions(args: JsonDict, _: ToolContext) -> list[Action]:
-    files = "".join(f"\nwith {path}" for path in args.get("attachments", ()))
-    return [Action(ActionKind.TOOL, f"send_message to {args['target']}: {args['message']}{files}")]
-
-
 registry.register(
     name="send_message",
     toolset="messaging",
@@ -62,8 +49,8 @@ registry.register(
     is_async=True,
     emoji="📨",
     timeout=120,
-    resources=_resources,
-    actions=_actions,
+    resources="handrail.tools.messages.delivery:resources",
+    actions="handrail.tools.messages.delivery:actions",
     toolset_description="send messages",
     example={"target": "team", "subject": "Build", "message": "It is green again."},
 )
