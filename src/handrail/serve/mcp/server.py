@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...app import Handrail
 from ...approval.approvers import ChainApprover, PolicyApprover
+from ...base.lazy_module import lazy_import
 from ...core.outcome import Outcome, error_of, error_outcome
 from ...errors import ToolError, UnknownTool
 from ...types import CancelToken, Progress
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from mcp_types import version
 
     from mcp import server as sdk
+else:
+    mcp_types, sdk, version = map(lazy_import, ("mcp_types", "mcp.server", "mcp_types.version"))
 
 
 SESSION_HEADER = "mcp-session-id"

@@ -1,7 +1,5 @@
 """The tool `browser_vision`: answer a question about what the page looks like."""
 
-from __future__ import annotations
-
 from ...core.builtin import flag, registry, text, tool_schema
 
 registry.register(

@@ -1,7 +1,5 @@
 """The tool `cronjob`: schedule jobs. It only stores them; `handrail cron run` runs them."""
 
-from __future__ import annotations
-
 from ...core.builtin import integer, number, registry, text, tool_schema
 from ...types import Resources
 

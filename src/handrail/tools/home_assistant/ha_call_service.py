@@ -1,7 +1,5 @@
 """The tool `ha_call_service`: have Home Assistant do something."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

@@ -1,7 +1,5 @@
 """The tool `ha_get_state`: show one entity."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

@@ -1,7 +1,5 @@
 """The tool `ha_list_entities`: list lights, sensors, locks and the like."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

@@ -1,7 +1,5 @@
 """The tool `ha_list_services`: list the services that can be called."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

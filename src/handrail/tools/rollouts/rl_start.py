@@ -1,7 +1,5 @@
 """The tool `rl_start`: start a planned run."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

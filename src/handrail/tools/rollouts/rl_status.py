@@ -1,7 +1,5 @@
 """The tool `rl_status`: the progress of runs."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

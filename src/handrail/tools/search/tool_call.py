@@ -1,7 +1,5 @@
 """The tool `tool_call`: call a tool that is not in the list."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, text, tool_schema
 
 registry.register(

@@ -1,7 +1,5 @@
 """The tool `tool_describe`: read the full definition of tools that were found."""
 
-from __future__ import annotations
-
 from ...core.builtin import registry, tool_schema
 
 registry.register(

@@ -1,7 +1,5 @@
 """The tool `tool_search`: find tools that the list has no room for."""
 
-from __future__ import annotations
-
 from ...core.builtin import integer, registry, text, tool_schema
 
 registry.register(

@@ -1,7 +1,5 @@
 """The tool `process`: manage background processes and answer their prompts."""
 
-from __future__ import annotations
-
 from ...core.builtin import integer, number, registry, text, tool_schema
 
 registry.register(

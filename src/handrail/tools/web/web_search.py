@@ -1,7 +1,5 @@
 """The tool `web_search`: find pages on the web."""
 
-from __future__ import annotations
-
 from ...core.builtin import integer, registry, text, tool_schema
 
 registry.register(
