@@ -14,8 +14,8 @@ from handrail.environments.backend_table import backends as default_backends
 from handrail.plugins.hook_manager import hooks as default_hooks
 from handrail.plugins.hook_specs import Block
 from handrail.protocols import Answer, ApprovalRequest, Decision
-from handrail.settings.media import MessagesConfig
 from handrail.settings.sections import ApprovalsConfig, ToolsConfig
+from handrail.settings.services import MessagesConfig
 from tests.support import add
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .app import Handrail
@@ -15,8 +15,6 @@ from .errors import UnknownToolset
 from .plugins.hook_manager import hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from .plugins.loader import Plugin
     from .runtime.provider_formats import Format
     from .types import JsonDict, Outcome

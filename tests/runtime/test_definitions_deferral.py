@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handrail import app, model_tools
-from handrail.config.cache import remembered
+from handrail.config.paths import remembered
 from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry

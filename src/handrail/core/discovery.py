@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple
 
-from ..config.cache import remember, remembered
+from ..config.paths import remember, remembered
 from .builtin import registry as builtin
 from .registry import ToolEntry, registry
 

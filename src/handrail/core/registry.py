@@ -6,20 +6,27 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, overload
+from typing import Any, Literal, Protocol, TypeVar, cast, overload
 
 from ..base.suggest import nearest
 from ..errors import ToolUnavailable, UnknownTool
+from ..protocols import Action
+from ..types import JsonDict, Outcome, Resources, ToolContext
 from .availability import Availability, CheckFn
 from .contract import Contract
-from .entry import Example, Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
+from .entry import (
+    Example,
+    Handler,
+    ToolEntry,
+    check_basics,
+    check_options,
+    check_texts,
+    dereferenced,
+    function_of,
+    new_entry,
+)
 from .outcome import tool_error, tool_result
-from .reference import dereferenced
 from .tool_table import ToolTable
-
-if TYPE_CHECKING:
-    from ..protocols import Action
-    from ..types import JsonDict, Outcome, Resources, ToolContext
 
 __all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]
 

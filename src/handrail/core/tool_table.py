@@ -5,14 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from ..types import ToolCall
+from ..types import JsonDict, ToolCall, Unavailable
 from .availability import Availability
 from .entry import ToolEntry
-
-if TYPE_CHECKING:
-    from ..types import JsonDict, Unavailable
 
 log = logging.getLogger(__name__)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ....config.keys import without_key
 from ....errors import ModelError
+from ....types import JsonDict
 from ...events import Usage
 from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
 from ..http_client import http_options, reason
-from ..images import images_apart
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -175,3 +175,32 @@ def _usage(chunk: Any) -> Usage | None:
         cached,
         float(cost) if isinstance(cost, int | float) else None,
     )
+
+
+def images_apart(messages: Messages) -> list[Mapping[str, Any]]:
+    """The same conversation without images in tool messages. Nothing may come between the results of one answer, so the images
+    follow the last of them."""
+    moved: list[Mapping[str, Any]] = []
+    waiting: list[JsonDict] = []
+    for message in messages:
+        if waiting and message["role"] != "tool":
+            moved.append(_following(waiting))
+            waiting = []
+        content = message.get("content")
+        if message["role"] != "tool" or isinstance(content, str) or content is None:
+            moved.append(message)
+            continue
+        images = [part for part in content if part.get("type") != "text"]
+        texts = [str(part["text"]) for part in content if part.get("type") == "text"]
+        moved.append({**message, "content": "\n".join(texts) or "[an image, which follows]"})
+        waiting += _named(message, images)
+    return [*moved, _following(waiting)] if waiting else moved
+
+
+def _named(message: Mapping[str, Any], images: list[JsonDict]) -> list[JsonDict]:
+    title = {"type": "text", "text": f"From the result of {message.get('name') or 'a tool'}:"}
+    return [title, *images] if images else []
+
+
+def _following(parts: list[JsonDict]) -> JsonDict:
+    return {"role": "user", "content": parts}

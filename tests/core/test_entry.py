@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.core.reference import Reference, dereferenced
+from handrail.core.entry import Reference, dereferenced
 from handrail.core.registry import ToolRegistry
 from handrail.errors import RegistrationError
 from handrail.testing import OpenGate
