@@ -83,8 +83,15 @@ def dispatch() -> Iterator[Figure]:
         for _ in range(count):
             table["sync"](**loads(text))
 
+    runtime = default().runtime
+
+    def as_agent(count: int) -> None:
+        for _ in range(count):
+            runtime.handle("bench_sync", text, "task", on_progress=_ignore)
+
     assert handle_function_call("bench_sync", text) == "ok"
-    yield _micro("call a sync tool, validated", ours, floor, 2, "4.8 (unvalidated) to 514; hermes 11.8")
+    yield _micro("call a sync tool, validated", ours, floor, 4, "4.8 (unvalidated) to 514; hermes 11.8")
+    yield _micro("  the same with task_id and on_progress, as an agent calls", as_agent, floor, 4, "")
 
     def ours_in_loop(count: int) -> None:
         async def go() -> None:
@@ -100,7 +107,7 @@ def dispatch() -> Iterator[Figure]:
 
         loop.run_until_complete(go())
 
-    yield _micro("call an async tool, in a loop", ours_in_loop, floor_in_loop, 2, "best 7.3, hermes 211")
+    yield _micro("call an async tool, in a loop", ours_in_loop, floor_in_loop, 6, "best 7.3, hermes 211")
 
     def ours_from_sync(count: int) -> None:
         for _ in range(count):
@@ -112,6 +119,10 @@ def dispatch() -> Iterator[Figure]:
 
     yield _micro("call an async tool, from sync code", ours_from_sync, floor_from_sync, 1.5, "best 2.1")
     loop.close()
+
+
+def _ignore(update: object) -> None:
+    """The listener of a call whose progress nobody follows."""
 
 
 def many_tools(number: int = 1000) -> Iterator[Figure]:

@@ -16,7 +16,7 @@ from handrail.core.discovery import builtin_tools
 from handrail.core.registry import registry
 from handrail.environments.tasks import TaskEnvironments
 from handrail.runtime.dispatch import Runtime
-from handrail.settings.web import WebConfig
+from handrail.settings.services import WebConfig
 
 from .harness import Figure, alternating, milliseconds
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base.async_bridge import run_async
 from .config import load_config
-from .config.cache import remember, remembered
-from .config.paths import config_path, state_dir
+from .config.paths import config_path, remember, remembered, state_dir
 from .config.project import project_mcp_file
 from .core.discovery import builtin_tools
 from .core.registry import ToolRegistry
@@ -27,7 +26,7 @@ from .plugins.contributions import (
 )
 from .plugins.hook_manager import HookManager
 from .plugins.sources import find_plugins
-from .processes.lazy_table import process_table
+from .processes import process_table
 from .runtime.definitions import Definitions, room
 from .runtime.dispatch import Runtime
 from .store.results import FileResultStore
@@ -35,7 +34,6 @@ from .toolsets import Toolsets
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Awaitable
 
     from .approval.gate import ApprovalGate
     from .plugins.loader import Plugins

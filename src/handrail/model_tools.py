@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .app import Handrail
@@ -15,8 +15,6 @@ from .errors import UnknownToolset
 from .plugins.hook_manager import hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from .plugins.loader import Plugin
     from .runtime.provider_formats import Format
     from .types import JsonDict, Outcome
@@ -36,8 +34,18 @@ def default() -> Handrail:
     if _default is None:
         with _starting:
             if _default is None:
-                _default = Handrail(registry=registry, hooks=hooks, backends=backends)
+                _default = _new_default()
     return _default
+
+
+def _new_default() -> Handrail:
+    """Whoever asks the registry meanwhile, a plugin for example, must not make another one."""
+    registry.load_before_first_question(None)
+    try:
+        return Handrail(registry=registry, hooks=hooks, backends=backends)
+    except BaseException:
+        registry.load_before_first_question(default)
+        raise
 
 
 def reset() -> None:

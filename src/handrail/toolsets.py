@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from .base.suggest import did_you_mean
 from .core.registry import ToolEntry, ToolRegistry
 from .errors import UnknownToolset
-
-if TYPE_CHECKING:
-    from .types import JsonDict
-
+from .types import JsonDict
 
 # Where the default runtime is. By name, as it is built on the toolsets.
 _DEFAULT = "handrail.model_tools"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from handrail.cli.demo.scenes import SCENES
+from handrail.cli.demo.scenes import read_scenes
 
 from ..support import wait_until
 from .conftest import Cli
@@ -48,8 +48,8 @@ def test_the_demo_shows_every_scene_and_leaves_nothing(cli: Cli) -> None:
     text = re.sub(r"\n +│? ?", " ", ran.out)  # wrapped lines are one again
     for expected in SHOWN:
         assert expected in re.sub(r" +", " ", text) or expected in ran.out
-    for number, scene in enumerate(SCENES, 1):
-        assert f"── {number} {scene().title} ─" in ran.out
+    for number, scene in enumerate(read_scenes()[1], 1):
+        assert f"── {number} {scene.title} ─" in ran.out
     assert max(len(line) for line in ran.out.splitlines() if sys.executable not in line) <= 80
     assert "\x1b" not in ran.out
     for folder in (cli.temp, cli.home, cli.cwd):
@@ -78,7 +78,7 @@ def test_the_demo_fits_a_terminal_of_80_columns(cli: Cli, env: dict[str, str]) -
 
 def test_the_demo_can_wait_after_each_scene(cli: Cli) -> None:
     with cli.terminal("demo", "--step") as terminal:
-        for _ in SCENES[1:]:
+        for _ in read_scenes()[1][1:]:
             terminal.wait_for("[Enter] ")
             terminal.shown = ""
             terminal.type("\n")

@@ -170,7 +170,7 @@ def test_a_file_that_cannot_be_changed_without_harm_stays_as_it_was(file, path, 
         ("files.roots", ["\ud800"], "surrogate"),
         ("toolsets.mine", {"toolz": []}, "did you mean tools?"),
         ("toolsets.mine", {1: []}, "not text"),
-        ("files.roots", {"/a"}, "a set cannot be kept"),
+        ("files.roots", {"/a"}, "a set cannot be stored"),
         ("command_allowlist", ["x" * 2_000_000], "larger than"),
     ],
 )

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from handrail.config import ConfigError, ConfigFile
 from handrail.config.validation import checked
 from handrail.config.yaml_document import parse
-from handrail.config.yaml_edit import rewritten, same
-from handrail.config.yaml_render import entry, inline
+from handrail.config.yaml_edit import entry, inline, rewritten, same
 
 quick = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

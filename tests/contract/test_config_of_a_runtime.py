@@ -10,8 +10,7 @@ from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
 from handrail.runtime.dispatch import Runtime
-from handrail.settings.media import MediaConfig, MessagesConfig, ProviderConfig
-from handrail.settings.web import WebConfig
+from handrail.settings.services import MediaConfig, MessagesConfig, ProviderConfig, WebConfig
 
 NAMES = ("send_message", "web_search", "image_generate")
 CONFIGURED = Config(

@@ -11,7 +11,7 @@ import pytest
 from handrail import model_tools
 from handrail.core.builtin import registry
 from handrail.core.discovery import scan_builtin
-from handrail.core.reference import Reference
+from handrail.core.entry import Reference
 from handrail.core.registry import ToolEntry
 from handrail.model_tools import get_tool_definitions, handle_function_call
 from handrail.runtime.definitions import names_in

@@ -375,5 +375,5 @@ def test_a_folder_to_begin_in_that_is_missing_is_an_error(place: Place) -> None:
 
 def test_importing_a_backend_does_not_import_its_sdk() -> None:
     for name in KINDS:
-        module = importlib.import_module(f"handrail.environments.{name}")
+        module = importlib.import_module(f"handrail.environments.backends.{name}")
         assert not hasattr(module, name)

@@ -61,11 +61,11 @@ def test_a_time_limit_ends_all_that_the_command_started(run: Run, shell: LiveEnv
     assert text(run("echo works")) == "works\n"
 
 
-def test_a_limit_that_the_keeper_holds_first_is_a_limit_all_the_same(
+def test_a_timeout_that_the_supervisor_enforces_first_is_a_timeout_all_the_same(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a machine that is too busy to let the client look at the clock."""
-    monkeypatch.setattr(LiveShell, "_look_at_the_clock", lambda self, attempt: attempt.is_noted or self._note(attempt))
+    monkeypatch.setattr(LiveShell, "_check_deadlines", lambda self, run: run.is_noted or self._note(run))
     with LocalEnvironment(str(work)) as local:
         result = local.execute(_STUBBORN["our traps removed"], timeout=LIMIT_SECONDS)
         assert (result.timed_out, result.exit_code) == (True, 124)

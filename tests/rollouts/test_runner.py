@@ -140,7 +140,7 @@ def test_a_reward_that_never_ends_costs_only_its_own_rollout(home: Path, server:
     server.say(_writes, ModelReply("done"), _writes, ModelReply("done"))
     results = _over(_begin(parallel=1))
     assert (results["state"], results["tasks"]) == ("done", {"one": 1.0})
-    assert results["each"][1]["error"] == "reward did not end within 3 s"
+    assert results["each"][1]["error"] == "reward timed out after 3 s"
 
 
 def test_a_package_offers_an_environment(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handrail import app, model_tools
-from handrail.config.cache import remembered
+from handrail.config.paths import remembered
 from handrail.core.builtin import registry as builtin
 from handrail.core.discovery import builtin_tools
 from handrail.core.registry import ToolRegistry
@@ -90,7 +90,7 @@ def test_whoever_does_not_want_a_search_gets_a_long_list(definitions: Definition
 
 
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic", "gemini", "mcp"])
-def test_every_format_is_shortened(definitions: Definitions, format: Any) -> None:  # noqa: A002
+def test_every_format_is_shortened(definitions: Definitions, format: Any) -> None:  # noqa: A002  the name of the parameter
     assert _names(definitions.list(max_chars=3000, format=format))[-3:] == SEARCHERS
 
 

@@ -15,11 +15,13 @@ import pytest
 
 from handrail.errors import SessionNotFound
 from handrail.store import sessions
-from handrail.store.database import Database
+from handrail.store.database import Database, read_steps
 from handrail.store.export import as_jsonl, as_sharegpt
 from handrail.store.search import search, window
 from handrail.store.sessions import CHILD, SessionInfo, SessionStore, StoredCall, StoredModelCall
 from handrail.testing import call
+
+STEPS = read_steps(Path(sessions.__file__).with_suffix(".sql"))
 
 
 @pytest.fixture
@@ -128,10 +130,10 @@ def test_a_session_among_many_is_found_by_its_whole_id(store: SessionStore) -> N
 # Versions
 
 
-@pytest.mark.parametrize("version", range(1, len(sessions._STEPS)))
+@pytest.mark.parametrize("version", range(1, len(STEPS)))
 def test_a_store_of_an_earlier_version_goes_on(tmp_path: Path, version: int) -> None:
     path = tmp_path / "sessions.db"
-    old = Database(path, sessions._STEPS[:version])
+    old = Database(path, STEPS[:version])
     with old.transaction() as connection:
         row = SessionInfo("20260101-000000-abcdef", 1.0, 2.0, "old", "cli", "m", "/w", None, None, "main", 1, 2, None)
         connection.execute(f"INSERT INTO sessions VALUES ({', '.join('?' * len(row))})", row)
@@ -153,7 +155,7 @@ def test_a_store_of_an_earlier_version_goes_on(tmp_path: Path, version: int) -> 
     assert texts(store, store.branch(row.id).id) == ["kept from long ago", "goes on"]
     store.close()
     with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone()[0] == len(sessions._STEPS)
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == len(STEPS)
     connection.close()
 
 

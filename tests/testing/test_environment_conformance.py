@@ -154,7 +154,7 @@ def test_an_environment_that_hangs_fails_and_is_closed_and_the_others_are_still_
 
     report = check_environment(make, [hangs, passes], patience=1.5)
     assert [one.verdict for one in report.outcomes] == [Verdict.FAILED, Verdict.PASSED]
-    assert "does not come to an end" in report.outcomes[0].message
+    assert "it does not end within" in report.outcomes[0].message
     wait_until(lambda: made[0]._is_closed)
 
 

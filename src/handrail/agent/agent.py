@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..app import Handrail
 from ..base.async_bridge import run_async
 from ..config.paths import state_dir
 from ..errors import InvalidArguments
@@ -37,10 +38,6 @@ from .system_prompt import IDENTITY, Where, assemble, standard_parts
 from .telemetry import Telemetry
 from .todos import Todos, restore
 from .tool_calls import Listener, Run, ToolCalls, ignore
-
-if TYPE_CHECKING:
-    from ..app import Handrail
-
 
 _NAME = "handrail"
 

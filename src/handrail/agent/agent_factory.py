@@ -7,24 +7,21 @@ with open_agent() as agent:
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
 
+from ..app import Handrail
 from ..config.paths import state_dir
-from ..errors import SessionNotFound
+from ..errors import ModelError, SessionNotFound
 from ..model_tools import default
+from ..protocols import Model
+from ..settings.services import ModelConfig
 from ..store.sessions import SessionInfo, SessionStore
+from ..types import JsonDict
 from .agent import Agent
 from .budgets import Budgets
+from .models.base import StreamingModel, TextPiece, streaming
 from .models.model_selection import build, build_helper, known_providers
-from .sampling import sampler_of
 from .telemetry import Telemetry, start_exporting
-
-if TYPE_CHECKING:
-    from ..app import Handrail
-    from ..protocols import Model
-    from ..settings.services import ModelConfig
-    from .models.base import StreamingModel
 
 # In place of a session's id: the one that was used last in this folder.
 LAST = "last"
@@ -108,3 +105,20 @@ def _session(store: SessionStore, wanted: str, cwd: str) -> SessionInfo:
 def _folder_of(session: SessionInfo | None) -> str | None:
     """A session continues in its folder, if that still exists."""
     return session.cwd if session is not None and os.path.isdir(session.cwd) else None
+
+
+def sampler_of(models: Sequence[Model | StreamingModel]) -> Callable[[list[JsonDict]], Awaitable[tuple[str, str]]]:
+    """Returns a function that asks: the text of the first model that answers, and its name. No tools are offered."""
+
+    async def ask(messages: list[JsonDict]) -> tuple[str, str]:
+        problem = ModelError("no model is configured")
+        for model in map(streaming, models):
+            try:
+                pieces = [piece.text async for piece in model.stream(messages, []) if isinstance(piece, TextPiece)]
+            except ModelError as error:
+                problem = error
+                continue
+            return "".join(pieces), model.name
+        raise problem
+
+    return ask

@@ -14,8 +14,9 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ..app import Handrail
 from ..core.outcome import error_outcome
 from ..errors import StoreError, ToolFailed
 from ..runtime.tool_calls import tool_message
@@ -23,9 +24,6 @@ from ..store.sessions import SessionStore
 from ..types import JsonDict
 from .conversation import ADDED_BY
 from .tool_calls import arguments_of
-
-if TYPE_CHECKING:
-    from ..app import Handrail
 
 _VERSION = 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from ..base.async_bridge import run_async
 from ..errors import ModelError, StoreError
@@ -21,9 +21,6 @@ from .model_requests import Answer, ModelRequests
 from .reply_repair import is_empty, repaired
 from .telemetry import CACHED_TOKENS, INPUT_MESSAGES, INPUT_TOKENS, OUTPUT_MESSAGES, OUTPUT_TOKENS, RESPONSE_MODEL
 from .tool_calls import Listener, ToolCalls, ignore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _EMPTY_ANSWERS = 2
 _OURSELVES = "handrail"

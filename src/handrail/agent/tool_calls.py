@@ -6,21 +6,17 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..app import Handrail
 from ..base.suggest import did_you_mean
 from ..core.outcome import error_of, error_outcome
 from ..errors import UnknownTool
 from ..runtime.tool_calls import tool_message
 from ..store.sessions import StoredCall
-from ..types import CancelToken, JsonDict, Progress
+from ..types import AgentState, CancelToken, JsonDict, Progress
 from .events import Event, Notice, ToolEnded, ToolProgress, ToolStarted
-from .loop_detection import STOP_AFTER, WARN_AFTER, LoopGuard, with_warning
 from .telemetry import TOOL_ARGUMENTS, TOOL_RESULT, Span, Telemetry
-
-if TYPE_CHECKING:
-    from ..app import Handrail
-    from ..types import AgentState
 
 Listener = Callable[[Event], object]
 Run = Callable[..., Awaitable[list[JsonDict]]]
@@ -176,3 +172,38 @@ def arguments_of(function: JsonDict) -> JsonDict:
     except ValueError:
         found = None
     return found if isinstance(found, dict) else {"arguments": function["arguments"]}
+
+
+WARN_AFTER = 3
+STOP_AFTER = 8
+
+
+class LoopGuard:
+    """Counts how often each call has failed since it last succeeded. Different arguments make a different call."""
+
+    def __init__(self) -> None:
+        self._failures: dict[tuple[str, str], int] = {}
+
+    def note(self, name: str, arguments: str, *, failed: bool) -> int:
+        """How often this exact call has failed so far."""
+        key = (name, arguments)
+        if not failed:
+            self._failures.pop(key, None)
+            return 0
+        self._failures[key] = self._failures.get(key, 0) + 1
+        return self._failures[key]
+
+
+def with_warning(message: JsonDict, times: int) -> JsonDict:
+    """The tool message with a note on how often the same call failed."""
+    note = f"[This call has now failed {times} times with the same arguments. Do something else, or say what you need.]"
+    content = message.get("content")
+    if not isinstance(content, str):
+        return message
+    try:
+        answer = json.loads(content)
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict):
+        return {**message, "content": json.dumps({**answer, "hint": note}, ensure_ascii=False)}
+    return {**message, "content": f"{content}\n{note}"}

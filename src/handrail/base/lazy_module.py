@@ -20,3 +20,16 @@ def lazy_module(name: str, homes: Mapping[str, str]) -> tuple[Callable[[str], An
         return sorted(homes)
 
     return find, names
+
+
+class _LazyImport:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
+
+
+def lazy_import(name: str) -> Any:
+    """Use it in the `else` of `if TYPE_CHECKING:`, where the real import is for type checkers."""
+    return _LazyImport(name)

@@ -14,12 +14,11 @@ from ..approval.gate import STORE_NAME
 from ..config import state_dir
 from ..errors import Denied, InvalidArguments
 from ..protocols import Decision
-from ..store.approvals import ApprovalStore, State
+from ..store.approvals import ApprovalStore, State, StoredRequest
 from .output import colours, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
     from ..approval.simulation import Simulation
-    from ..store.approvals import StoredRequest
     from ..store.decisions import DecisionRecord
     from ..store.grants import StoredGrant
     from ..types import JsonDict

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..core.outcome import error_of
+from ..core.outcome import Outcome, error_of
+from ..core.registry import ToolRegistry
+from ..types import JsonDict
 from .output import paint, visible
-
-if TYPE_CHECKING:
-    from ..core.outcome import Outcome
-    from ..core.registry import ToolRegistry
-    from ..types import JsonDict
 
 # The fields that hold what a tool is called for, where it has one.
 MAIN_FIELDS = ("content", "output")

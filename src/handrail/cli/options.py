@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ..app import Handrail
 from ..base.agent_ancestry import started_by_agent
 from ..errors import Denied, HandrailError
 from .output import ExitCode, say
-
-if TYPE_CHECKING:
-    from ..app import Handrail
 
 _MAX_SECONDS = 366 * 24 * 3600
 

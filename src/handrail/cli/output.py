@@ -8,18 +8,14 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import typer
 
-from ..core.outcome import error_of
+from ..core.outcome import Outcome, error_of
 from ..errors import HandrailError, ToolError, UnknownToolset
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..core.outcome import Outcome
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # Controls but tab and newline, and marks that change the direction of text: a terminal obeys them, so they are shown as text.

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from ..base.workers import pool
 from ..model_tools import default
 from ..platforms.remote_user import chosen
-from ..types import CancelToken
+from ..types import CancelToken, Progress
 from .output import colours, note, notes_held, paint, visible
 
 if TYPE_CHECKING:
     from ..app import Handrail
     from ..approval.approvers.terminal import Hold
-    from ..types import Progress
 
 _PR_SET_DUMPABLE = 4
 

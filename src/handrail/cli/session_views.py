@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..errors import SessionNotFound
 from ..store.export import text_of
+from ..store.sessions import SessionInfo, SessionStore, StoredMessage
+from ..types import JsonDict
 from .call_text import shortened
 from .output import visible
-
-if TYPE_CHECKING:
-    from ..store.sessions import SessionInfo, SessionStore, StoredMessage
-    from ..types import JsonDict
 
 LAST = "last"
 SessionId = Annotated[

@@ -7,19 +7,17 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ConfigError
 from ..settings.schema import Config
+from ..types import JsonDict
 from .files import locked, read_text, write_text
 from .paths import config_path
 from .store import read_config
 from .validation import Key, build, check, checked, known_steps, plain, schema_at
 from .yaml_document import Document, parse
 from .yaml_edit import rewritten, same
-
-if TYPE_CHECKING:
-    from ..types import JsonDict
 
 
 class ConfigFile:

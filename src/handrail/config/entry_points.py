@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from .cache import remember, remembered
+from .paths import remember, remembered
 
 _CACHE = "entry_points.json"
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_BYTES = 1024 * 1024
 # A writer holds the lock for some milliseconds; one that is stopped must not stop the others for good.

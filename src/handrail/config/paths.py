@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Literal
 
 _APPLICATION = "handrail"
 _ON_LINUX: bool = sys.platform == "linux"
@@ -53,3 +53,23 @@ def _platform_folder(kind: Literal["config", "state", "cache"], environ: Mapping
         "cache": platformdirs.user_cache_path,
     }[kind]
     return find(_APPLICATION, appauthor=False)
+
+
+def remembered(name: str, *, home: str = "") -> dict[str, Any]:
+    try:
+        known = json.loads((cache_dir(home) / name).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def remember(name: str, known: dict[str, Any], *, home: str = "") -> None:
+    path = cache_dir(home) / name
+    temporary = path.with_name(f"{name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(known))
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

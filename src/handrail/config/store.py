@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from ..settings.schema import Config
 from .environment_variables import override_names, overrides
 from .files import read_text
 from .paths import config_path
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def load_config(path: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None) -> Config:

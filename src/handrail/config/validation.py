@@ -6,16 +6,14 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
+
+import jsonschema_rs
 
 from ..errors import ConfigError
 from ..settings.schema import Config, json_schema, optional_of
+from ..types import JsonDict
 from .yaml_document import Document, Steps, dotted
-
-if TYPE_CHECKING:
-    import jsonschema_rs
-
-    from ..types import JsonDict
 
 Key = str | tuple[str, ...]
 

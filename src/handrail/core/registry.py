@@ -6,20 +6,27 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, overload
+from typing import Any, Literal, Protocol, TypeVar, cast, overload
 
 from ..base.suggest import nearest
 from ..errors import ToolUnavailable, UnknownTool
+from ..protocols import Action
+from ..types import JsonDict, Outcome, Resources, ToolContext
 from .availability import Availability, CheckFn
 from .contract import Contract
-from .entry import Example, Handler, ToolEntry, check_basics, check_options, check_texts, function_of, new_entry
+from .entry import (
+    Example,
+    Handler,
+    ToolEntry,
+    check_basics,
+    check_options,
+    check_texts,
+    dereferenced,
+    function_of,
+    new_entry,
+)
 from .outcome import tool_error, tool_result
-from .reference import dereferenced
 from .tool_table import ToolTable
-
-if TYPE_CHECKING:
-    from ..protocols import Action
-    from ..types import JsonDict, Outcome, Resources, ToolContext
 
 __all__ = ["ToolEntry", "ToolRegistry", "registry", "tool_error", "tool_result"]
 
@@ -275,7 +282,7 @@ class ToolRegistry(ToolTable):
     def _may_replace(self, holder: ToolEntry, entry: ToolEntry, *, override: bool) -> bool:
         both = f"tool {entry.name!r} of toolset {entry.toolset!r} and the one of toolset {holder.toolset!r}"
         if entry.owner and entry.owner != holder.owner and not self.may_override(entry.owner):
-            log.error("%s collide; plugin %r may not override, the first stays", both, entry.owner)
+            log.error("%s collide; plugin %r may not override, that of %r stays", both, entry.owner, holder.toolset)
             return False
         if entry.toolset == holder.toolset:
             return True
@@ -288,7 +295,7 @@ class ToolRegistry(ToolTable):
         if self.on_collision == "replace":
             log.warning("%s share a name; the later one wins", both)
             return True
-        log.error("%s collide; the first stays (override=True replaces it)", both)
+        log.error("%s collide; that of %r stays (override=True replaces it)", both, holder.toolset)
         return False
 
 

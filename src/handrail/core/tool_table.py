@@ -5,14 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from ..types import ToolCall
+from ..types import JsonDict, ToolCall, Unavailable
 from .availability import Availability
 from .entry import ToolEntry
-
-if TYPE_CHECKING:
-    from ..types import JsonDict, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +27,8 @@ class ToolTable:
         self._lock = threading.RLock()
         self._loader: Callable[[], object] | None = None
 
-    def load_before_first_question(self, loader: Callable[[], object]) -> None:
-        """Call `loader`, which registers more tools, before the first question is answered."""
+    def load_before_first_question(self, loader: Callable[[], object] | None) -> None:
+        """Call `loader`, which registers more tools, before the first question is answered. None: everything is here."""
         self._loader = loader
 
     def _load(self) -> None:

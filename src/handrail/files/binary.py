@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import ToolFailed
+from ..protocols import Files
 from .content import missing
 from .failures import shown, size_text
 from .file_kinds import special_kind
-
-if TYPE_CHECKING:
-    from ..protocols import Files
 
 
 def read_bytes(files: Files, path: str, *, max_bytes: int) -> bytes:

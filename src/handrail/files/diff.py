@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from difflib import unified_diff
-from typing import TYPE_CHECKING
 
 from ..base.safe_text import well_formed
 from .text import split_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 MAX_DIFF_CHARS = 8_000
 MAX_COMPARED_LINES = 3_000

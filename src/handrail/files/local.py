@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ..errors import ToolFailed
 from ..protocols import FileEntry, FileStat
@@ -13,9 +13,6 @@ from .atomic import replace_file
 from .failures import os_failure, shown, size_text
 from .file_kinds import special_kind
 from .roots import Roots
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 DEFAULT_MAX_BYTES = 10 * 1024 * 1024
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ..errors import Denied, InvalidArguments, ToolFailed
 from .failures import os_failure, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Roots:

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArguments
-from ..protocols import Action, ActionKind
+from ..protocols import Action, ActionKind, Files
 from .failures import shown
 from .local import LocalFiles
 from .roots import check_path
 
 if TYPE_CHECKING:
-    from ..protocols import Files
     from ..types import JsonDict, ToolContext
 
 

@@ -12,7 +12,7 @@ from enum import Enum
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 from ..base.safe_text import safe_error
 from ..errors import CallTimeout, ConfigError, ToolError, ToolFailed, ToolUnavailable
 from ..settings.services import McpServerConfig

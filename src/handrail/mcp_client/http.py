@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 from ..settings.services import McpServerConfig
 from .message_depth import without_depths
 from .oauth import Logins, authorized

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 
 if TYPE_CHECKING:
     from mcp.shared import exceptions

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 from ..base.safe_text import safe_error
 from ..config.files import locked, read_text, write_text
 from ..config.paths import state_dir

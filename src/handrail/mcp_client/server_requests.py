@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..base.async_bridge import run_async
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 from ..base.safe_text import safe_error
 from ..base.workers import pool
 from ..errors import Denied, HandrailError

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from ..base.agent_ancestry import MARKER
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 from ..errors import ToolUnavailable
 from ..settings.services import McpServerConfig
 from .message_depth import without_depths

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 from ..settings.services import McpServerConfig
 from ..types import JsonDict
 

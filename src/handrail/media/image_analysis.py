@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.outcome import tool_result
+from ..core.outcome import Outcome, tool_result
 from .providers import chat, place_of
 
 if TYPE_CHECKING:
-    from ..core.outcome import Outcome
     from ..types import ToolContext
     from .images import Picture
 

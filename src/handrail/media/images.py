@@ -8,7 +8,7 @@ import binascii
 import io
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from ..base.workers import pool
@@ -18,10 +18,8 @@ from ..files.failures import shown, size_text
 from ..files.task_arguments import files_of
 from ..net.fetch import Fetcher
 from ..net.url_guard import Guard
-
-if TYPE_CHECKING:
-    from ..settings.schema import Config
-    from ..types import ToolContext
+from ..settings.schema import Config
+from ..types import ToolContext
 
 # Formats that every provider takes without a conversion.
 _TAKEN = {"PNG": "image/png", "JPEG": "image/jpeg"}

@@ -12,7 +12,7 @@ from ..errors import CallTimeout, HandrailError, InvalidArguments, ToolFailed
 if TYPE_CHECKING:
     import httpx
 
-    from ..settings.web import WebConfig
+    from ..settings.services import WebConfig
     from .url_guard import Guard
 
 _MAX_REDIRECTS = 10

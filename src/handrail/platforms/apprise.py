@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 from ..base.workers import pool
 from ..core.availability import first_lack, missing
 from ..errors import ToolFailed

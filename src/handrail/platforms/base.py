@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import mimetypes
 from collections.abc import AsyncIterator, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from ..config.keys import key_of
@@ -178,3 +180,11 @@ def split(text: str, max_chars: int) -> list[str]:
         parts.append(text[:cut])
         text = text[cut:].lstrip("\n") if cut < max_chars else text[cut:]
     return [*parts, text]
+
+
+async def load_sdk(platform: str, module: str, *, extra: str) -> None:
+    """Import a library in a thread: some take a second, and the server must not stop for that."""
+    try:
+        await asyncio.to_thread(import_module, module)
+    except ImportError:
+        raise ConfigError(f"{platform} needs one more package: pip install 'handrail[{extra}]'") from None

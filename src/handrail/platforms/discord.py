@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 from ..errors import ConfigError, ToolFailed
 from ..net.http_client import ask
 from ..protocols import Decision
@@ -26,11 +26,11 @@ from .base import (
     Updates,
     account_token,
     http_unavailable,
+    load_sdk,
     sign_of,
     split,
     target_key,
 )
-from .sdk import load_sdk
 
 if TYPE_CHECKING:
     import aiohttp

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from ..base.lazy_import import lazy_import
+from ..base.lazy_module import lazy_import
 from ..errors import CallTimeout, HandrailError, ToolFailed
 from ..net.http_client import Reply, ask
 from ..protocols import Decision
@@ -31,11 +31,11 @@ from .base import (
     account_token,
     decision_of,
     http_unavailable,
+    load_sdk,
     sign_of,
     split,
     target_key,
 )
-from .sdk import load_sdk
 
 if TYPE_CHECKING:
     import aiohttp

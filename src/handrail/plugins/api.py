@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from ..core.registry import ToolRegistry
 from ..errors import RegistrationError
 from ..settings.model_providers import ProviderSpec
-
-if TYPE_CHECKING:
-    from ..core.registry import ToolRegistry
-    from .hook_manager import HookManager
+from .hook_manager import HookManager
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

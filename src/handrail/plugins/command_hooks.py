@@ -20,17 +20,15 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..base.safe_text import safe_error
 from ..base.suggest import did_you_mean
 from ..environments.clean_env import clean_environment
 from ..errors import ConfigError
 from ..types import JsonDict
-from .hooks import HOOK_NAMES, Ask, Block, Change, Verdict
-
-if TYPE_CHECKING:
-    from .hook_manager import HookManager
+from .hook_manager import HookManager
+from .hook_specs import HOOK_NAMES, Ask, Block, Change, Verdict
 
 BLOCKS = 2
 _MAX_ANSWER_BYTES = 1_000_000

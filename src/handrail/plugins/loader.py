@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import logging
 import os
@@ -10,24 +11,22 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..config.trust import Trust
+from ..core.registry import ToolEntry, ToolRegistry
 from ..errors import RegistrationError
 from .api import Contributions, PluginApi
 from .calling_plugin import Authorship
-from .hooks import HOOK_NAMES
-from .manifest import Manifest, read_manifest
+from .hook_manager import HookManager
+from .hook_specs import HOOK_NAMES
 from .plugin_files import PluginFiles, forget_plugin, import_plugin, read_plugin
 from .sources import Found, Source
-
-if TYPE_CHECKING:
-    from ..core.registry import ToolEntry, ToolRegistry
-    from .hook_manager import HookManager
 
 log = logging.getLogger(__name__)
 
 TRUST_KIND = "plugin"
+MANIFEST = "plugin.yaml"
 
 
 class State(Enum):
@@ -48,6 +47,16 @@ class PluginSettings(Protocol):
     def allow_override(self) -> bool: ...
     @property
     def settings(self) -> Mapping[str, Any]: ...
+
+
+class Manifest(NamedTuple):
+    """All of it is for display, except `requires_env`: without these variables the plugin is not loaded."""
+
+    name: str = ""
+    version: str = ""
+    description: str = ""
+    requires_env: tuple[str, ...] = ()
+    provides: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -222,3 +231,55 @@ def _manifest_of_package(module: ModuleType) -> Manifest:
     except (metadata.PackageNotFoundError, IndexError):
         return Manifest()
     return Manifest(version=str(about.get("version", "")), description=str(about.get("summary", "")))
+
+
+def read_manifest(files: PluginFiles) -> Manifest:
+    """Raises RegistrationError for a manifest that cannot be understood."""
+    source = files.content["__init__.py"]
+    if MANIFEST not in files.content:
+        return Manifest(name=files.name, description=_first_line(source))
+    found = _parsed(files)
+    unknown = sorted(map(str, found.keys() - set(Manifest._fields)))
+    if unknown:
+        raise RegistrationError(
+            f"plugin {files.name!r}: {MANIFEST} has unknown keys {', '.join(unknown)}; known: {', '.join(Manifest._fields)}"
+        )
+    if found.get("name", files.name) != files.name:
+        raise RegistrationError(
+            f"plugin {files.name!r}: {MANIFEST} calls it {found['name']!r}; the folder's name must be the same"
+        )
+    return Manifest(
+        files.name,
+        str(found.get("version", "")),
+        str(found.get("description", "")) or _first_line(source),
+        _words(files.name, found, "requires_env"),
+        _words(files.name, found, "provides"),
+    )
+
+
+def _parsed(files: PluginFiles) -> dict[str, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        found = YAML(typ="safe", pure=True).load(files.content[MANIFEST].decode())
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise RegistrationError(f"plugin {files.name!r}: {MANIFEST} cannot be read: {error}") from None
+    if found is not None and not isinstance(found, dict):
+        raise RegistrationError(f"plugin {files.name!r}: {MANIFEST} must be a mapping, such as `version: 1.0`")
+    return found or {}
+
+
+def _words(name: str, found: dict[str, Any], key: str) -> tuple[str, ...]:
+    words = found.get(key) or []
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise RegistrationError(f"plugin {name!r}: {key} in {MANIFEST} must be a list of names")
+    return tuple(words)
+
+
+def _first_line(source: bytes) -> str:
+    try:
+        text = ast.get_docstring(ast.parse(source)) or ""
+    except (SyntaxError, ValueError, RecursionError):
+        return ""  # importing it says what is wrong
+    return text.partition("\n")[0]

@@ -10,8 +10,57 @@
 A process in an environment whose processes can outlast it (`environment.persistent`) survives the runtime; one in a sandbox ends
 with it.
 
-    table.py     the table; lazy_table.py makes it at its first use
+    table.py     the table; `process_table` makes it at its first use
     tracked.py   one process: status, log (log_pages.py), terminal (screen.py), input (interact.py, keys.py)
     watcher.py   polls watched processes: watched_output.py finds matching lines, notices.py is what is reported
-    pruning.py   removes what nothing needs any longer
+    leftovers.py removes what nothing needs any longer
 """
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..environments.tasks import TaskEnvironments
+    from .table import ProcessTable
+
+
+def process_table(config: Config, environments: TaskEnvironments) -> ProcessTable:
+    """A `ProcessTable` whose records are in the state folder. Nothing is imported or read before it is used."""
+    return cast("ProcessTable", _Lazy(config, environments))
+
+
+class _Lazy:
+    def __init__(self, config: Config, environments: TaskEnvironments) -> None:
+        self._config, self._environments = config, environments
+        self._made: ProcessTable | None = None
+        self._making = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table(), name)
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
+
+    def _table(self) -> ProcessTable:
+        with self._making:
+            if self._made is None:
+                from ..config.paths import state_dir
+                from ..store.processes import ProcessRecords
+                from .table import Limits, ProcessTable
+
+                limits = self._config.processes
+                self._made = ProcessTable(
+                    ProcessRecords(state_dir(self._config.home) / "process-table"),
+                    self._environments,
+                    Limits(
+                        limits.max_running,
+                        limits.max_running_per_task,
+                        limits.max_finished,
+                        limits.keep_finished_hours * 3600,
+                    ),
+                )
+            return self._made

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..environments.base import ProcessState
 from ..errors import InvalidArguments
+from ..types import CancelToken
 from .keys import encode
-from .tracked import State, Status
-
-if TYPE_CHECKING:
-    from ..types import CancelToken
-    from .tracked import TrackedProcess
+from .tracked import State, Status, TrackedProcess
 
 _POLL_SECONDS = 0.02
 _SLICE_SECONDS = 0.25

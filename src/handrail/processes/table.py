@@ -10,12 +10,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..base.runtime_id import has_exited, runtime_id
 from ..base.suggest import did_you_mean
+from ..environments.base import BackgroundProcess, Environment
 from ..environments.errors import NoSuchProcess
 from ..environments.task_settings import DEFAULT_TASK, EnvironmentSettings
+from ..environments.tasks import TaskEnvironments
 from ..errors import ToolError, ToolFailed
 from ..store.processes import ProcessRecord, ProcessRecords
 from .log_pages import last_lines
@@ -23,10 +25,6 @@ from .notices import Notice, NoticeKind
 from .tracked import State, Status, TrackedProcess
 from .watched_output import OutputWatch
 from .watcher import PollResult, Watcher
-
-if TYPE_CHECKING:
-    from ..environments.base import BackgroundProcess, Environment
-    from ..environments.tasks import TaskEnvironments
 
 log = logging.getLogger(__name__)
 

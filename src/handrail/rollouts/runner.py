@@ -9,22 +9,20 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..agent.agent import Agent
 from ..agent.budgets import Budgets
 from ..agent.events import End, TurnEnded
 from ..agent.memory import Memory
+from ..agent.models.base import StreamingModel
+from ..app import Handrail
 from ..base.workers import pool
 from ..errors import HandrailError, ToolFailed
 from ..store.rollouts import Rollout, RolloutState, RolloutStore, Run, RunState
 from ..store.sessions import SessionStore
 from ..tools.rollouts.runs import SESSIONS_NAME, folder_of
 from .environment import Environment, Task, number_of
-
-if TYPE_CHECKING:
-    from ..agent.models.base import StreamingModel
-    from ..app import Handrail
 
 _DEFAULT_TOOLSETS = ("terminal", "file")
 # Nobody can be asked, and a rollout leaves nothing behind but its score.

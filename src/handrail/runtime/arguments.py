@@ -6,7 +6,7 @@ import ast
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..base.suggest import did_you_mean
@@ -14,12 +14,9 @@ from ..errors import InvalidArguments
 from ..types import JsonDict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import jsonschema_rs
 
     from ..core.contract import Contract
-    from ..types import JsonDict
 
 MAX_ARGUMENT_CHARS = 5_000_000
 _MAX_PROBLEMS = 5

@@ -30,9 +30,9 @@ async def aperform(step: Step) -> Any:
     return await bounded(aguarded(value, contained=step.contained), timeout=step.timeout, cancel=step.cancel)
 
 
-async def adrive(flow: Flow[T], perform: Perform = aperform) -> T:
+def adrive(flow: Flow[T], perform: Perform = aperform) -> Awaitable[T]:
     """Run a flow in the running loop, from its start or from where `adrive_to_turn` left it."""
-    return cast("T", await _adrive(flow, perform, stop_at=None))
+    return cast("Awaitable[T]", _adrive(flow, perform, stop_at=None))
 
 
 async def adrive_to_turn(flow: Flow[T]) -> T | None:

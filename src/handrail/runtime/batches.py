@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.loops import CLEAN_UP_SECONDS, bounded
 from ..base.workers import MAX_SECONDS
 from ..core.outcome import Outcome, error_outcome
 from ..errors import CallCancelled, CallTimeout, ToolError
-from ..types import CancelToken, ToolCall
+from ..types import CancelToken, JsonDict, ToolCall
 from .async_driver import adrive, adrive_to_turn, aperform
 from .call_ordering import Ordering
 from .call_path import CANCEL_GRACE_SECONDS
@@ -21,10 +21,6 @@ from .fair_slots import FairSlots
 from .results import fit_turn
 from .steps import Call, Flow, Step, StepKind
 from .tool_calls import read_call, read_calls, tool_message
-
-if TYPE_CHECKING:
-    from ..types import JsonDict
-
 
 _within_a_call: ContextVar[bool] = ContextVar("handrail_within_a_call", default=False)
 

@@ -7,11 +7,9 @@ that names no resources waits for nobody. A tool that says nothing about itself 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..core.registry import ToolEntry
-    from ..types import JsonDict, Resources, ToolContext
+from ..core.registry import ToolEntry
+from ..types import JsonDict, Resources, ToolContext
 
 
 class Ordering:

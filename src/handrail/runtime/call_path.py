@@ -21,18 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe_error
 from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_error
-from ..core.registry import unknown_tool
+from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, ToolUnavailable
-from ..types import CancelToken, Outcome, ToolContext
+from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
 from .steps import TURN, Call, Flow, Step, StepKind, cause, guarded
 
 if TYPE_CHECKING:
     from ..core.entry import ToolEntry
-    from ..core.registry import ToolRegistry
     from ..plugins.hook_manager import HookManager
     from ..settings.schema import Config
-    from ..types import CancelToken, Gate, JsonDict, ToolContext
     from .tool_hooks import HooksAroundCall
 
 Inner = Callable[["Call"], Flow[Outcome]]

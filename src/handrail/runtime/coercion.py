@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema_rs
 
-if TYPE_CHECKING:
-    from ..types import JsonDict
+from ..types import JsonDict
 
 _MAX_DIGITS = 4000  # Python refuses to turn more into a number, for good reason
 _INTEGER = re.compile(r"[+-]?\d{1,4000}")

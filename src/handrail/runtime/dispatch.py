@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..config import Config
-from ..core.registry import ToolRegistry
+from ..core.registry import ToolEntry, ToolRegistry
 from ..plugins.hook_manager import HookManager
+from ..protocols import Approver, Environments, Files, Person, Processes, ResultStore
 from ..toolsets import Toolsets
-from ..types import CancelToken, Outcome, ToolContext
+from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .call_path import CallPath, Services
 from .results import fit
 from .steps import Call, Flow, drive
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.registry import ToolEntry
-    from ..protocols import Approver, Environments, Files, Person, Processes, ResultStore
-    from ..types import Gate, JsonDict
 
 _CALL_FIELDS = ("task_id", "user_task", "session_id", "tool_call_id", "cancel", "on_progress", "agent", "enabled_tools")
 

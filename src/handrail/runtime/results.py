@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.outcome import Outcome, to_json
-
-if TYPE_CHECKING:
-    from ..protocols import ResultStore
-    from ..types import JsonDict
+from ..protocols import ResultStore
+from ..types import JsonDict
 
 log = logging.getLogger(__name__)
 

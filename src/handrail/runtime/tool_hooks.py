@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..core.entry import ToolEntry
 from ..core.outcome import error_of
 from ..errors import Denied
-from ..plugins.hooks import Ask, Block, Change
+from ..plugins.hook_manager import HookManager, Implementation
+from ..plugins.hook_specs import Ask, Block, Change
 from ..protocols import Action, ActionKind
-from ..types import Outcome
+from ..types import JsonDict, Outcome
 from .arguments import plain_copy, prepare
-from .steps import Flow, Step, cause
-
-if TYPE_CHECKING:
-    from ..core.entry import ToolEntry
-    from ..plugins.hook_manager import HookManager, Implementation
-    from ..types import JsonDict
-    from .steps import Call
+from .steps import Call, Flow, Step, cause
 
 
 class HooksAroundCall:

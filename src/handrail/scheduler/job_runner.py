@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..agent import End, open_agent
+from ..app import Handrail
 from ..core.outcome import error_of
 from ..errors import HandrailError, ToolFailed
 from ..store.jobs import Job, RunState
 from ..tools.cron.job_requests import USUAL_TOOLSETS
 from ..types import CancelToken
-
-if TYPE_CHECKING:
-    from ..app import Handrail
 
 SCHEDULING = "cronjob"
 _SEND = "send_message"

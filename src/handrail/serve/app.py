@@ -8,22 +8,23 @@ import time
 from collections.abc import AsyncIterator
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from ..errors import StoreError
 from .access_control import SECURITY_HEADERS, Guard, read_body
 from .endpoint import Endpoint, HttpError, RequestContext, as_response, refusal
 from .gateway.gateway import Gateway
 from .http import endpoints
-from .mcp.mount import McpEndpoint
+from .mcp.http import McpEndpoint
 from .roles import Who
 from .shared_state import Served
-from .static import console
 from .tokens import Audited
 
 log = logging.getLogger(__name__)
@@ -148,3 +149,23 @@ class _Headers:
             await send(message)
 
         await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+FOLDER = Path(__file__).parent / "console"
+_NOT_BUILT = """<!doctype html><meta charset="utf-8"><title>Handrail</title>
+<p>The API runs, but the web console was not built. In a clone of the project, run <code>make console</code> (it needs npm);
+packages from PyPI have it.</p>
+"""
+
+
+def console() -> list[Any]:
+    """Its routes. The pages are public, their data is not."""
+
+    async def index(_: Any) -> Response:
+        page = FOLDER / "index.html"
+        return FileResponse(page) if page.is_file() else HTMLResponse(_NOT_BUILT)
+
+    routes: list[Any] = [Route("/", index, methods=["GET"])]
+    if (FOLDER / "assets").is_dir():
+        routes.append(Mount("/assets", StaticFiles(directory=FOLDER / "assets")))
+    return routes

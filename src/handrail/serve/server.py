@@ -9,6 +9,7 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,12 @@ from ..errors import ConfigError, HandrailError
 from .access_control import LOOPBACK, Guard, allowed_hosts
 from .address import Address, listening
 from .roles import Role, Who
-from .scheduler_process import scheduler
 
 if TYPE_CHECKING:
     import uvicorn
 
     from .shared_state import Served
+
 
 TOKEN_VARIABLE = "HANDRAIL_SERVE_TOKEN"
 _LOCK, _WHO = "serve.lock", "serve.who"
@@ -155,3 +156,29 @@ def _wipe_variable(name: str) -> None:
         address = find(name.encode())
         if address:
             ctypes.memset(address, 0, len(os.environb.get(name.encode(), b"")))
+
+
+_PR_SET_PDEATHSIG = 1
+_END_SECONDS = 10
+
+
+@contextlib.contextmanager
+def scheduler() -> Iterator[None]:
+    """While this is open, due jobs run; by another scheduler if one is already running."""
+    command = [sys.executable, "-m", "handrail", "cron", "run"]
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, preexec_fn=_end_with_parent, **quiet)  # type: ignore[call-overload]
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _end_with_parent() -> None:
+    """Also if the server is killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

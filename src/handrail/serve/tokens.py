@@ -20,18 +20,6 @@ from .roles import Role, Who
 LOGIN_SECONDS = 30 * 86_400
 LINK_SECONDS = 600
 STORE_NAME = "serve.db"
-_STEPS = (
-    """
-    CREATE TABLE tokens (
-      digest TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, role INTEGER NOT NULL, created REAL NOT NULL, used REAL
-    );
-    CREATE TABLE logins (digest TEXT PRIMARY KEY, name TEXT NOT NULL, role INTEGER NOT NULL, expires REAL NOT NULL);
-    CREATE TABLE audit (
-      id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, who TEXT NOT NULL, role INTEGER NOT NULL, address TEXT NOT NULL,
-      action TEXT NOT NULL, detail TEXT NOT NULL, status INTEGER NOT NULL
-    );
-    """,
-)
 _MAX_AUDITED, _PRUNE_EVERY = 100_000, 1_000
 
 
@@ -58,7 +46,7 @@ class Keys:
     """`path` None: in memory. `token` is one more operator token, given at the start."""
 
     def __init__(self, path: Path | None = None, *, token: str = "") -> None:
-        self._database = Database(path, _STEPS)
+        self._database = Database(path, Path(__file__).with_suffix(".sql"))
         self._given = _digest(token) if token else ""
         self._links: dict[str, tuple[float, Who]] = {}
 

@@ -22,6 +22,21 @@ def option(default: T, doc: str, **limits: int) -> T:
     return field(default=default, metadata={"doc": doc, "limits": limits})
 
 
+def seconds(default: float, doc: str, *, or_zero: bool = False) -> float:
+    """A time in seconds; `or_zero`: 0 has a meaning of its own."""
+    return option(default, doc, **{"minimum" if or_zero else "exclusiveMinimum": 0}, maximum=MAX_SECONDS)
+
+
+def count(default: int, doc: str, *, minimum: int = 1) -> int:
+    """How many of something."""
+    return option(default, doc, minimum=minimum, maximum=MAX_COUNT)
+
+
+def size(default: int, doc: str, *, minimum: int = 1) -> int:
+    """Bytes, characters or tokens."""
+    return option(default, doc, minimum=minimum, maximum=MAX_SIZE)
+
+
 def named(doc: str) -> dict[str, Any]:
     """Groups of settings under names that the user chooses."""
     return field(default_factory=dict, metadata={"doc": doc})

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from .media import MediaConfig, MessagesConfig
 from .options import Section, named, option
 from .sections import (
     ApprovalRuleConfig,
@@ -31,8 +30,17 @@ from .sections import (
     ToolsConfig,
     ToolsetConfig,
 )
-from .services import GatewayConfig, HomeConfig, McpServerConfig, ModelConfig, TelemetryConfig
-from .web import BrowserConfig, WebConfig
+from .services import (
+    BrowserConfig,
+    GatewayConfig,
+    HomeConfig,
+    McpServerConfig,
+    MediaConfig,
+    MessagesConfig,
+    ModelConfig,
+    TelemetryConfig,
+    WebConfig,
+)
 
 ANYTHING = ("string", "boolean", "integer", "number", "array", "object", "null")
 

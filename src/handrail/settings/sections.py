@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from .options import GIB, MAX_COUNT, MAX_DAYS, MAX_SECONDS, MAX_SIZE, MIB, Section, named, option
+from .options import GIB, MAX_DAYS, MAX_SECONDS, MIB, Section, count, named, option, seconds, size
 
 
 class ToolsetConfig(Section):
@@ -39,13 +39,10 @@ class FilesConfig(Section):
     """What the file tools may touch."""
 
     roots: tuple[str, ...] = option((), "Folders that the file tools are kept inside. An empty list sets no limit.")
-    max_read_bytes: int = option(
-        10 * MIB,
-        "Size of the largest file that is read whole; a larger one is read page by page.",
-        minimum=1,
-        maximum=MAX_SIZE,
+    max_read_bytes: int = size(
+        10 * MIB, "Size of the largest file that is read whole; a larger one is read page by page."
     )
-    max_write_bytes: int = option(10 * MIB, "Size of the largest file that is written.", minimum=1, maximum=MAX_SIZE)
+    max_write_bytes: int = size(10 * MIB, "Size of the largest file that is written.")
 
 
 class TerminalConfig(Section):
@@ -56,36 +53,22 @@ class TerminalConfig(Section):
         "Where tasks run that say nothing else: local, docker, ssh, ... `docker:python:3.12` names the image too.",
     )
     cwd: str | None = option(None, "Directory that a task's shell starts in. null is where the runtime was started.")
-    timeout: float = option(
-        180.0,
-        "Seconds that a command may take when the call does not say.",
-        exclusiveMinimum=0,
-        maximum=MAX_SECONDS,
-    )
-    max_timeout: float = option(
-        600.0, "Seconds that a command may take at most.", exclusiveMinimum=0, maximum=MAX_SECONDS
-    )
-    idle_seconds: float = option(
-        1800.0,
-        "Seconds after which an environment that nobody uses is closed. 0 keeps it open.",
-        minimum=0,
-        maximum=MAX_SECONDS,
+    timeout: float = seconds(180.0, "Seconds that a command may take when the call does not say.")
+    max_timeout: float = seconds(600.0, "Seconds that a command may take at most.")
+    idle_seconds: float = seconds(
+        1800.0, "Seconds after which an environment that nobody uses is closed. 0 keeps it open.", or_zero=True
     )
     env: Mapping[str, str] = named("Environment variables that commands get, by name.")
     allowed_secrets: tuple[str, ...] = option(
         (), "Names of secret variables of the runtime that commands may see all the same."
     )
-    max_output_chars: int = option(
+    max_output_chars: int = size(
         50_000,
         "Longest output in characters that the model gets whole; of a longer one it gets the head and the tail.",
         minimum=1000,
-        maximum=MAX_SIZE,
     )
-    max_stored_bytes: int = option(
-        4 * MIB,
-        "How much of a long output is kept for read_result, besides its tail.",
-        minimum=0,
-        maximum=MAX_SIZE,
+    max_stored_bytes: int = size(
+        4 * MIB, "How much of a long output is kept for read_result, besides its tail.", minimum=0
     )
     backends: Mapping[str, Mapping[str, Any]] = named("The settings of each backend, by its name.")
 
@@ -94,30 +77,19 @@ class CodeConfig(Section):
     """What bounds the scripts that call tools. They run where commands run."""
 
     python: str = option("python3", "The Python that runs them, as the shell there finds it; 3.8 or newer.")
-    timeout: float = option(
-        300.0,
-        "Seconds that a script may take when the call does not say, without those that its tools take.",
-        exclusiveMinimum=0,
-        maximum=MAX_SECONDS,
+    timeout: float = seconds(
+        300.0, "Seconds that a script may take when the call does not say, without those that its tools take."
     )
-    max_timeout: float = option(
-        1800.0, "Seconds that a script may take at most.", exclusiveMinimum=0, maximum=MAX_SECONDS
-    )
-    max_tool_calls: int = option(500, "Tools that one script may call.", minimum=0, maximum=MAX_COUNT)
+    max_timeout: float = seconds(1800.0, "Seconds that a script may take at most.")
+    max_tool_calls: int = count(500, "Tools that one script may call.", minimum=0)
 
 
 class ProcessesConfig(Section):
     """How many background processes there may be, and how long one is remembered."""
 
-    max_running: int = option(
-        128, "Background processes that may run at once, of all tasks together.", minimum=1, maximum=MAX_COUNT
-    )
-    max_running_per_task: int = option(
-        32, "Background processes of one task that may run at once.", minimum=1, maximum=MAX_COUNT
-    )
-    max_finished: int = option(
-        64, "Ended processes that are remembered, with their logs.", minimum=0, maximum=MAX_COUNT
-    )
+    max_running: int = count(128, "Background processes that may run at once, of all tasks together.")
+    max_running_per_task: int = count(32, "Background processes of one task that may run at once.")
+    max_finished: int = count(64, "Ended processes that are remembered, with their logs.", minimum=0)
     keep_finished_hours: float = option(
         24.0, "Hours that an ended process is remembered, with its log.", minimum=0, maximum=MAX_DAYS * 24
     )
@@ -126,37 +98,23 @@ class ProcessesConfig(Section):
 class ResultsConfig(Section):
     """How much of a tool's output the model gets, and how long the rest is kept."""
 
-    max_chars: int = option(
-        100_000,
-        "Longest result in characters that the model gets whole, for tools that set no length of their own.",
-        minimum=1,
-        maximum=MAX_SIZE,
+    max_chars: int = size(
+        100_000, "Longest result in characters that the model gets whole, for tools that set no length of their own."
     )
-    turn_max_chars: int = option(
-        200_000, "Characters that all results of one turn may have together.", minimum=1, maximum=MAX_SIZE
-    )
+    turn_max_chars: int = size(200_000, "Characters that all results of one turn may have together.")
     keep_days: int = option(7, "Days that a stored result is kept.", minimum=0, maximum=MAX_DAYS)
-    max_total_bytes: int = option(
-        GIB, "Size of all stored results together; the oldest go first.", minimum=0, maximum=MAX_SIZE
-    )
+    max_total_bytes: int = size(GIB, "Size of all stored results together; the oldest go first.", minimum=0)
 
 
 class CallsConfig(Section):
     """What bounds the calls that run."""
 
-    batch_timeout: float = option(
-        600.0,
-        "Seconds that the calls of one model message may take together.",
-        exclusiveMinimum=0,
-        maximum=MAX_SECONDS,
-    )
-    hook_timeout: float = option(5.0, "Seconds that one plugin hook may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
-    max_argument_chars: int = option(
-        5_000_000, "Length of the longest arguments that a call may have.", minimum=1, maximum=MAX_SIZE
-    )
-    max_threads: int = option(128, "Threads that run calls in this process.", minimum=1, maximum=MAX_COUNT)
-    max_threads_per_session: int = option(100, "Threads that run calls of one session.", minimum=1, maximum=MAX_COUNT)
-    max_async: int = option(10_000, "Async calls that run at once in this process.", minimum=1, maximum=MAX_COUNT)
+    batch_timeout: float = seconds(600.0, "Seconds that the calls of one model message may take together.")
+    hook_timeout: float = seconds(5.0, "Seconds that one plugin hook may take.")
+    max_argument_chars: int = size(5_000_000, "Length of the longest arguments that a call may have.")
+    max_threads: int = count(128, "Threads that run calls in this process.")
+    max_threads_per_session: int = count(100, "Threads that run calls of one session.")
+    max_async: int = count(10_000, "Async calls that run at once in this process.")
 
 
 class ApprovalsConfig(Section):
@@ -167,12 +125,7 @@ class ApprovalsConfig(Section):
         "manual asks you; smart lets a small model decide about what stays in the project, and asks you about the rest; "
         "off asks nobody. What can never run, and your deny list, apply in every mode.",
     )
-    timeout: float = option(
-        300.0,
-        "Seconds to wait for an answer; without one the action is denied.",
-        exclusiveMinimum=0,
-        maximum=MAX_SECONDS,
-    )
+    timeout: float = seconds(300.0, "Seconds to wait for an answer; without one the action is denied.")
     headless: Literal["deny", "queue"] = option(
         "deny",
         "Where nobody can be asked: deny immediately, or queue the request for `handrail approvals answer` in another "
@@ -182,7 +135,7 @@ class ApprovalsConfig(Section):
     task_minutes: float = option(
         30.0, "Minutes that the answer 'task' is valid.", exclusiveMinimum=0, maximum=MAX_SECONDS
     )
-    task_uses: int = option(20, "How many times the answer 'task' is valid.", minimum=1, maximum=MAX_COUNT)
+    task_uses: int = count(20, "How many times the answer 'task' is valid.")
     allow: tuple[str, ...] = option(
         (),
         "Commands that need no asking, by their first words: `git push origin`, `docker compose down`. `*` is any word.",
@@ -197,11 +150,10 @@ class ApprovalsConfig(Section):
     smart_timeout: float = option(
         15.0, "Seconds that the model may take; then you are asked.", exclusiveMinimum=0, maximum=600
     )
-    history_max_bytes: int = option(
+    history_max_bytes: int = size(
         16 * MIB,
         "Size of the record of all actions, for `handrail approvals simulate`; the oldest go first. 0 keeps none.",
         minimum=0,
-        maximum=MAX_SIZE,
     )
 
 
@@ -218,7 +170,7 @@ class HookCommandConfig(Section):
 
     command: str = option("", "What the shell runs. It gets the event as JSON on its standard input.")
     matcher: str = option("", "Only for tools whose whole name fits this pattern, such as `terminal|write_.*`.")
-    timeout: float = option(60.0, "Seconds that the command may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
+    timeout: float = seconds(60.0, "Seconds that the command may take.")
     policy: bool = option(False, "Block the call when the command fails or takes too long, instead of continuing.")
 
 
@@ -245,15 +197,11 @@ class ScheduleConfig(Section):
     """What scheduled jobs may take, and what is kept of them."""
 
     timezone: str = option("", "Time zone of jobs that name none, such as Europe/Berlin. Empty is the machine's own.")
-    max_parallel: int = option(3, "Jobs that run at once.", minimum=1, maximum=MAX_COUNT)
-    timeout: float = option(
-        1800.0, "Seconds that one run may take when the job does not say.", exclusiveMinimum=0, maximum=MAX_SECONDS
-    )
-    max_output_chars: int = option(
-        100_000, "Characters of a run's output that are kept.", minimum=1000, maximum=MAX_SIZE
-    )
-    keep_runs: int = option(20, "Runs of each job that are remembered.", minimum=1, maximum=MAX_COUNT)
-    max_jobs: int = option(200, "Jobs that there may be.", minimum=1, maximum=MAX_COUNT)
+    max_parallel: int = count(3, "Jobs that run at once.")
+    timeout: float = seconds(1800.0, "Seconds that one run may take when the job does not say.")
+    max_output_chars: int = size(100_000, "Characters of a run's output that are kept.", minimum=1000)
+    keep_runs: int = count(20, "Runs of each job that are remembered.")
+    max_jobs: int = count(200, "Jobs that there may be.")
     jobs_may_schedule: bool = option(False, "Give the runs of jobs the tool cronjob, so that jobs can make jobs.")
 
 
@@ -268,8 +216,6 @@ class RolloutsConfig(Section):
         "Where rollouts run that say nothing else. local: each in a folder of its own that is thrown away, in a sandbox; "
         "docker, modal, ...: each in a container of its own.",
     )
-    max_parallel: int = option(8, "Rollouts of one run that may run at once.", minimum=1, maximum=MAX_COUNT)
-    max_rollouts: int = option(1000, "Rollouts that one run may have.", minimum=1, maximum=MAX_COUNT)
-    reward_timeout: float = option(
-        60.0, "Seconds that a reward function may take.", exclusiveMinimum=0, maximum=MAX_SECONDS
-    )
+    max_parallel: int = count(8, "Rollouts of one run that may run at once.")
+    max_rollouts: int = count(1000, "Rollouts that one run may have.")
+    reward_timeout: float = seconds(60.0, "Seconds that a reward function may take.")

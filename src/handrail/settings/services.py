@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from .model_providers import DEFAULT_PROVIDER, PROVIDERS
-from .options import MAX_COUNT, MAX_SECONDS, MAX_SIZE, MIB, Section, named, option
+from .options import MAX_COUNT, MIB, Section, count, named, option, seconds, size
 
 
 class McpServerConfig(Section):
@@ -38,18 +38,13 @@ class McpServerConfig(Section):
         "destructive",
         "Whose calls ask first: tools that say they destroy, all that do not say they only read, or every tool.",
     )
-    timeout: float = option(120.0, "Seconds that one call may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
-    connect_timeout: float = option(30.0, "Seconds that connecting may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
-    idle_seconds: float = option(
-        0.0,
-        "Seconds without a call after which the program is ended, until the next call. 0 keeps it.",
-        minimum=0,
-        maximum=MAX_SECONDS,
+    timeout: float = seconds(120.0, "Seconds that one call may take.")
+    connect_timeout: float = seconds(30.0, "Seconds that connecting may take.")
+    idle_seconds: float = seconds(
+        0.0, "Seconds without a call after which the program is ended, until the next call. 0 keeps it.", or_zero=True
     )
-    max_tools: int = option(1000, "Tools that are taken from the server.", minimum=1, maximum=MAX_COUNT)
-    max_message_bytes: int = option(
-        32 * MIB, "Size of the largest message that is taken from the server.", minimum=1024, maximum=MAX_SIZE
-    )
+    max_tools: int = count(1000, "Tools that are taken from the server.")
+    max_message_bytes: int = size(32 * MIB, "Size of the largest message that is taken from the server.", minimum=1024)
     elicitation: bool = option(True, "Let the server ask you something, through the approver.")
     sampling: bool = option(False, "Let the server ask the agent's model something while one of its tools runs.")
     roots: tuple[str, ...] = option((), "Folders that the server should work in. An empty list names none.")
@@ -65,7 +60,7 @@ class ModelConfig(Section):
     )
     base_url: str = option("", "Where the server is; the provider's own if empty. OPENAI_BASE_URL is asked next.")
     key_variable: str = option("", "Environment variable with the key; OPENAI_API_KEY or ANTHROPIC_API_KEY if empty.")
-    context_tokens: int = option(128_000, "How many tokens fit into one request.", minimum=1_000, maximum=MAX_SIZE)
+    context_tokens: int = size(128_000, "How many tokens fit into one request.", minimum=1000)
     fallbacks: tuple[str, ...] = option(
         (), "Models to ask when the first does not answer: where that is, or `anthropic:NAME`, `openai:NAME`."
     )
@@ -75,18 +70,11 @@ class ModelConfig(Section):
     show_reasoning: bool = option(
         True, "Show in `handrail chat` what the model thinks before it answers: shortened, and kept nowhere."
     )
-    max_model_calls: int = option(
-        90, "How often the model is asked before a turn ends by itself.", minimum=1, maximum=MAX_COUNT
+    max_model_calls: int = count(90, "How often the model is asked before a turn ends by itself.")
+    max_turn_tokens: int = size(
+        0, "Tokens, sent and answered, after which a turn ends by itself. 0 is no limit.", minimum=0
     )
-    max_turn_tokens: int = option(
-        0,
-        "Tokens, sent and answered, after which a turn ends by itself. 0 is no limit.",
-        minimum=0,
-        maximum=MAX_SIZE,
-    )
-    max_turn_seconds: float = option(
-        0.0, "Seconds after which a turn ends by itself. 0 is no limit.", minimum=0, maximum=MAX_SECONDS
-    )
+    max_turn_seconds: float = seconds(0.0, "Seconds after which a turn ends by itself. 0 is no limit.", or_zero=True)
     max_turn_cost: float = option(
         0.0,
         "US dollars after which a turn ends by itself, where a cost is known. 0 is no limit.",
@@ -107,7 +95,7 @@ class HomeConfig(Section):
 
     url: str = option("", "Its address. HASS_URL is asked next, then http://homeassistant.local:8123.")
     key_variable: str = option("HASS_TOKEN", "Environment variable with a long-lived access token.")
-    timeout: float = option(30.0, "Seconds that one request to it may take.", exclusiveMinimum=0, maximum=MAX_SECONDS)
+    timeout: float = seconds(30.0, "Seconds that one request to it may take.")
 
 
 class TelemetryConfig(Section):
@@ -124,3 +112,75 @@ class GatewayConfig(Section):
         "The agent's accounts, by name: `kind` (matrix, telegram, ...), the settings of that kind, and `home`, the chat for "
         "questions that come from elsewhere."
     )
+
+
+class MessagesConfig(Section):
+    """Where messages can be sent, and where a person is asked."""
+
+    targets: Mapping[str, Mapping[str, Any]] = named(
+        "Who or what can be written to, by name: `kind` (email, matrix, slack, ...) and the settings of that kind."
+    )
+    person: str = option("", "Target at which `clarify` asks its questions when nobody is at the terminal.")
+    answer_timeout: float = seconds(300.0, "Seconds to wait for an answer there.")
+    max_attachment_bytes: int = size(20 * MIB, "Size of the largest file that is sent along.", minimum=0)
+
+
+class ProviderConfig(Section):
+    """A server with an OpenAI-compatible API."""
+
+    base_url: str = option("", "Its address, such as http://127.0.0.1:11434/v1.")
+    key_variable: str = option("", "Environment variable with the key; none is sent if empty.")
+
+
+class MediaConfig(Section):
+    """Models beside the agent's own. `NAME:MODEL` is a model at one of the providers, `MODEL` one where the agent's own is."""
+
+    providers: Mapping[str, ProviderConfig] = named("Servers with an OpenAI-compatible API, by name.")
+    vision_model: str = option(
+        "", "The model that looks at images. If empty, the agent's own model is given the image and looks itself."
+    )
+    image_model: str = option("", "The model that makes images.")
+    speech_model: str = option("", "The model that speaks. If empty, espeak-ng speaks, on this machine.")
+    speech_voice: str = option("", "The voice; the model's or espeak-ng's own names. If empty, a usual one.")
+    mixture_models: tuple[str, ...] = option((), "The models that answer for `mixture_of_agents`.")
+    mixture_merger: str = option("", "The model that merges their answers; the first of them if empty.")
+    max_image_bytes: int = size(20 * MIB, "Size of the largest image that is looked at.")
+    max_image_side: int = count(1568, "Pixels of the longer side; a larger image is made smaller.", minimum=16)
+    timeout: float = seconds(180.0, "Seconds that one request to a model may take.")
+
+
+class WebConfig(Section):
+    """How the web is searched and read, and what of the private network may be reached."""
+
+    allow_private: tuple[str, ...] = option(
+        (),
+        "Private addresses that the web tools and the browser may reach: networks such as 10.0.0.0/8, addresses and names, "
+        "alone or with a port such as 127.0.0.1:8080.",
+    )
+    search: str = option(
+        "auto",
+        "Who searches: searxng, tavily, brave, exa, ddgs. auto: searxng if its address is set, else the one whose key is set "
+        "(TAVILY_API_KEY, BRAVE_API_KEY, EXA_API_KEY), else ddgs, which needs none.",
+    )
+    search_urls: Mapping[str, str] = named(
+        "Address of a search service, by its name; searxng has no other. SEARXNG_URL is asked next."
+    )
+    timeout: float = seconds(20.0, "Seconds that one page or search may take.")
+    max_bytes: int = size(10 * MIB, "How much of a page is read; of a longer one the beginning.", minimum=1024)
+    user_agent: str = option("", "What pages are told of who reads them; Handrail's name and version if empty.")
+
+
+class BrowserConfig(Section):
+    """Which browser is driven, and what bounds it."""
+
+    executable: str = option("", "The browser to start; a Chromium or Chrome of this machine if empty.")
+    cdp_url: str = option("", "Address of a running browser to use instead, such as http://127.0.0.1:9222.")
+    headless: bool = option(True, "Show no window.")
+    sandbox: Literal["auto", "off"] = option(
+        "auto", "auto uses the browser's own sandbox unless we are root, where it cannot; off never does."
+    )
+    timeout: float = seconds(30.0, "Seconds that a page may take to load, or one action.")
+    idle_seconds: float = seconds(
+        900.0, "Seconds after which a task's pages are closed when nobody uses them. 0 keeps them open.", or_zero=True
+    )
+    max_download_bytes: int = size(100 * MIB, "Size of the largest file that a page may download.", minimum=0)

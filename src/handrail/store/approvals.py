@@ -18,26 +18,6 @@ from .database import Database
 from .decisions import DecisionLog
 from .grants import GrantStore
 
-_STEPS = (
-    """
-    CREATE TABLE requests (
-      id TEXT PRIMARY KEY, created REAL NOT NULL, expires REAL NOT NULL, fingerprint TEXT NOT NULL, owner TEXT NOT NULL,
-      state TEXT NOT NULL, decision TEXT, by TEXT, why TEXT, seconds REAL, uses INTEGER, answered REAL, question TEXT NOT NULL
-    );
-    CREATE INDEX requests_by_state ON requests (state, expires);
-    CREATE INDEX requests_by_fingerprint ON requests (fingerprint, state);
-    CREATE TABLE grants (
-      id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, key TEXT NOT NULL, by TEXT NOT NULL, created REAL NOT NULL,
-      expires REAL, uses_left INTEGER, owner TEXT NOT NULL
-    );
-    CREATE INDEX grants_by_scope ON grants (scope);
-    CREATE TABLE decisions (
-      id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, request TEXT, tool TEXT NOT NULL, kind TEXT NOT NULL,
-      text TEXT NOT NULL, cwd TEXT NOT NULL, environment TEXT NOT NULL, session TEXT, task TEXT, keys TEXT NOT NULL,
-      decision TEXT NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, seconds REAL NOT NULL
-    );
-    """,
-)
 # How long closed requests are kept, so that a late answer can be told what happened.
 _KEEP_SECONDS = 30 * 86_400
 _MAX_TEXT = 20_000
@@ -66,7 +46,7 @@ class ApprovalStore:
     """Requests, with the grants and the decisions in the same file. `path` None keeps everything in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.database = Database(path, _STEPS)
+        self.database = Database(path, Path(__file__).with_suffix(".sql"))
         self.grants = GrantStore(self.database)
         self.decisions = DecisionLog(self.database)
         self._listeners: list[Callable[[str], object]] = []

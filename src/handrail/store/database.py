@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +25,12 @@ _making = threading.Lock()
 
 
 class Database:
-    """Opened when it is first used. `steps` are the migration scripts, in order: a file of an earlier version runs only the
-    later ones."""
+    """Opened when it is first used. `steps` are the migration scripts, in order, or the file that has them: a database of an
+    earlier version runs only the later ones."""
 
-    def __init__(self, path: Path | None, steps: Sequence[str]) -> None:
+    def __init__(self, path: Path | None, steps: Sequence[str] | Path) -> None:
         self.path = path
-        self._steps = steps
+        self._given_steps = steps
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._process = 0
@@ -93,6 +95,10 @@ class Database:
         self._connection, self._process = connection, os.getpid()
         return connection
 
+    @cached_property
+    def _steps(self) -> Sequence[str]:
+        return read_steps(self._given_steps) if isinstance(self._given_steps, Path) else self._given_steps
+
     def _migrate(self, connection: sqlite3.Connection) -> None:
         if _version(connection) == len(self._steps):
             return
@@ -118,6 +124,11 @@ class Database:
         else:
             reason, fix = str(error), "repair it, or move it away"
         return StoreError(f"{self.path or 'the store in memory'} cannot be used: {reason}; {fix}")
+
+
+def read_steps(file: Path) -> list[str]:
+    """The migration scripts of a file: a line `-- step` is before each."""
+    return re.split(r"^-- step.*$", file.read_text("utf-8"), flags=re.MULTILINE)[1:]
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

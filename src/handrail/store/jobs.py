@@ -18,21 +18,6 @@ from ..base.suggest import did_you_mean
 from ..errors import JobNotFound, StoreError
 from .database import Database
 
-_STEPS = (
-    """
-    CREATE TABLE jobs (
-      id TEXT PRIMARY KEY, name TEXT NOT NULL, schedule TEXT NOT NULL, timezone TEXT NOT NULL, work TEXT NOT NULL,
-      state TEXT NOT NULL, next_run REAL, requested REAL, runs_left INTEGER, created REAL NOT NULL
-    );
-    CREATE TABLE runs (
-      id INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL, due REAL NOT NULL, started REAL NOT NULL, ended REAL,
-      state TEXT NOT NULL, output TEXT NOT NULL, error TEXT NOT NULL, delivered TEXT NOT NULL, owner TEXT NOT NULL
-    );
-    CREATE INDEX runs_by_job ON runs (job, id);
-    CREATE INDEX runs_by_state ON runs (state);
-    """,
-)
-
 
 class JobState(Enum):
     ACTIVE = "active"
@@ -98,7 +83,7 @@ class JobStore:
     """Threads and processes may share it. `path` None keeps it in memory."""
 
     def __init__(self, path: Path | None = None, *, max_jobs: int = 200, keep_runs: int = 20) -> None:
-        self._database = Database(path, _STEPS)
+        self._database = Database(path, Path(__file__).with_suffix(".sql"))
         self._max_jobs, self._keep_runs = max_jobs, keep_runs
 
     def close(self) -> None:

@@ -15,20 +15,6 @@ from ..base.suggest import did_you_mean
 from ..errors import RunNotFound, StoreError
 from .database import Database
 
-_STEPS = (
-    """
-    CREATE TABLE runs (
-      id TEXT PRIMARY KEY, plan TEXT NOT NULL, state TEXT NOT NULL, created REAL NOT NULL, started REAL, ended REAL,
-      error TEXT NOT NULL, stop INTEGER NOT NULL, owner TEXT NOT NULL
-    );
-    CREATE TABLE rollouts (
-      run TEXT NOT NULL, number INTEGER NOT NULL, task TEXT NOT NULL, state TEXT NOT NULL, reward REAL, session TEXT NOT NULL,
-      ended_by TEXT NOT NULL, error TEXT NOT NULL, seconds REAL, model_calls INTEGER NOT NULL, tokens INTEGER NOT NULL,
-      folder TEXT NOT NULL, PRIMARY KEY (run, number)
-    )
-    """,
-)
-
 
 class RunState(Enum):
     PLANNED = "planned"
@@ -95,7 +81,7 @@ class RolloutStore:
     """Threads and processes may share it. `path` None keeps it in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._database = Database(path, _STEPS)
+        self._database = Database(path, Path(__file__).with_suffix(".sql"))
 
     def close(self) -> None:
         self._database.close()

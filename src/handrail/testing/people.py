@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from ..protocols import Action, ApprovalRequest, Decision, Reply
-
-if TYPE_CHECKING:
-    from ..types import ToolContext
+from ..types import ToolContext
 
 
 class RecordingApprover:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.cli.chat.streamed_answer import Answer
+from handrail.cli.chat.view import Answer
 
 TEXT = "# Title\n\nOne\ntwo.\n\n```python\na = 1\n\nb = 2\n```\n\n- x\n- y"
 PARTS = ["# Title", "One\ntwo.", "```python\na = 1\n\nb = 2\n```", "- x\n- y"]

@@ -14,7 +14,7 @@ from handrail.core.discovery import builtin_tools
 from handrail.environments.tasks import TaskEnvironments
 from handrail.model_tools import handle_function_call
 from handrail.runtime.dispatch import Runtime
-from handrail.settings.web import BrowserConfig, WebConfig
+from handrail.settings.services import BrowserConfig, WebConfig
 from handrail.tools.browser import actions, session
 from handrail.tools.browser.browsers import Browsers
 

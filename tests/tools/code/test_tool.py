@@ -126,17 +126,17 @@ def test_a_script_that_ends_before_anybody_looks_for_it_is_heard(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a machine that is too busy to let the runtime look in time."""
-    look, receive, looks = channel.Doorstep._caller, channel.LogWay.receive, iter([True])
+    look, receive, looks = channel.Listener._caller, channel.LogTransport.receive, iter([True])
 
-    def look_too_early(self: channel.Doorstep) -> channel.SocketWay | None:
+    def look_too_early(self: channel.Listener) -> channel.SocketTransport | None:
         return None if next(looks, False) else look(self)
 
-    def receive_too_late(self: channel.LogWay, timeout: float) -> bytes:
+    def receive_too_late(self: channel.LogTransport, timeout: float) -> bytes:
         wait_until(lambda: self._process.poll().state is not ProcessState.RUNNING)
         return receive(self, timeout)
 
-    monkeypatch.setattr(channel.Doorstep, "_caller", look_too_early)
-    monkeypatch.setattr(channel.LogWay, "receive", receive_too_late)
+    monkeypatch.setattr(channel.Listener, "_caller", look_too_early)
+    monkeypatch.setattr(channel.LogTransport, "receive", receive_too_late)
     assert script("print('hello')") == {"output": "hello\n", "exit_code": 0, "tool_calls": 0}
 
 

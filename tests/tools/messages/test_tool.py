@@ -66,12 +66,14 @@ def test_an_unknown_target_gets_a_suggestion(targets: None) -> None:
 )
 def test_a_target_that_is_configured_badly_says_where(targets: None, settings: dict[str, Any], what: str) -> None:
     ConfigFile().set(("messages", "targets", "ada"), settings)
+    model_tools.reset()
     assert what in _send(target="ada")["error"]
 
 
 def test_a_missing_key_is_named(targets: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLACK_WEBHOOK_URL", raising=False)
     ConfigFile().set(("messages", "targets", "ada"), {"kind": "slack"})
+    model_tools.reset()
     assert "SLACK_WEBHOOK_URL is not set" in _send(target="ada")["error"]
 
 

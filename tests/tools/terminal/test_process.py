@@ -226,7 +226,7 @@ def test_one_whose_log_is_gone_is_still_answered(start: Start, process: Process)
     one.use(lambda found: found.forget())
     polled = process("poll", one.id)
     assert (polled["status"], polled["output"]) == ("lost", "")
-    assert "does not know it" in polled["reason"]
+    assert "no longer knows it" in polled["reason"]
 
 
 def test_looking_at_the_end_uses_the_notice_up(table: ProcessTable, process: Process) -> None:

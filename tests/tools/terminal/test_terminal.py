@@ -91,7 +91,7 @@ class TestTimeLimits:
         answer = terminal("echo begun; sleep 4721 & sleep 4722", timeout=1)
         assert answer["exit_code"] == 124
         assert answer["error_type"] == "timeout"
-        assert "ended after 1 s" in answer["error"]
+        assert "timed out after 1 s" in answer["error"]
         assert answer["output"].startswith("begun\n")
         assert "a new shell was started" in answer["note"]
         assert terminal("echo goes on")["output"] == "goes on\n"

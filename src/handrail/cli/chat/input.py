@@ -6,9 +6,8 @@ Enter sends; Alt-Enter, Ctrl-J or a backslash at the end of the line start anoth
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
@@ -18,9 +17,6 @@ from prompt_toolkit.filters import Always, Condition
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # What can come after a command's name.
 Choices = Callable[[], Iterable[str]]

@@ -18,13 +18,12 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.theme import Theme
 
 from ..output import colours, point_at_nothing, visible
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.text import Text
 
 _WIDEST = 120

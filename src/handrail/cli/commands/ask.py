@@ -25,22 +25,19 @@ import re
 import select
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
+from ...agent.agent import Agent
 from ...agent.agent_factory import LAST, budgets_of, open_agent
 from ...agent.events import End, Event, Notice, ToolEnded, ToolStarted, TurnEnded, Usage
 from ...core.outcome import error_of
-from ...types import CancelToken
+from ...types import CancelToken, JsonDict
 from .. import options
 from ..call_text import duration, main_argument, shortened
 from ..output import ExitCode, colours, emit, emit_json, note, paint, result_stream, say, visible
 from ..runtime import Ending, open_runtime, supervise
-
-if TYPE_CHECKING:
-    from ...agent.agent import Agent
-    from ...types import JsonDict
 
 _MAX_CONTEXT_CHARS = 400_000
 _PATIENCE_SECONDS = 2.0

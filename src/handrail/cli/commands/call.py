@@ -24,21 +24,18 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
-from ...core.outcome import error_of, error_outcome, to_json
+from ...core.outcome import Outcome, error_of, error_outcome, to_json
 from ...errors import CallCancelled, CallTimeout, ToolFailed
+from ...types import CancelToken, JsonDict
 from .. import options
 from ..arguments import read_arguments
 from ..call_text import main_text, parsed, pretty
 from ..output import colours, emit, exit_code_of, result_stream, say, visible
 from ..runtime import Ending, open_runtime, show_progress, supervise
-
-if TYPE_CHECKING:
-    from ...core.outcome import Outcome
-    from ...types import CancelToken, JsonDict
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import sys
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -27,13 +27,9 @@ from ...config import load_config, located
 from ...errors import ConfigError
 from ...judge import assess
 from ...judge.rules.custom import configured
-from ...judge.values.assessment import stretches
+from ...judge.values.assessment import Assessment, Finding, stretches
 from .. import options
 from ..output import ExitCode, colours, emit, emit_json, paint, visible
-
-if TYPE_CHECKING:
-    from ...judge.values.assessment import Assessment, Finding
-
 
 cli = options.new_cli()
 

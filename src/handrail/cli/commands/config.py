@@ -22,7 +22,7 @@ import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -32,11 +32,9 @@ from ...config.files import locked, read_text, write_text
 from ...config.validation import checked, plain
 from ...config.yaml_document import parse
 from ...errors import ConfigError
+from ...types import JsonDict
 from .. import options
 from ..output import emit, emit_json, emit_table, say
-
-if TYPE_CHECKING:
-    from ...types import JsonDict
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as files.roots.")]
 

@@ -15,15 +15,17 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ...config import load_config
+from ...core.registry import ToolRegistry
 from ...errors import InvalidArguments, SchedulerRuns
 from ...runtime.arguments import prepare
 from ...scheduler.job_runner import Runner
 from ...scheduler.loop import Scheduler
+from ...store.jobs import Job
 from ...tools.cron.job_requests import (
     change,
     check_may_schedule,
@@ -36,16 +38,11 @@ from ...tools.cron.job_requests import (
 )
 from ...tools.cron.lock import as_scheduler, scheduler_pid
 from ...tools.cron.schedule import first_run, read_schedule, shown
-from ...types import CancelToken
+from ...types import CancelToken, JsonDict
 from .. import options
 from ..arguments import read_arguments
 from ..output import ExitCode, emit, emit_json, emit_table, note, say, visible
 from ..runtime import open_runtime
-
-if TYPE_CHECKING:
-    from ...core.registry import ToolRegistry
-    from ...store.jobs import Job
-    from ...types import JsonDict
 
 cli = options.new_cli()
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="A job's id or name.", show_default=False)]

@@ -17,25 +17,22 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
+from ...app import Handrail
 from ...config.paths import state_dir
-from ...environments.task_settings import resolve
+from ...environments.base import Environment
+from ...environments.task_settings import EnvironmentSettings, resolve
 from ...errors import HandrailError
-from ...processes.pruning import prune_expired, prune_unknown
+from ...processes.leftovers import prune_expired, prune_unknown
 from ...tools.browser import profile_dir
+from ...types import JsonDict
 from .. import options
 from ..demo import FOLDER_PREFIX
 from ..output import ExitCode, colours, emit, emit_json, emit_table, paint, result_stream, say, visible
 from ..runtime import open_runtime
-
-if TYPE_CHECKING:
-    from ...app import Handrail
-    from ...environments.base import Environment
-    from ...environments.task_settings import EnvironmentSettings
-    from ...types import JsonDict
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="An environment: local, docker, docker:python:3.12, …")]
 Full = Annotated[bool, typer.Option("--full", help="Try everything that a backend promises; takes a minute.")]
@@ -114,7 +111,7 @@ def prune(dry_run: DryRun = False, as_json: options.Json = False) -> None:
         emit_json({"found": found, "problems": problems})
     else:
         for line in found:
-            emit(f"would remove {line}" if dry_run else f"removed {line}")
+            emit(f"to clean up: {line}" if dry_run else f"cleaned up: {line}")
         if not found:
             emit("Nothing was left behind.")
         for problem in problems:

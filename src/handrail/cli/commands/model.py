@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
-from ...agent.models.base import CallPiece, TextPiece
+from ...agent.models.base import CallPiece, StreamingModel, TextPiece
 from ...agent.models.local_servers import local_servers
 from ...agent.models.model_selection import (
     HOW_TO,
@@ -30,16 +30,12 @@ from ...agent.models.model_selection import (
     provider_of,
 )
 from ...base.async_bridge import run_async
+from ...config import Config
 from ...config.keys import key_of
 from ...errors import ModelError
 from .. import options
 from ..output import ExitCode, emit, emit_json, emit_table, say, visible
 from ..runtime import open_runtime
-
-if TYPE_CHECKING:
-    from ...agent.models.base import StreamingModel
-    from ...config import Config
-
 
 cli = options.new_cli()
 

@@ -10,7 +10,7 @@ Examples:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,16 +19,13 @@ from ...config import ConfigFile
 from ...config.paths import config_path
 from ...config.trust import Trust
 from ...plugins.hook_manager import hooks
-from ...plugins.loader import TRUST_KIND, trust_plugin
+from ...plugins.loader import TRUST_KIND, Plugin, trust_plugin
 from ...plugins.sources import Source
 from ...plugins.template import write_template
+from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, emit, emit_json, emit_table, say
 from ..runtime import open_runtime
-
-if TYPE_CHECKING:
-    from ...plugins.loader import Plugin
-    from ...types import JsonDict
 
 cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=False)]

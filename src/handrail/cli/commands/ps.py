@@ -15,23 +15,20 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ...app import Handrail
 from ...base.terminal_text import TextCleaner
 from ...environments.base import ProcessState
 from ...errors import ToolError
-from ...processes.tracked import State
+from ...processes.tracked import State, Status, TrackedProcess
+from ...types import JsonDict
 from .. import options
 from ..call_text import age
 from ..output import ExitCode, emit, emit_bytes, emit_json, emit_table, say, visible
 from ..runtime import open_runtime
-
-if TYPE_CHECKING:
-    from ...app import Handrail
-    from ...processes.tracked import Status, TrackedProcess
-    from ...types import JsonDict
 
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Processes, as `handrail ps` names them.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="A process, as `handrail ps` names it.")]

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ...agent.agent import Agent
-from ...agent.cassette import Cassette, Player, run_again
+from ...agent.cassette import Cassette, Difference, Player, run_again
 from ...agent.events import End
 from ...agent.models.model_selection import build, known_providers
 from ...base.async_bridge import run_async
@@ -32,9 +32,6 @@ from .. import options
 from ..call_text import counted, shortened
 from ..output import ExitCode, emit, emit_json, note, result_stream, visible
 from ..runtime import open_runtime
-
-if TYPE_CHECKING:
-    from ...agent.cassette import Difference
 
 _RESULT_CHARS = 300
 

@@ -21,30 +21,25 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
 from ...agent.todos import Todos
 from ...core.outcome import error_of, error_outcome
-from ...errors import CallCancelled, CallTimeout, InvalidArguments
+from ...errors import CallCancelled, CallTimeout, InvalidArguments, ToolError
 from ...model_tools import run_tool_calls
-from ...plugins.hooks import hookimpl
+from ...plugins.hook_specs import hookimpl
+from ...runtime.dispatch import Runtime
 from ...runtime.tool_calls import read_call, tool_message
+from ...types import CancelToken, JsonDict, Progress
 from .. import options
-from ..batch_input import read_batches
+from ..batch_input import BatchInput, read_batches
 from ..call_text import duration, main_argument, shortened
 from ..output import ExitCode, colours, emit, emit_json, exit_code_of, note, paint, result_stream
 from ..runtime import GRACE_SECONDS, Ending, open_runtime, show_progress, supervise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...errors import ToolError
-    from ...runtime.dispatch import Runtime
-    from ...types import CancelToken, JsonDict, Progress
-    from ..batch_input import BatchInput
 
 
 @dataclass(slots=True)

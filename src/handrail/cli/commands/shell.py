@@ -23,19 +23,16 @@ import termios
 import threading
 import tty
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ...environments.base import ProcessState, ProcessStatus
+from ...environments.base import ProcessState, ProcessStatus, PtyProcess
 from ...environments.errors import InputRefused
 from ...errors import HandrailError
 from .. import options
 from ..output import ExitCode, note, say
 from ..runtime import open_runtime
-
-if TYPE_CHECKING:
-    from ...environments.base import PtyProcess
 
 Env = Annotated[
     str | None,

@@ -9,7 +9,7 @@ Examples:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,14 +18,11 @@ from ...config import load_config
 from ...config.trust import Trust
 from ...tools.skills.content import read, text_of
 from ...tools.skills.format import FILE
-from ...tools.skills.library import TRUST_KIND, Library, State
+from ...tools.skills.library import TRUST_KIND, Library, Skill, State
 from ...tools.skills.sources import user_folder
+from ...types import JsonDict
 from .. import options
 from ..output import ExitCode, emit, emit_json, emit_table, say, visible
-
-if TYPE_CHECKING:
-    from ...tools.skills.library import Skill
-    from ...types import JsonDict
 
 cli = options.new_cli()
 Name = Annotated[str, typer.Argument(help="The skill's name.", show_default=False)]

@@ -12,17 +12,13 @@ Examples:
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
+from ...app import Handrail
+from ...core.registry import ToolEntry
+from ...types import JsonDict
 from .. import options
 from ..output import colours, emit_json, emit_table, note, paint, visible
 from ..runtime import open_runtime
-
-if TYPE_CHECKING:
-    from ...app import Handrail
-    from ...core.registry import ToolEntry
-    from ...types import JsonDict
-
 
 cli = options.new_cli()
 

@@ -11,15 +11,10 @@ Examples:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...types import JsonDict
 from .. import options
 from ..output import emit, emit_json, emit_table
 from ..runtime import open_runtime
-
-if TYPE_CHECKING:
-    from ...types import JsonDict
-
 
 cli = options.new_cli()
 

@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...agent.agent_factory import open_store
+from ...store.approvals import ApprovalStore
+from ...store.sessions import SessionStore
+from ...types import JsonDict
 from .. import options
 from ..approvals import open_approvals
 from ..call_text import duration, shortened
 from ..output import emit, emit_json, visible
 from ..session_views import LAST, SessionId, chosen, cost, session_view
-
-if TYPE_CHECKING:
-    from ...store.approvals import ApprovalStore
-    from ...store.sessions import SessionStore
-    from ...types import JsonDict
 
 cli = options.new_cli()
 

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import time
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from ...testing import ScriptedModel
-from .scenes import SCENES, TASK
+from ...types import JsonDict
+from .scenes import Scene, read_scenes
 from .show import Show
 from .stage import Stage, set_stage
-
-if TYPE_CHECKING:
-    from ...types import JsonDict
-    from .scenes import Scene
 
 
 def play(*, step: bool = False) -> None:
     """The whole demonstration, from an empty folder back to none. `step` waits for Enter after each scene."""
     start = time.perf_counter()
-    scenes = [scene for make in SCENES if not (scene := make()).needs or find_spec(scene.needs) is not None]
+    task, every = read_scenes()
+    scenes = [scene for scene in every if not scene.needs or find_spec(scene.needs) is not None]
     model = ScriptedModel(reply for scene in scenes for reply in scene.replies)
     show = Show()
-    messages: list[JsonDict] = [{"role": "user", "content": TASK}]
+    messages: list[JsonDict] = [{"role": "user", "content": task}]
     with set_stage() as stage:
-        show.opening(TASK, [tool["function"]["name"] for tool in stage.tools])
+        show.opening(task, [tool["function"]["name"] for tool in stage.tools])
         for number, scene in enumerate(scenes, 1):
             if step and number > 1:
                 show.wait()

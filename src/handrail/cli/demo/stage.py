@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,8 +14,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...approval.approvers.prompt import question
 from ...approval.gate import ApprovalGate
 from ...base.async_bridge import run_async
 from ...config import Config
@@ -28,9 +30,9 @@ from ...errors import Denied
 from ...files.local import LocalFiles
 from ...mcp_client.server_config import Server
 from ...plugins.hook_manager import HookManager
-from ...plugins.hooks import hookimpl
+from ...plugins.hook_specs import hookimpl
 from ...processes.table import ProcessTable
-from ...protocols import Action, ActionKind, Decision
+from ...protocols import Action, ActionKind, ApprovalRequest, Decision, Files
 from ...runtime.batches import Batches
 from ...runtime.definitions import Definitions
 from ...runtime.dispatch import Runtime
@@ -41,13 +43,14 @@ from ...testing import FakeAgent, MemoryResultStore
 from ...tools.mcp.server_tools import McpTools
 from ...toolsets import Toolsets
 from ...types import JsonDict, Unavailable
-from . import FOLDER_PREFIX, project
-from .scenes import APPROVED, ScriptedUser
-
-if TYPE_CHECKING:
-    from ...protocols import Files
+from ..output import colours, emit
+from . import FOLDER_PREFIX
+from .scenes import read_data
 
 SLOW_READ_SECONDS = 0.15
+# The one command that is approved. The tool runs no other: a demonstration must not depend on the gate alone.
+APPROVED = "rm -rf build"
+_MAX_WIDTH = 100
 _TASK = "demo"
 # The modules are imported by name, without a scan, which would leave its notes in the user's cache.
 _TOOLS = (
@@ -78,6 +81,22 @@ class SlowFiles(LocalFiles):
         if self.slow:
             time.sleep(SLOW_READ_SECONDS)
         return super().read(path, max_bytes=max_bytes, offset=offset)
+
+
+class ScriptedUser:
+    """Answers from a list, at the prompt that you would get."""
+
+    name = "person"
+
+    def __init__(self, answers: list[Decision]) -> None:
+        self._answers = answers
+
+    def decide(self, request: ApprovalRequest) -> Decision:
+        answer = self._answers.pop(0)
+        width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 1
+        emit(question(request._replace(id=""), width=width, painted=colours(sys.stdout)), end="")
+        emit(f"  {', '.join(decision.value for decision in request.offers)}? {answer.value}")
+        return answer
 
 
 @dataclass(slots=True)
@@ -156,7 +175,9 @@ def set_stage() -> Iterator[Stage]:
     with tempfile.TemporaryDirectory(prefix=f"{FOLDER_PREFIX}{os.getpid()}-") as name:
         folder = Path(name).resolve() / "project"
         folder.mkdir()
-        project.create(folder)
+        for path, text in read_data("project.yaml").items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(text, "utf-8")
         with contextlib.closing(Stage(folder, folder.parent / "notes")) as made:
             yield made
 

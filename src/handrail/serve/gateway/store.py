@@ -17,19 +17,6 @@ CODE_SECONDS = 600
 # Without letters that look alike.
 _ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 _CODE_CHARS = 10
-_STEPS = (
-    """
-    CREATE TABLE people (adapter TEXT, person TEXT, paired REAL NOT NULL, PRIMARY KEY (adapter, person));
-    CREATE TABLE codes (digest TEXT PRIMARY KEY, expires REAL NOT NULL);
-    CREATE TABLE chats (adapter TEXT, chat TEXT, session TEXT, unfinished TEXT NOT NULL, PRIMARY KEY (adapter, chat));
-    CREATE INDEX chats_by_session ON chats (session);
-    CREATE TABLE posts (
-      request TEXT, adapter TEXT, chat TEXT, message TEXT NOT NULL, is_over INTEGER NOT NULL,
-      PRIMARY KEY (request, adapter, chat)
-    );
-    CREATE TABLE places (adapter TEXT PRIMARY KEY, place TEXT NOT NULL);
-    """,
-)
 
 
 class Where(NamedTuple):
@@ -57,7 +44,7 @@ class GatewayStore:
     """`path` None: in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._database = Database(path, _STEPS)
+        self._database = Database(path, Path(__file__).with_suffix(".sql"))
 
     def close(self) -> None:
         self._database.close()

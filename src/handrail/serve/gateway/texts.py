@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from ...approval.approvers.prompt import covered_by
 from ...approval.display import pieces, visible
 from ...platforms.base import sign_of
-from ...protocols import Decision
-from ...store.approvals import State
-
-if TYPE_CHECKING:
-    from ...protocols import ApprovalRequest
-    from ...store.approvals import StoredRequest
+from ...protocols import ApprovalRequest, Decision
+from ...store.approvals import State, StoredRequest
 
 _MAX_COMMAND_CHARS = 2_000
 STRANGER = "I only work for paired users. To pair: run `handrail pair` on my machine, and send me the code it shows."

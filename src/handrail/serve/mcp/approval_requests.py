@@ -12,7 +12,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from ...approval.approvers.prompt import question
-from ...base.lazy_import import lazy_import
+from ...base.lazy_module import lazy_import
 from ...errors import InvalidArguments
 from ...protocols import Answer, ApprovalRequest, Decision, Reply
 from ...types import CancelToken

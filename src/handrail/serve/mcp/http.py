@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hmac
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
-from ..access_control import allowed_hosts
+from ..access_control import Guard, allowed_hosts
+from ..endpoint import HttpError, refusal
+from ..roles import Role, Who
 
 if TYPE_CHECKING:
     import socket
 
     from mcp.server import Server
+    from starlette.requests import Request
 
+    from ...app import Handrail
     from ..address import Address
+
 
 TOKEN_VARIABLE = "HANDRAIL_MCP_TOKEN"
 
@@ -55,3 +63,64 @@ async def serve_http(app: Any, listener: socket.socket) -> None:
 
     config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=2)
     await uvicorn.Server(config).serve([listener])
+
+
+class McpEndpoint:
+    """An ASGI application for one path. `running` must be open while it is used.
+
+    The SDK takes longer to import than the rest of the server, so it is imported at the first request.
+    """
+
+    def __init__(self, app: Handrail, guard: Guard, audit: Callable[[Request, Who, int], None]) -> None:
+        self._app, self._guard, self._audit = app, guard, audit
+        self._wanted = asyncio.Event()
+        self._ready: asyncio.Future[Any]
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        self._ready = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(self._serve())
+        try:
+            yield
+        finally:
+            serving.cancel()
+            await asyncio.wait({serving})
+
+    async def _serve(self) -> None:
+        await self._wanted.wait()
+        try:
+            app = await asyncio.to_thread(self._built)
+            async with app.router.lifespan_context(app):
+                self._ready.set_result(app)
+                await asyncio.Event().wait()
+        except Exception as error:  # noqa: BLE001  raised in every request
+            self._ready.set_exception(error)
+
+    def _built(self) -> Any:
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        from .server import HandrailServer
+
+        # The server has checked Host and Origin already.
+        unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        return HandrailServer(self._app).build().streamable_http_app(transport_security=unchecked)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.requests import ClientDisconnect, Request
+
+        request = Request(scope)
+        try:
+            who = self._guard.admit(request, Role.OPERATE)
+        except HttpError as error:
+            await refusal(error)(scope, receive, send)
+            return
+        self._wanted.set()
+        app = await asyncio.shield(self._ready)
+
+        async def audited(message: Any) -> None:
+            if message["type"] == "http.response.start" and request.method != "GET":
+                self._audit(request, who, message["status"])
+            await send(message)
+
+        with contextlib.suppress(ClientDisconnect):
+            await app(scope, receive, audited)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...app import Handrail
 from ...approval.approvers import ChainApprover, PolicyApprover
-from ...base.lazy_import import lazy_import
-from ...core.outcome import error_outcome
+from ...base.lazy_module import lazy_import
+from ...core.outcome import Outcome, error_of, error_outcome
 from ...errors import ToolError, UnknownTool
 from ...types import CancelToken, Progress
 from .approval_requests import CallInProgress, ClientApprover, ParkedCalls, current
-from .results import answer_of
 from .stdio import stdio_streams
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mcp import server as sdk
 else:
     mcp_types, sdk, version = map(lazy_import, ("mcp_types", "mcp.server", "mcp_types.version"))
+
 
 SESSION_HEADER = "mcp-session-id"
 DEFAULT_TOOLSETS = ("handrail-mcp",)
@@ -172,3 +174,38 @@ def check_toolsets(app: Handrail, names: Sequence[str]) -> None:
     """Raises UnknownToolset now, not at the client's first request."""
     for name in names:
         app.toolsets.resolve(name)
+
+
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
+
+
+def answer_of(outcome: Outcome) -> mcp_types.CallToolResult:
+    """Text, also as data if it is an object; images and audio as such; a failure is marked as an error."""
+    if isinstance(outcome, dict):
+        return mcp_types.CallToolResult(content=[_block(part) for part in outcome["content"]])
+    data = _object_in(outcome)
+    return mcp_types.CallToolResult(
+        content=[mcp_types.TextContent(text=outcome)], structured_content=data, is_error=error_of(outcome) is not None
+    )
+
+
+def _object_in(text: str) -> dict[str, Any] | None:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _block(part: Any) -> Any:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind == "text":
+        return mcp_types.TextContent(text=str(part.get("text") or ""))
+    if kind == "image_url":
+        picture = _DATA_URL.fullmatch(str(part.get("image_url", {}).get("url", "")))
+        if picture:
+            return mcp_types.ImageContent(data=picture[2], mime_type=picture[1])
+    if kind == "input_audio":
+        sound = part["input_audio"]
+        return mcp_types.AudioContent(data=sound["data"], mime_type=f"audio/{sound.get('format', 'wav')}")
+    return mcp_types.TextContent(text=json.dumps(part, default=str))

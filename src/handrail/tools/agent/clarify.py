@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 from ...core.registry import tool_result
 from ...errors import ToolFailed
 from ...types import JsonDict, ToolContext
@@ -37,25 +37,18 @@ def _result(question: str, answer: str | None) -> str:
 registry.register(
     name="clarify",
     toolset="clarify",
-    schema={
-        "description": (
-            "Ask the user one question and wait for the answer. For decisions that are theirs; not for what you can find "
-            "out yourself."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "question": {"type": "string", "description": "The question."},
-                "choices": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "maxItems": 8,
-                    "description": "Answers to offer; the user may still write another.",
-                },
-            },
-            "required": ["question"],
+    schema=tool_schema(
+        "Ask the user one question and wait for the answer. For decisions that are theirs; not for what you can find "
+        "out yourself.",
+        ("question",),
+        question=text("The question."),
+        choices={
+            "type": "array",
+            "items": {"type": "string"},
+            "maxItems": 8,
+            "description": "Answers to offer; the user may still write another.",
         },
-    },
+    ),
     handler=clarify,
     emoji="❓",
     toolset_description="ask the user a question",

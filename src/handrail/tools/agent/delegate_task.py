@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry
+from ...core.builtin import registry, text
 from ...core.registry import tool_result
 from ...errors import InvalidArguments
 from ...types import AgentState, JsonDict, ToolContext
@@ -22,12 +22,8 @@ async def delegate_task(args: JsonDict, *, agent: AgentState, context: ToolConte
 
 
 _TASK: dict[str, JsonDict] = {
-    "goal": {
-        "type": "string",
-        "minLength": 1,
-        "description": "What the child is to do. It knows nothing of this conversation.",
-    },
-    "context": {"type": "string", "description": "What it has to know: paths, findings, limits."},
+    "goal": text("What the child is to do. It knows nothing of this conversation.", minLength=1),
+    "context": text("What it has to know: paths, findings, limits."),
     "toolsets": {"type": "array", "items": {"type": "string"}, "description": "Toolsets it may use. Default: yours."},
 }
 

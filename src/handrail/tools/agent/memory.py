@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 from ...core.registry import tool_result
 from ...errors import InvalidArguments
 from ...types import AgentState, JsonDict, Resources
@@ -22,23 +22,16 @@ def memory(args: JsonDict, *, agent: AgentState, **_: object) -> str:
 registry.register(
     name="memory",
     toolset="memory",
-    schema={
-        "description": (
-            "Keep facts across sessions, in two small stores: memory (your own notes: how this machine and project work) and "
-            "user (who they are, what they prefer). Short entries of lasting worth; not tasks, not what is in files. New "
-            "entries are in your prompt from the next session on."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "action": {"type": "string", "enum": ["add", "replace", "remove"]},
-                "target": {"type": "string", "enum": ["memory", "user"], "description": "Which store. Default memory."},
-                "content": {"type": "string", "description": "The entry, for add and replace."},
-                "old_text": {"type": "string", "description": "A part of the one entry to replace or remove."},
-            },
-            "required": ["action"],
-        },
-    },
+    schema=tool_schema(
+        "Keep facts across sessions, in two small stores: memory (your own notes: how this machine and project work) and "
+        "user (who they are, what they prefer). Short entries of lasting worth; not tasks, not what is in files. New "
+        "entries are in your prompt from the next session on.",
+        ("action",),
+        action={"type": "string", "enum": ["add", "replace", "remove"]},
+        target=text("Which store. Default memory.", enum=["memory", "user"]),
+        content=text("The entry, for add and replace."),
+        old_text=text("A part of the one entry to replace or remove."),
+    ),
     handler=memory,
     emoji="🧠",
     resources=lambda args: Resources(writes=(f"agent/memory/{args.get('target', 'memory')}",)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry
+from ...core.builtin import integer, registry, text, tool_schema
 from ...core.registry import tool_result
 from ...types import AgentState, JsonDict
 
@@ -27,38 +27,17 @@ def session_search(args: JsonDict, *, agent: AgentState, **_: object) -> str:
 registry.register(
     name="session_search",
     toolset="session_search",
-    schema={
-        "description": (
-            "Search what was said and done in earlier sessions: words in any order, or 'exact text' in double quotes. Each hit "
-            "has a message_id, which around shows with its neighbours. Without a query: the latest sessions, or with session "
-            "the messages of that one."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "query": {"type": "string", "description": "What to look for."},
-                "limit": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MAX_HITS,
-                    "description": "Default 8.",
-                },
-                "session": {"type": "string", "description": "The id of one to read."},
-                "offset": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "description": "next_offset of the last answer.",
-                },
-                "around": {"type": "integer", "description": "A message_id."},
-                "span": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 20,
-                    "description": "Messages each side. Default 4.",
-                },
-            },
-        },
-    },
+    schema=tool_schema(
+        "Search what was said and done in earlier sessions: words in any order, or 'exact text' in double quotes. Each hit "
+        "has a message_id, which around shows with its neighbours. Without a query: the latest sessions, or with session "
+        "the messages of that one.",
+        query=text("What to look for."),
+        limit=integer("Default 8.", minimum=1, maximum=MAX_HITS),
+        session=text("The id of one to read."),
+        offset=integer("next_offset of the last answer.", minimum=0),
+        around=integer("A message_id."),
+        span=integer("Messages each side. Default 4.", minimum=1, maximum=20),
+    ),
     handler=session_search,
     emoji="🔎",
     read_only=True,

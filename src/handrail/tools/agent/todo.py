@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.builtin import registry
+from ...core.builtin import registry, tool_schema
 from ...core.registry import tool_result
 from ...errors import InvalidArguments
 from ...protocols import TodoItem
@@ -61,20 +61,13 @@ _ITEM: dict[str, Any] = {
 registry.register(
     name="todo",
     toolset="todo",
-    schema={
-        "description": (
-            "Your task list, for work of three steps or more. Without todos it reads the list; with them "
-            "it replaces the list, or with merge changes the items of the same id and adds the others. Keep one item "
-            "in_progress and mark each completed as soon as it is."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "todos": {"type": "array", "maxItems": MAX_ITEMS, "items": _ITEM, "description": "The items."},
-                "merge": {"type": "boolean", "description": "Change and add instead of replacing. Default false."},
-            },
-        },
-    },
+    schema=tool_schema(
+        "Your task list, for work of three steps or more. Without todos it reads the list; with them "
+        "it replaces the list, or with merge changes the items of the same id and adds the others. Keep one item "
+        "in_progress and mark each completed as soon as it is.",
+        todos={"type": "array", "maxItems": MAX_ITEMS, "items": _ITEM, "description": "The items."},
+        merge={"type": "boolean", "description": "Change and add instead of replacing. Default false."},
+    ),
     handler=todo,
     emoji="📋",
     resources=_resources,

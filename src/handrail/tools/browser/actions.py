@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from playwright.async_api import Error
+from playwright.async_api import Error, Locator, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from ...errors import CallTimeout, Denied, InvalidArguments, ToolFailed
@@ -15,8 +15,6 @@ from . import snapshots
 from .proxy import REFUSED_HEADER
 
 if TYPE_CHECKING:
-    from playwright.async_api import Locator, Response
-
     from .session import Session
 
 _PART_LOADED_SECONDS = 3.0

@@ -1,27 +1,16 @@
 """The tool `browser_vision`: answer a question about what the page looks like."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import flag, registry, text, tool_schema
 
 registry.register(
     name="browser_vision",
     toolset="browser",
-    schema={
-        "description": "Take a picture of the page in the browser and answer a question about what it looks like.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "question": {"type": "string", "description": "What to find out."},
-                "full_page": {
-                    "type": "boolean",
-                    "default": False,
-                    "description": "All of the page, not only what is seen.",
-                },
-            },
-            "required": ["question"],
-        },
-    },
+    schema=tool_schema(
+        "Take a picture of the page in the browser and answer a question about what it looks like.",
+        ("question",),
+        question=text("What to find out."),
+        full_page=flag("All of the page, not only what is seen."),
+    ),
     handler="handrail.tools.browser.calls:browser_vision",
     check_fn="handrail.tools.browser.installed_browsers:check_vision",
     is_async=True,

@@ -10,23 +10,19 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from playwright.async_api import Error, async_playwright
+from playwright.async_api import Browser, BrowserContext, Error, Playwright, ProxySettings, Route, async_playwright
 
 from ...errors import CallCancelled, ToolError, ToolFailed
 from ...net.url_guard import Guard
+from ...settings.schema import Config
 from ...types import JsonDict
 from .downloads import incoming
 from .installed_browsers import executable
 from .profile_dir import Loop, ProfileDir
 from .proxy import GuardProxy, target_host
 from .session import NO_PAGE, Session
-
-if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Playwright, ProxySettings, Route
-
-    from ...settings.schema import Config
 
 log = logging.getLogger(__name__)
 

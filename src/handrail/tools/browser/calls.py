@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
-from ...core.outcome import tool_result
+from ...core.outcome import Outcome, tool_result
 from ...errors import InvalidArguments
 from ...files.task_arguments import text_argument
 from ...media.image_analysis import analyze
@@ -14,11 +13,8 @@ from ...net.untrusted import NOTE, clean
 from ...net.url_guard import without_login
 from ...types import JsonDict, ToolContext
 from . import actions, devtools
+from .session import Session
 from .task_session import screenshot, use, with_reachable_downloads
-
-if TYPE_CHECKING:
-    from ...core.outcome import Outcome
-    from .session import Session
 
 
 async def browser_navigate(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:

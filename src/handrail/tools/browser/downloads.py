@@ -6,15 +6,12 @@ import asyncio
 import contextlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from playwright.async_api import Error
+from playwright.async_api import Download, Error
 
 from ...config.paths import state_dir
 from ...types import JsonDict
-
-if TYPE_CHECKING:
-    from playwright.async_api import Download
 
 _SECONDS = 300.0
 _POLL_SECONDS = 0.1

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...core.availability import missing
-from ...media import requirements
+from ...media import check_vision as check_image_model
+from ...settings.schema import Config
+from ...settings.services import BrowserConfig
 from ...types import Unavailable
-
-if TYPE_CHECKING:
-    from ...settings.schema import Config
-    from ...settings.web import BrowserConfig
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser")
 _MAC_APPS = (
@@ -51,7 +48,7 @@ def check(config: Config) -> Unavailable | bool:
 
 def check_vision(config: Config) -> Unavailable | bool:
     """The check of `browser_vision`, which also needs a model that takes images."""
-    return check(config) and requirements.check_vision(config)
+    return check(config) and check_image_model(config)
 
 
 def _program(name: str) -> str | None:

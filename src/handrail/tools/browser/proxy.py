@@ -8,14 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ...errors import HandrailError, ToolError
-from ...net.url_guard import target_of
-
-if TYPE_CHECKING:
-    from ...net.url_guard import Guard
+from ...net.url_guard import Guard, target_of
 
 REFUSED_HEADER = "x-handrail-refused"
 _HEAD_SECONDS = 30.0

@@ -7,20 +7,16 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from playwright.async_api import Error
+from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Error, Page, Request
 
 from ...errors import CallTimeout, Denied, ToolFailed
+from ...net.url_guard import Guard
+from ...settings.schema import Config
 from ...types import JsonDict
 from .downloads import Downloads
 from .proxy import GuardProxy, target_host
-
-if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, ConsoleMessage, Dialog, Page, Request
-
-    from ...net.url_guard import Guard
-    from ...settings.schema import Config
 
 T = TypeVar("T")
 

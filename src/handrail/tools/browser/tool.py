@@ -5,10 +5,10 @@ One file for all of them: they share everything but a name, a description and a 
 
 from __future__ import annotations
 
-from ...core.builtin import registry
+from ...core.builtin import flag, integer, registry, text
 from ...types import JsonDict
 
-_REF: JsonDict = {"type": "string", "description": "Which element, by its ref in the snapshot: e12."}
+_REF: JsonDict = text("Which element, by its ref in the snapshot: e12.")
 
 
 def _common(name: str, description: str, required: tuple[str, ...] = (), /, **properties: JsonDict) -> JsonDict:
@@ -35,7 +35,7 @@ registry.register(
         "stay open between calls. Only public addresses. To find pages `web_search` is better. To only read one "
         "`web_extract` is quicker.",
         ("url",),
-        url={"type": "string", "description": "The address, in full."},
+        url=text("The address, in full."),
     ),
     emoji="🌐",
     toolset_description="drive a browser",
@@ -45,8 +45,8 @@ registry.register(
     **_common(
         "browser_snapshot",
         "What the page shows now. Of a long page only what one can act on, unless full.",
-        full={"type": "boolean", "default": False, "description": "Show all text, too."},
-        tab={"type": "integer", "minimum": 1, "description": "Go to this tab first."},
+        full=flag("Show all text, too."),
+        tab=integer("Go to this tab first.", minimum=1),
     ),
     emoji="📸",
     example=["browser_navigate", {"full": True}],
@@ -57,8 +57,8 @@ registry.register(
         "Fill in a field of the page (what was in it is replaced), or choose from a list by the choice's text.",
         ("ref", "text"),
         ref=_REF,
-        text={"type": "string", "description": "What to type or choose."},
-        submit={"type": "boolean", "default": False, "description": "Press Enter afterwards."},
+        text=text("What to type or choose."),
+        submit=flag("Press Enter afterwards."),
     ),
     emoji="⌨️",
     example=["browser_navigate", {"ref": "e4", "text": "Ada"}],
@@ -68,7 +68,7 @@ registry.register(
         "browser_press",
         "Press a key on the page.",
         ("key",),
-        key={"type": "string", "description": "Such as Enter, Tab, Escape, ArrowDown, PageDown, Control+a."},
+        key=text("Such as Enter, Tab, Escape, ArrowDown, PageDown, Control+a."),
     ),
     emoji="🎹",
     example=["browser_navigate", {"key": "Tab"}],
@@ -84,7 +84,7 @@ registry.register(
         "Answer the dialog that the page shows (alert, confirm, prompt); until then it does nothing else.",
         ("action",),
         action={"type": "string", "enum": ["accept", "dismiss"]},
-        prompt_text={"type": "string", "description": "The answer to a prompt."},
+        prompt_text=text("The answer to a prompt."),
     ),
     emoji="💬",
     example=["browser_click", {"action": "accept"}],
@@ -108,8 +108,8 @@ registry.register(
     **_common(
         "browser_console",
         "What the page wrote to its console, errors too; with an expression also what that gives.",
-        expression={"type": "string", "description": "JavaScript to evaluate in the page, such as document.title."},
-        clear={"type": "boolean", "default": False, "description": "Forget the messages afterwards."},
+        expression=text("JavaScript to evaluate in the page, such as document.title."),
+        clear=flag("Forget the messages afterwards."),
     ),
     emoji="🧾",
     example=["browser_navigate", {"expression": "document.title"}],
@@ -119,7 +119,7 @@ registry.register(
         "browser_cdp",
         "Send a command of the Chrome DevTools Protocol to the page, for what no other browser tool does.",
         ("method",),
-        method={"type": "string", "description": "Such as Emulation.setDeviceMetricsOverride."},
+        method=text("Such as Emulation.setDeviceMetricsOverride."),
         params={"type": "object", "description": "The command's parameters."},
     ),
     emoji="🔧",

@@ -8,10 +8,8 @@ import zlib
 from functools import cache
 from importlib.resources import files
 from importlib.util import MAGIC_NUMBER
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ...types import JsonDict
+from ...types import JsonDict
 
 _MODULES = ("script", "supervisor")
 # Reads a length and a bundle from its standard input and makes modules of it. The bundle is a Python literal: importing json

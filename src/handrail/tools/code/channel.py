@@ -16,16 +16,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
-from ...environments.base import ProcessState
+from ...environments.base import BackgroundProcess, ProcessState
 from ...environments.errors import InputRefused
 from ...errors import ToolFailed
+from ...types import CancelToken
 from .script_host.supervisor import FRAME
-
-if TYPE_CHECKING:
-    from ...environments.base import BackgroundProcess
-    from ...types import CancelToken
 
 Frame = tuple[bytes, int, bytes]
 

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.workers import pool
 from ...core.outcome import to_json, tool_error
-from ...types import CancelToken
-from .channel import ScriptGone
+from ...types import CancelToken, Toolbox, ToolContext
+from .channel import Channel, ScriptGone
 
 if TYPE_CHECKING:
     from ...environments.output import OutputSink
-    from ...types import Toolbox, ToolContext
-    from .channel import Channel
 
 _POLL_SECONDS = 0.05
 _MAX_PARALLEL_CALLS = 16

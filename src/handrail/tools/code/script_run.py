@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from ...core.entry import ToolEntry
 from ...core.outcome import tool_result
-from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE
+from ...environments.base import CANCELLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BackgroundProcess
 from ...environments.command_request import environments_of
 from ...environments.output_capture import Capture
+from ...environments.tasks import TaskEnvironments
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import everything
 from ...protocols import Action, ActionKind
-from ...types import Resources
+from ...types import JsonDict, Resources, ToolContext
 from . import bundle
 from .channel import MAX_FRAME_BYTES, Listener
 from .script_requests import Ended, Limits, ScriptServer
 from .tool import callable_from_code
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...core.entry import ToolEntry
-    from ...environments.base import BackgroundProcess
-    from ...environments.tasks import TaskEnvironments
-    from ...types import JsonDict, ToolContext
 
 # An unread call must fit into the log of the process.
 _MAX_CALL_BYTES = MAX_FRAME_BYTES // 2

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from ...core.builtin import registry
-
-if TYPE_CHECKING:
-    from ...core.entry import ToolEntry
-    from ...types import JsonDict
+from ...core.builtin import number, registry, text, tool_schema
+from ...core.entry import ToolEntry
+from ...types import JsonDict
 
 _DESCRIPTION = (
     "Run a Python script that calls your other tools as functions, for work that takes several calls with logic between them: "
@@ -22,21 +19,12 @@ _MAX_NAMES_CHARS = 2000
 _TOOLSET = "code_execution"
 _NOT_FROM_CODE = (_TOOLSET, "tool_search")
 
-SCHEMA = {
-    "description": _DESCRIPTION,
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "code": {"type": "string", "description": "Python source. Nothing is kept from one script to the next."},
-            "timeout": {
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "description": "Seconds that the script may take, without those that its tools take.",
-            },
-        },
-        "required": ["code"],
-    },
-}
+SCHEMA = tool_schema(
+    _DESCRIPTION,
+    ("code",),
+    code=text("Python source. Nothing is kept from one script to the next."),
+    timeout=number("Seconds that the script may take, without those that its tools take.", exclusiveMinimum=0),
+)
 
 
 def callable_from_code(entries: Iterable[ToolEntry]) -> list[ToolEntry]:

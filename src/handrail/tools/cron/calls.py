@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from ...core.builtin import registry
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, JobNotFound, ToolFailed
+from ...protocols import Action
+from ...store.jobs import Job
 from ...types import JsonDict, ToolContext
 from .job_requests import change, check_may_schedule, cwd_of, described, open_jobs, planned, question, save
 from .lock import scheduler_pid
-
-if TYPE_CHECKING:
-    from ...protocols import Action
-    from ...store.jobs import Job
 
 _NEED_APPROVAL = ("create", "update", "remove")
 _NO_SCHEDULER = "no scheduler is running, so no job runs; the user starts one with `handrail cron run`"

@@ -7,20 +7,18 @@ import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base.agent_ancestry import started_by_agent
 from ...base.prompt_injection import unseen_in
 from ...base.suggest import did_you_mean
 from ...config import Config, state_dir
+from ...core.registry import ToolRegistry
 from ...errors import Denied, InvalidArguments, UnknownToolset
 from ...protocols import Action, ActionKind
 from ...store.jobs import Job, JobState, JobStore, Run, Work
+from ...types import JsonDict, ToolContext
 from .schedule import Schedule, first_run, local_zone, read_schedule, shown
-
-if TYPE_CHECKING:
-    from ...core.registry import ToolRegistry
-    from ...types import JsonDict, ToolContext
 
 STORE_NAME = "jobs.db"
 MAX_PROMPT_CHARS = 8_000

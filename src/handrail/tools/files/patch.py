@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry
+from ...core.builtin import flag, registry, text, tool_schema
 from ...types import JsonDict
 
-SCHEMA: JsonDict = {
-    "description": (
-        "Change parts of files. Mode `replace`: put new_string for old_string in path; old_string must be there once, "
-        "unless replace_all. Mode `patch`: several changes, in several files, all or none. Small differences in "
-        "whitespace and quotes are forgiven. Gives the diff of what was changed."
+SCHEMA: JsonDict = tool_schema(
+    "Change parts of files. Mode `replace`: put new_string for old_string in path; old_string must be there once, "
+    "unless replace_all. Mode `patch`: several changes, in several files, all or none. Small differences in "
+    "whitespace and quotes are forgiven. Gives the diff of what was changed.",
+    mode={"type": "string", "enum": ["replace", "patch"], "default": "replace"},
+    path=text("The file (mode replace)."),
+    old_string=text("Text to replace, with enough around it to be unique."),
+    new_string=text("What replaces it; empty deletes."),
+    replace_all=flag("Replace every occurrence."),
+    patch=text(
+        "A unified diff, or this form (mode patch):\n*** Begin Patch\n*** Update File: a.py\n@@ def f():\n"
+        " context\n-old line\n+new line\n*** Add File: b.py\n+line\n*** Delete File: c.py\n*** End Patch\n"
+        "`*** Move to: d.py` after an Update line renames. Three lines of context around a change are best."
     ),
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "mode": {"type": "string", "enum": ["replace", "patch"], "default": "replace"},
-            "path": {"type": "string", "description": "The file (mode replace)."},
-            "old_string": {"type": "string", "description": "Text to replace, with enough around it to be unique."},
-            "new_string": {"type": "string", "description": "What replaces it; empty deletes."},
-            "replace_all": {"type": "boolean", "default": False, "description": "Replace every occurrence."},
-            "patch": {
-                "type": "string",
-                "description": (
-                    "A unified diff, or this form (mode patch):\n*** Begin Patch\n*** Update File: a.py\n@@ def f():\n"
-                    " context\n-old line\n+new line\n*** Add File: b.py\n+line\n*** Delete File: c.py\n*** End Patch\n"
-                    "`*** Move to: d.py` after an Update line renames. Three lines of context around a change are best."
-                ),
-            },
-        },
-    },
-}
+)
 
 
 registry.register(

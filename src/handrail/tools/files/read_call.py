@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-from typing import TYPE_CHECKING
 
 from ...base.safe_text import well_formed
 from ...core.outcome import tool_result
@@ -13,12 +12,9 @@ from ...files.failures import shown, size_text
 from ...files.read_tracking import reads
 from ...files.task_arguments import files_of, number_argument, path_argument, read_name, task_of
 from ...files.text import line_endings, split_lines
-from ...types import Resources
+from ...protocols import Files
+from ...types import CancelToken, JsonDict, Resources, ToolContext
 from .page import Page, Window, page_of, page_of_large
-
-if TYPE_CHECKING:
-    from ...protocols import Files
-    from ...types import CancelToken, JsonDict, ToolContext
 
 DEFAULT_LIMIT = 2000
 

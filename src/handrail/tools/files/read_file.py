@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry
+from ...core.builtin import integer, registry, text, tool_schema
 from ...types import JsonDict
 
-SCHEMA: JsonDict = {
-    "description": (
-        "Read a text file by lines. Gives `content` as it is in the file, the lines it covers, `total_lines`, and "
-        "`next_offset` when there is more. Lines over 2,000 characters are cut, with a notice."
-    ),
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "Absolute, relative to the working directory, or from ~."},
-            "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First line, counted from 1."},
-            "limit": {"type": "integer", "minimum": 1, "default": 2000, "description": "How many lines."},
-            "column": {
-                "type": "integer",
-                "minimum": 1,
-                "default": 1,
-                "description": "First character of each line, to go on reading a line that was cut.",
-            },
-        },
-        "required": ["path"],
-    },
-}
+SCHEMA: JsonDict = tool_schema(
+    "Read a text file by lines. Gives `content` as it is in the file, the lines it covers, `total_lines`, and "
+    "`next_offset` when there is more. Lines over 2,000 characters are cut, with a notice.",
+    ("path",),
+    path=text("Absolute, relative to the working directory, or from ~."),
+    offset=integer("First line, counted from 1.", minimum=1, default=1),
+    limit=integer("How many lines.", minimum=1, default=2000),
+    column=integer("First character of each line, to go on reading a line that was cut.", minimum=1, default=1),
+)
 
 
 registry.register(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.builtin import registry
+from ...core.builtin import integer, registry, tool_schema
 from ...core.registry import tool_result
 from ...errors import InvalidArguments, ResultNotFound, ToolFailed
 from ...types import JsonDict, ToolContext
@@ -83,37 +83,16 @@ def _split(text: str) -> Iterator[str]:
 registry.register(
     name="read_result",
     toolset="results",
-    schema={
-        "description": (
-            "Read a stored result by its id: a page of lines, or the lines that match a pattern. "
-            "Nothing is run again. Lines over 2,000 characters are split."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "id": {"type": "string", "description": "The id that came with the shortened result (r_...)."},
-                "offset": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "description": "First line to show, or with a pattern the first match; counted from 1.",
-                },
-                "limit": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 5000,
-                    "description": "How many lines or matches.",
-                },
-                "pattern": {"type": "string", "description": "Regular expression; only matching lines are returned."},
-                "context": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "maximum": 20,
-                    "description": "Lines to show around each match.",
-                },
-            },
-            "required": ["id"],
-        },
-    },
+    schema=tool_schema(
+        "Read a stored result by its id: a page of lines, or the lines that match a pattern. "
+        "Nothing is run again. Lines over 2,000 characters are split.",
+        ("id",),
+        id={"type": "string", "description": "The id that came with the shortened result (r_...)."},
+        offset=integer("First line to show, or with a pattern the first match; counted from 1.", minimum=1),
+        limit=integer("How many lines or matches.", minimum=1, maximum=5000),
+        pattern={"type": "string", "description": "Regular expression; only matching lines are returned."},
+        context=integer("Lines to show around each match.", minimum=0, maximum=20),
+    ),
     handler=read_result,
     emoji="📄",
     read_only=True,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...base.safe_text import well_formed
 from ...core.outcome import tool_result
 from ...files.content import Current, check_unchanged, load
@@ -11,11 +9,8 @@ from ...files.diff import bounded_diff
 from ...files.read_tracking import Since, reads
 from ...files.task_arguments import files_of, path_argument, task_of, text_argument, write_actions, written_name
 from ...files.text import Text, line_endings, with_crlf
-from ...types import Resources
-
-if TYPE_CHECKING:
-    from ...protocols import Action
-    from ...types import JsonDict, ToolContext
+from ...protocols import Action
+from ...types import JsonDict, Resources, ToolContext
 
 
 def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 from ...types import JsonDict
 
-SCHEMA: JsonDict = {
-    "description": (
-        "Write a whole file, replacing what was there; missing folders are made. An existing file keeps its mode, "
-        "its encoding and its CRLF line ends. Refused when the file changed since you read it."
-    ),
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "Absolute, relative to the working directory, or from ~."},
-            "content": {"type": "string", "description": "The complete new content."},
-        },
-        "required": ["path", "content"],
-    },
-}
+SCHEMA: JsonDict = tool_schema(
+    "Write a whole file, replacing what was there; missing folders are made. An existing file keeps its mode, "
+    "its encoding and its CRLF line ends. Refused when the file changed since you read it.",
+    ("path", "content"),
+    path=text("Absolute, relative to the working directory, or from ~."),
+    content=text("The complete new content."),
+)
 
 
 registry.register(

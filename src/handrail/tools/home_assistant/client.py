@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...config.keys import key_of, without_key
 from ...errors import ToolFailed, ToolUnavailable
 from ...net.http_client import Reply, ask
-from ...types import ToolContext, Unavailable
+from ...types import JsonDict, ToolContext, Unavailable
 from . import check
-
-if TYPE_CHECKING:
-    from ...types import JsonDict
 
 _USUAL_URL = "http://homeassistant.local:8123"
 _MAX_REPLY_BYTES = 32 * 1024 * 1024  # the states of a big house

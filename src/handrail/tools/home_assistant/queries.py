@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...base.suggest import nearest
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed
+from ...types import JsonDict, ToolContext
 from .client import Client
-
-if TYPE_CHECKING:
-    from ...types import JsonDict, ToolContext
 
 _MAX_ENTITIES = 100
 _MAX_TEXT_CHARS = 200

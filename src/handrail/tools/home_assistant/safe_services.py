@@ -7,14 +7,10 @@ changes Home Assistant itself, and every service of a third-party integration.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ...protocols import Action, ActionKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...types import JsonDict
+from ...types import JsonDict
 
 # Domains whose services only switch, set, show or say something.
 _DOMAINS = frozenset(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed
-from ...types import Resources
+from ...protocols import Action
+from ...types import JsonDict, Resources, ToolContext
 from .client import Client
 from .queries import unknown_entity
 from .safe_services import entities_of, question
-
-if TYPE_CHECKING:
-    from ...protocols import Action
-    from ...types import JsonDict, ToolContext
 
 _ENTITY = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
 _EVERYTHING = ("all", "none")

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...base.lazy_import import lazy_import
+from ...base.lazy_module import lazy_import
 from ...core.registry import ToolRegistry, registry
 from ...errors import HandrailError, RegistrationError
 from ...mcp_client.connection import State

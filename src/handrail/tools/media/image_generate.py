@@ -1,33 +1,19 @@
 """The tool `image_generate`: make an image from a description."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 
 registry.register(
     name="image_generate",
     toolset="image_gen",
-    schema={
-        "description": "Make an image from a description and save it.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "prompt": {
-                    "type": "string",
-                    "minLength": 1,
-                    "description": "What the image shows, and in which style.",
-                },
-                "aspect_ratio": {"type": "string", "enum": ["square", "landscape", "portrait"], "default": "square"},
-                "output_path": {
-                    "type": "string",
-                    "description": "Where to save it; a new .png in the working directory.",
-                },
-            },
-            "required": ["prompt"],
-        },
-    },
+    schema=tool_schema(
+        "Make an image from a description and save it.",
+        ("prompt",),
+        prompt=text("What the image shows, and in which style.", minLength=1),
+        aspect_ratio={"type": "string", "enum": ["square", "landscape", "portrait"], "default": "square"},
+        output_path=text("Where to save it; a new .png in the working directory."),
+    ),
     handler="handrail.tools.media.image_generation:image_generate",
-    check_fn="handrail.media.requirements:check_image_generation",
+    check_fn="handrail.media:check_image_generation",
     is_async=True,
     emoji="🎨",
     timeout=600,

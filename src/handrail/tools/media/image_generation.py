@@ -6,7 +6,6 @@ import asyncio
 import base64
 import binascii
 import posixpath
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ...base.workers import pool
@@ -16,12 +15,9 @@ from ...files.task_arguments import text_argument, write_actions, written_name
 from ...media.images import check_suffix, in_format
 from ...media.providers import Place, place_of, post
 from ...net.http_client import ask
-from ...types import Resources, ToolContext
+from ...protocols import Action
+from ...types import JsonDict, Resources, ToolContext
 from .output_files import output_path, save
-
-if TYPE_CHECKING:
-    from ...protocols import Action
-    from ...types import JsonDict
 
 SIZES = {"square": "1024x1024", "landscape": "1536x1024", "portrait": "1024x1536"}
 _MAX_BYTES = 64 * 1024 * 1024

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core.outcome import tool_result
 from ...errors import ToolError, ToolFailed
 from ...files.task_arguments import text_argument
 from ...media.providers import chat, place_of
-from ...types import ToolContext
-
-if TYPE_CHECKING:
-    from ...types import JsonDict
+from ...types import JsonDict, ToolContext
 
 _MERGE = (
     "Several models answered the same question; their answers follow, each between its own marks. Write the best answer: "

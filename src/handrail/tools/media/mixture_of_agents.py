@@ -1,31 +1,18 @@
 """The tool `mixture_of_agents`: several models answer, and one merges their answers."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 
 registry.register(
     name="mixture_of_agents",
     toolset="moa",
-    schema={
-        "description": (
-            "Put a hard question to several models at once and get one merged answer. Slow and costly: for what one model alone "
-            "gets wrong."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "user_prompt": {
-                    "type": "string",
-                    "minLength": 1,
-                    "description": "The question, with all that is needed to answer it: they see nothing else.",
-                }
-            },
-            "required": ["user_prompt"],
-        },
-    },
+    schema=tool_schema(
+        "Put a hard question to several models at once and get one merged answer. Slow and costly: for what one model alone "
+        "gets wrong.",
+        ("user_prompt",),
+        user_prompt=text("The question, with all that is needed to answer it: they see nothing else.", minLength=1),
+    ),
     handler="handrail.tools.media.mixture:mixture_of_agents",
-    check_fn="handrail.media.requirements:check_mixture",
+    check_fn="handrail.media:check_mixture",
     is_async=True,
     emoji="🧠",
     timeout=900,

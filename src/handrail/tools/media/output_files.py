@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from ...base.safe_text import well_formed
 from ...files.task_arguments import files_of, path_argument
-
-if TYPE_CHECKING:
-    from ...types import JsonDict, ToolContext
+from ...types import JsonDict, ToolContext
 
 
 def output_path(args: JsonDict, prefix: str, suffix: str, *words: object) -> str:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...base.workers import pool
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import text_argument, write_actions, written_name
+from ...media import ESPEAK
 from ...media.providers import place_of, post
-from ...media.requirements import ESPEAK
-from ...types import Resources, ToolContext
+from ...protocols import Action
+from ...settings.schema import Config
+from ...types import JsonDict, Resources, ToolContext
 from .output_files import output_path, save
-
-if TYPE_CHECKING:
-    from ...protocols import Action
-    from ...settings.schema import Config
-    from ...types import JsonDict
 
 # Formats that models write; espeak-ng writes only WAV.
 FORMATS = ("mp3", "wav", "opus", "flac", "aac", "pcm")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...core.outcome import Outcome
 from ...files.task_arguments import read_name, text_argument
 from ...media.image_analysis import analyze
 from ...media.images import picture_at
 from ...types import JsonDict, Resources, ToolContext
-
-if TYPE_CHECKING:
-    from ...core.outcome import Outcome
 
 
 async def vision_analyze(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> Outcome:

@@ -1,25 +1,18 @@
 """The tool `vision_analyze`: answer a question about an image."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 
 registry.register(
     name="vision_analyze",
     toolset="vision",
-    schema={
-        "description": "Look at an image and answer a question about it.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "image_url": {"type": "string", "description": "A path, an http(s) URL, or a data: URL."},
-                "question": {"type": "string", "description": "What to find out. Without it: describe the image."},
-            },
-            "required": ["image_url"],
-        },
-    },
+    schema=tool_schema(
+        "Look at an image and answer a question about it.",
+        ("image_url",),
+        image_url=text("A path, an http(s) URL, or a data: URL."),
+        question=text("What to find out. Without it: describe the image."),
+    ),
     handler="handrail.tools.media.vision:vision_analyze",
-    check_fn="handrail.media.requirements:check_vision",
+    check_fn="handrail.media:check_vision",
     is_async=True,
     emoji="👁️",
     timeout=300,

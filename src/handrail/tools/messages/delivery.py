@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from typing import TYPE_CHECKING
 
 from ...base.workers import pool
 from ...core.outcome import tool_result
 from ...errors import ConfigError, InvalidArguments, ToolFailed
 from ...files.binary import read_bytes
-from ...files.task_arguments import files_of, text_argument
+from ...files.task_arguments import files_of, read_name, text_argument
 from ...platforms.base import Attachment, OutgoingMessage
 from ...platforms.table import target_of
-from ...types import ToolContext
-
-if TYPE_CHECKING:
-    from ...protocols import Files
-    from ...types import JsonDict
+from ...protocols import Action, ActionKind, Files
+from ...types import JsonDict, Resources, ToolContext
 
 MAX_TEXT_CHARS = 100_000
 
@@ -49,6 +45,17 @@ async def send_message(args: JsonDict, *, context: ToolContext | None = None, **
     if context is not None:
         context.progress(f"sending to {name}")
     return tool_result({"sent": True, "target": name, **await target.send(message)})
+
+
+def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
+    attached = tuple(read_name(path, context) for path in args.get("attachments", ()))
+    # Messages to one target go one after the other, so they arrive in the model's order.
+    return Resources(reads=attached, writes=(f"message target {str(args.get('target')).replace('/', '_')}",))
+
+
+def actions(args: JsonDict, _: ToolContext) -> list[Action]:
+    files = "".join(f"\nwith {path}" for path in args.get("attachments", ()))
+    return [Action(ActionKind.TOOL, f"send_message to {args['target']}: {args['message']}{files}")]
 
 
 def _attachments(files: Files, paths: list[str], max_bytes: int) -> tuple[Attachment, ...]:

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from ...core.builtin import registry, text, tool_schema
+from ...settings.schema import Config
+from ...types import JsonDict, Unavailable
 
-from ...core.builtin import registry
-from ...files.task_arguments import read_name
-from ...protocols import Action, ActionKind
-from ...types import JsonDict, Resources, Unavailable
-
-if TYPE_CHECKING:
-    from ...settings.schema import Config
-    from ...types import ToolContext
-
-SCHEMA: JsonDict = {
-    "description": "Send a message to one of the configured targets.",
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "target": {"type": "string", "description": "The target's name."},
-            "message": {"type": "string", "description": "The text, as the reader is to see it."},
-            "subject": {"type": "string", "description": "A line above it; the subject of an email."},
-            "attachments": {
-                "type": "array",
-                "items": {"type": "string"},
-                "maxItems": 10,
-                "description": "Paths of files to send along.",
-            },
-        },
-        "required": ["target", "message"],
+SCHEMA: JsonDict = tool_schema(
+    "Send a message to one of the configured targets.",
+    ("target", "message"),
+    target=text("The target's name."),
+    message=text("The text, as the reader is to see it."),
+    subject=text("A line above it; the subject of an email."),
+    attachments={
+        "type": "array",
+        "items": {"type": "string"},
+        "maxItems": 10,
+        "description": "Paths of files to send along.",
     },
-}
+)
 
 
 def _check(config: Config) -> object:
@@ -51,17 +39,6 @@ def _fields(config: Config) -> JsonDict:
     return {"description": f"Send a message. Targets: {named}."}
 
 
-def _resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
-    attached = tuple(read_name(path, context) for path in args.get("attachments", ()))
-    # Messages to one target go one after the other, so they arrive in the model's order.
-    return Resources(reads=attached, writes=(f"message target {str(args.get('target')).replace('/', '_')}",))
-
-
-def _actions(args: JsonDict, _: ToolContext) -> list[Action]:
-    files = "".join(f"\nwith {path}" for path in args.get("attachments", ()))
-    return [Action(ActionKind.TOOL, f"send_message to {args['target']}: {args['message']}{files}")]
-
-
 registry.register(
     name="send_message",
     toolset="messaging",
@@ -72,8 +49,8 @@ registry.register(
     is_async=True,
     emoji="📨",
     timeout=120,
-    resources=_resources,
-    actions=_actions,
+    resources="handrail.tools.messages.delivery:resources",
+    actions="handrail.tools.messages.delivery:actions",
     toolset_description="send messages",
     example={"target": "team", "subject": "Build", "message": "It is green again."},
 )

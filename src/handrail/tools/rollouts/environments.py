@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...base.suggest import did_you_mean
 from ...config.entry_points import entry_points
 from ...config.paths import config_path
 from ...errors import InvalidArguments
-
-if TYPE_CHECKING:
-    from ...settings.schema import Config
+from ...settings.schema import Config
 
 GROUP = "handrail.rl_environments"
 _FOLDER = "rl_environments"

@@ -1,23 +1,16 @@
 """The tool `rl_results`: the rewards and trajectories of a run."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 
 registry.register(
     name="rl_results",
     toolset="rl",
-    schema={
-        "description": "The rewards of a run, and a JSONL file with its trajectories.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "run_id": {"type": "string", "description": "The run's id."},
-                "format": {"type": "string", "enum": ["sharegpt", "messages"], "description": "Of the file."},
-            },
-            "required": ["run_id"],
-        },
-    },
+    schema=tool_schema(
+        "The rewards of a run, and a JSONL file with its trajectories.",
+        ("run_id",),
+        run_id=text("The run's id."),
+        format=text("Of the file.", enum=["sharegpt", "messages"]),
+    ),
     handler="handrail.tools.rollouts.calls:rl_results",
     check_fn="handrail.tools.rollouts:check",
     emoji="🏋️",

@@ -1,20 +1,15 @@
 """The tool `rl_start`: start a planned run."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 
 registry.register(
     name="rl_start",
     toolset="rl",
-    schema={
-        "description": "Start a planned run in the background. The user is asked first.",
-        "parameters": {
-            "type": "object",
-            "properties": {"run_id": {"type": "string", "description": "The run's id."}},
-            "required": ["run_id"],
-        },
-    },
+    schema=tool_schema(
+        "Start a planned run in the background. The user is asked first.",
+        ("run_id",),
+        run_id=text("The run's id."),
+    ),
     handler="handrail.tools.rollouts.calls:rl_start",
     check_fn="handrail.tools.rollouts:check",
     emoji="🏋️",

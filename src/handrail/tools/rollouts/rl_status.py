@@ -1,16 +1,14 @@
 """The tool `rl_status`: the progress of runs."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 
 registry.register(
     name="rl_status",
     toolset="rl",
-    schema={
-        "description": "The state of a run of rollouts; without run_id the latest runs.",
-        "parameters": {"type": "object", "properties": {"run_id": {"type": "string", "description": "The run's id."}}},
-    },
+    schema=tool_schema(
+        "The state of a run of rollouts; without run_id the latest runs.",
+        run_id=text("The run's id."),
+    ),
     handler="handrail.tools.rollouts.calls:rl_status",
     check_fn="handrail.tools.rollouts:check",
     emoji="🏋️",

@@ -1,20 +1,15 @@
 """The tool `rl_stop`: stop a run."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 
 registry.register(
     name="rl_stop",
     toolset="rl",
-    schema={
-        "description": "Stop a run of rollouts. What was scored is kept.",
-        "parameters": {
-            "type": "object",
-            "properties": {"run_id": {"type": "string", "description": "The run's id."}},
-            "required": ["run_id"],
-        },
-    },
+    schema=tool_schema(
+        "Stop a run of rollouts. What was scored is kept.",
+        ("run_id",),
+        run_id=text("The run's id."),
+    ),
     handler="handrail.tools.rollouts.calls:rl_stop",
     check_fn="handrail.tools.rollouts:check",
     emoji="🏋️",

@@ -11,21 +11,19 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base.suggest import did_you_mean
 from ...config.paths import state_dir
 from ...environments.backend_table import backends
 from ...environments.errors import UnknownEnvironment
 from ...errors import InvalidArguments, RunNotFound, ToolFailed, UnknownToolset
+from ...settings.schema import Config
 from ...store.export import as_sharegpt
 from ...store.rollouts import Plan, Rollout, RolloutState, RolloutStore, Run, RunState
 from ...store.sessions import SessionStore
+from ...types import JsonDict, Toolbox
 from .environments import named
-
-if TYPE_CHECKING:
-    from ...settings.schema import Config
-    from ...types import JsonDict, Toolbox
 
 BEGUN = "begun"
 SESSIONS_NAME = "sessions.db"

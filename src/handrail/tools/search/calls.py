@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from ...base.suggest import did_you_mean
 from ...core.builtin import registry
+from ...core.entry import ToolEntry
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, ToolFailed, UnknownTool
-from ...types import Resources
-from .ranking import index_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...core.entry import ToolEntry
-    from ...types import JsonDict, Toolbox, ToolContext
+from ...types import JsonDict, Resources, Toolbox, ToolContext
+from .bm25 import index_of
 
 TOOLSET = "tool_search"
 _SUMMARY_CHARS = 200

@@ -1,23 +1,16 @@
 """The tool `tool_call`: call a tool that is not in the list."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 
 registry.register(
     name="tool_call",
     toolset="tool_search",
-    schema={
-        "description": "Call a tool that is not in your list. The answer is the tool's own.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "description": "The tool's name, as `tool_search` gives it."},
-                "arguments": {"type": "object", "description": "What the tool takes.", "additionalProperties": True},
-            },
-            "required": ["name"],
-        },
-    },
+    schema=tool_schema(
+        "Call a tool that is not in your list. The answer is the tool's own.",
+        ("name",),
+        name=text("The tool's name, as `tool_search` gives it."),
+        arguments={"type": "object", "description": "What the tool takes.", "additionalProperties": True},
+    ),
     handler="handrail.tools.search.calls:tool_call",
     is_async=True,
     emoji="🧰",

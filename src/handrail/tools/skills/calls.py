@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...core.outcome import tool_result
 from ...errors import InvalidArguments, SkillError
-from ...types import ToolContext
+from ...protocols import Action
+from ...types import JsonDict, ToolContext
 from .content import text_of
 from .edits import apply, plan, question
 from .format import FILE, parse
 from .library import Library, State
-
-if TYPE_CHECKING:
-    from ...protocols import Action
-    from ...types import JsonDict
 
 
 def skills_list(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...errors import InvalidArguments, SkillError, ToolFailed
 from ...files.atomic import replace_file
 from ...files.failures import os_failure
 from ...protocols import Action, ActionKind
+from ...types import JsonDict
 from .content import suspicion_of_file, text_of
 from .format import FILE, check_name, parse
 from .library import Library, Skill, State
 from .sources import user_folder
-
-if TYPE_CHECKING:
-    from ...types import JsonDict
 
 # A longer text cannot be shown to the user for approval.
 MAX_CHARS = 16_000

@@ -1,41 +1,26 @@
 """The tool `skill_manage`: write what was learned into a skill."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 from ...types import Resources
 
 registry.register(
     name="skill_manage",
     toolset="skills",
-    schema={
-        "description": (
-            "Write down know-how that will be needed again, or fix a skill that was wrong. create and edit take the whole "
-            "SKILL.md as content: a header with name and description (what it does, and when to use it) between two lines ---, "
-            "then the steps. patch replaces old_string by new_string. The user is asked first."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "action": {
-                    "type": "string",
-                    "enum": ["create", "edit", "patch", "delete", "write_file", "remove_file"],
-                },
-                "name": {"type": "string", "description": "Small letters, digits and hyphens: git-release."},
-                "content": {"type": "string", "description": "The whole SKILL.md, for create and edit."},
-                "category": {"type": "string", "description": "A folder to put a new skill in."},
-                "file_path": {
-                    "type": "string",
-                    "description": "Another file of the skill: references/x.md, scripts/x.py. For patch default SKILL.md.",
-                },
-                "file_content": {"type": "string", "description": "For write_file."},
-                "old_string": {"type": "string", "description": "For patch: text that is there once."},
-                "new_string": {"type": "string", "description": "For patch: what replaces it."},
-                "replace_all": {"type": "boolean", "description": "For patch: every occurrence. Default false."},
-            },
-            "required": ["action", "name"],
-        },
-    },
+    schema=tool_schema(
+        "Write down know-how that will be needed again, or fix a skill that was wrong. create and edit take the whole "
+        "SKILL.md as content: a header with name and description (what it does, and when to use it) between two lines ---, "
+        "then the steps. patch replaces old_string by new_string. The user is asked first.",
+        ("action", "name"),
+        action={"type": "string", "enum": ["create", "edit", "patch", "delete", "write_file", "remove_file"]},
+        name=text("Small letters, digits and hyphens: git-release."),
+        content=text("The whole SKILL.md, for create and edit."),
+        category=text("A folder to put a new skill in."),
+        file_path=text("Another file of the skill: references/x.md, scripts/x.py. For patch default SKILL.md."),
+        file_content=text("For write_file."),
+        old_string=text("For patch: text that is there once."),
+        new_string=text("For patch: what replaces it."),
+        replace_all={"type": "boolean", "description": "For patch: every occurrence. Default false."},
+    ),
     handler="handrail.tools.skills.calls:skill_manage",
     emoji="📝",
     resources=lambda _: Resources(writes=("skills",)),

@@ -1,27 +1,18 @@
 """The tool `skill_view`: read a skill."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 from ...types import Resources
 
 registry.register(
     name="skill_view",
     toolset="skills",
-    schema={
-        "description": (
-            "Read a skill's instructions and the names of its other files; with file_path one of those. Relative paths in a "
-            "skill start at its folder."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "description": "As skills_list names it."},
-                "file_path": {"type": "string", "description": "A file of the skill, such as references/api.md."},
-            },
-            "required": ["name"],
-        },
-    },
+    schema=tool_schema(
+        "Read a skill's instructions and the names of its other files; with file_path one of those. Relative paths in a "
+        "skill start at its folder.",
+        ("name",),
+        name=text("As skills_list names it."),
+        file_path=text("A file of the skill, such as references/api.md."),
+    ),
     handler="handrail.tools.skills.calls:skill_view",
     emoji="📖",
     read_only=True,

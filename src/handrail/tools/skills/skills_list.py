@@ -1,23 +1,16 @@
 """The tool `skills_list`: find a skill."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import registry, text, tool_schema
 from ...types import Resources
 
 registry.register(
     name="skills_list",
     toolset="skills",
-    schema={
-        "description": (
-            "List the skills: written know-how for kinds of tasks, each with a name and what it is for. Read the one that fits "
-            "with skill_view before you start such a task."
-        ),
-        "parameters": {
-            "type": "object",
-            "properties": {"category": {"type": "string", "description": "Only the skills of this category."}},
-        },
-    },
+    schema=tool_schema(
+        "List the skills: written know-how for kinds of tasks, each with a name and what it is for. Read the one that fits "
+        "with skill_view before you start such a task.",
+        category=text("Only the skills of this category."),
+    ),
     handler="handrail.tools.skills.calls:skills_list",
     emoji="📚",
     read_only=True,

@@ -10,13 +10,12 @@ from ...environments.output import Output
 from ...environments.output_capture import capture_of
 from ...errors import ToolFailed
 from ...processes.interact import wait
-from ...processes.table import Wanted
+from ...processes.table import ProcessTable, Wanted
 from . import answer
 
 if TYPE_CHECKING:
     from ...environments.command_request import Request
     from ...environments.tasks import TaskEnvironments
-    from ...processes.table import ProcessTable
     from ...processes.tracked import TrackedProcess
     from ...types import JsonDict, ToolContext
 

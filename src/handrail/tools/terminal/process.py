@@ -1,63 +1,40 @@
 """The tool `process`: manage background processes and answer their prompts."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import integer, number, registry, text, tool_schema
 
 registry.register(
     name="process",
     toolset="terminal",
-    schema={
-        "description": (
-            "Manage background processes: list them, poll one (status and latest output), read its log, "
-            "wait for it, kill it, or give it input. Input is write (text and keys as they are), submit (text and Enter) "
-            "or close (end of input); the answer shows what the program did with it. A program on a terminal (pty) "
-            "shows its screen; waiting_for_input is true when it reads and has nothing to read."
+    schema=tool_schema(
+        "Manage background processes: list them, poll one (status and latest output), read its log, "
+        "wait for it, kill it, or give it input. Input is write (text and keys as they are), submit (text and Enter) "
+        "or close (end of input); the answer shows what the program did with it. A program on a terminal (pty) "
+        "shows its screen; waiting_for_input is true when it reads and has nothing to read.",
+        ("action",),
+        action=text(
+            "What to do. All but list need session_id.",
+            enum=["list", "poll", "log", "wait", "kill", "write", "submit", "close", "resize"],
         ),
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "action": {
-                    "type": "string",
-                    "enum": ["list", "poll", "log", "wait", "kill", "write", "submit", "close", "resize"],
-                    "description": "What to do. All but list need session_id.",
-                },
-                "session_id": {"type": "string", "description": "Which process (proc_...)."},
-                "data": {"type": "string", "description": "Text for write or submit."},
-                "keys": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": (
-                        "Keys for write or submit, typed after data: ENTER, TAB, ESC, UP, DOWN, LEFT, RIGHT, HOME, END, "
-                        "PAGEUP, PAGEDOWN, BACKSPACE, DELETE, F1 to F12, C-c (Control), M-x (Alt), S-TAB (Shift)."
-                    ),
-                },
-                "timeout": {
-                    "type": "number",
-                    "minimum": 0,
-                    "description": (
-                        "Seconds: for wait at most so many (60, up to 600); after input for the program to take it (1)."
-                    ),
-                },
-                "offset": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "description": "First line of the log, or with a pattern the first match. Default: the end.",
-                },
-                "limit": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 5000,
-                    "description": "Lines or matches of the log (200).",
-                },
-                "pattern": {"type": "string", "description": "Only lines of the log that match this expression."},
-                "all": {"type": "boolean", "description": "List those that have ended, too."},
-                "rows": {"type": "integer", "minimum": 2, "maximum": 500, "description": "For resize."},
-                "columns": {"type": "integer", "minimum": 2, "maximum": 500, "description": "For resize."},
-            },
-            "required": ["action"],
+        session_id=text("Which process (proc_...)."),
+        data=text("Text for write or submit."),
+        keys={
+            "type": "array",
+            "items": {"type": "string"},
+            "description": (
+                "Keys for write or submit, typed after data: ENTER, TAB, ESC, UP, DOWN, LEFT, RIGHT, HOME, END, "
+                "PAGEUP, PAGEDOWN, BACKSPACE, DELETE, F1 to F12, C-c (Control), M-x (Alt), S-TAB (Shift)."
+            ),
         },
-    },
+        timeout=number(
+            "Seconds: for wait at most so many (60, up to 600); after input for the program to take it (1).", minimum=0
+        ),
+        offset=integer("First line of the log, or with a pattern the first match. Default: the end.", minimum=1),
+        limit=integer("Lines or matches of the log (200).", minimum=1, maximum=5000),
+        pattern=text("Only lines of the log that match this expression."),
+        all={"type": "boolean", "description": "List those that have ended, too."},
+        rows=integer("For resize.", minimum=2, maximum=500),
+        columns=integer("For resize.", minimum=2, maximum=500),
+    ),
     handler="handrail.tools.terminal.process_call:process",
     emoji="⚙️",
     timeout=630,  # the longest wait, and a margin

@@ -2,56 +2,30 @@
 
 from __future__ import annotations
 
-from ...core.builtin import registry
+from ...core.builtin import flag, number, registry, text, tool_schema
 from ...types import JsonDict
 
-SCHEMA: JsonDict = {
-    "description": (
-        "Run a shell command (bash). The shell is the same in every call: the working directory, variables, functions and "
-        "aliases stay. Gives `output` (stdout and stderr) and `exit_code`; of a long output the head and the tail. A "
-        "command reads no input: use options such as -y, or pty. A server, or what takes long, runs with background. For "
-        "files there are better tools: `read_file`, `write_file`, `patch`, `search_files`."
+SCHEMA: JsonDict = tool_schema(
+    "Run a shell command (bash). The shell is the same in every call: the working directory, variables, functions and "
+    "aliases stay. Gives `output` (stdout and stderr) and `exit_code`; of a long output the head and the tail. A "
+    "command reads no input: use options such as -y, or pty. A server, or what takes long, runs with background. For "
+    "files there are better tools: `read_file`, `write_file`, `patch`, `search_files`.",
+    ("command",),
+    command=text("The command line, or several."),
+    timeout=number("Seconds after which it is ended, as far as the user allows.", exclusiveMinimum=0),
+    workdir=text("Directory for this command alone. The shell stays where it is."),
+    background=flag("Start it and return immediately, with a session_id for `process`."),
+    pty=flag(
+        "Run it on a terminal of its own, for programs that ask or draw. Returns when it ends or waits for input; "
+        "`process` answers it."
     ),
-    "parameters": {
-        "type": "object",
-        "properties": {
-            "command": {"type": "string", "description": "The command line, or several."},
-            "timeout": {
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "description": "Seconds after which it is ended, as far as the user allows.",
-            },
-            "workdir": {
-                "type": "string",
-                "description": "Directory for this command alone. The shell stays where it is.",
-            },
-            "background": {
-                "type": "boolean",
-                "default": False,
-                "description": "Start it and return immediately, with a session_id for `process`.",
-            },
-            "pty": {
-                "type": "boolean",
-                "default": False,
-                "description": (
-                    "Run it on a terminal of its own, for programs that ask or draw. Returns when it ends or waits for input; "
-                    "`process` answers it."
-                ),
-            },
-            "notify_on_complete": {
-                "type": "boolean",
-                "default": False,
-                "description": "With background: you are told when it has ended.",
-            },
-            "watch_patterns": {
-                "type": "array",
-                "items": {"type": "string", "minLength": 1},
-                "description": "With background: you are told when it prints a line with one of these in it.",
-            },
-        },
-        "required": ["command"],
+    notify_on_complete=flag("With background: you are told when it has ended."),
+    watch_patterns={
+        "type": "array",
+        "items": {"type": "string", "minLength": 1},
+        "description": "With background: you are told when it prints a line with one of these in it.",
     },
-}
+)
 
 
 registry.register(

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...core.outcome import tool_result
-from ...environments.command_request import environments_of, read_request
+from ...environments.base import CommandResult, Environment, LeftRunning
+from ...environments.command_request import Request, environments_of, read_request
 from ...environments.output_capture import capture_of
+from ...environments.tasks import TaskEnvironments
 from ...errors import ToolError
 from ...files.task_arguments import everything
+from ...processes.table import ProcessTable
 from ...protocols import Action, ActionKind
-from ...types import Resources
+from ...types import JsonDict, Resources, ToolContext
 from . import answer, background
-
-if TYPE_CHECKING:
-    from ...environments.base import CommandResult, Environment, LeftRunning
-    from ...environments.command_request import Request
-    from ...environments.tasks import TaskEnvironments
-    from ...processes.table import ProcessTable
-    from ...types import JsonDict, ToolContext
 
 log = logging.getLogger(__name__)
 

@@ -1,28 +1,16 @@
 """The tool `web_search`: find pages on the web."""
 
-from __future__ import annotations
-
-from ...core.builtin import registry
+from ...core.builtin import integer, registry, text, tool_schema
 
 registry.register(
     name="web_search",
     toolset="web",
-    schema={
-        "description": "Search the web: titles, addresses and snippets. Then read what looks right with `web_extract`.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "query": {"type": "string", "description": "What to look for, as you would type it."},
-                "limit": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 20,
-                    "description": "Results at most (8).",
-                },
-            },
-            "required": ["query"],
-        },
-    },
+    schema=tool_schema(
+        "Search the web: titles, addresses and snippets. Then read what looks right with `web_extract`.",
+        ("query",),
+        query=text("What to look for, as you would type it."),
+        limit=integer("Results at most (8).", minimum=1, maximum=20),
+    ),
     handler="handrail.tools.web.calls:web_search",
     is_async=True,
     check_fn="handrail.tools.web.search:can_search",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ....errors import InvalidArguments, ToolFailed
 from ....files.failures import shown
@@ -11,9 +12,6 @@ from ....files.text import line_endings, with_crlf
 from .changes import Hunk, Op
 from .match import Haystack, How, plain
 from .place import Edit, Placer, edit_at, misfit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MAX_PLACES_NAMED = 20
 # Beyond that, comparing every line with every other takes longer than it is worth.

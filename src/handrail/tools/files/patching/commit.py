@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ....errors import ToolError, ToolFailed
+from ....files.content import Current
 from ....files.failures import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ....files.content import Current
-    from ....protocols import Files, FileStat
+from ....protocols import Files, FileStat
 
 
 class Step(NamedTuple):

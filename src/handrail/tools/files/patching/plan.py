@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ....errors import ToolFailed
 from ....files.content import Current, check_unchanged, editable, load, missing
 from ....files.diff import bounded_diff
 from ....files.failures import shown
+from ....files.read_tracking import ReadTracker
 from ....files.text import Text
+from ....protocols import Files
 from .apply import Applied, apply_hunks, new_content
 from .changes import Action, Change
 from .commit import Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ....files.read_tracking import ReadTracker
-    from ....protocols import Files
-    from .match import How
+from .match import How
 
 
 @dataclass(slots=True)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import NamedTuple
 
 _MAX_WINDOWS = 10
 # A line that is everywhere (`}`, `return`) says nothing about the place, and comparing is costly.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from ....errors import InvalidArguments
 from ....files.failures import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MAX_ALTERNATIVES = 100
 

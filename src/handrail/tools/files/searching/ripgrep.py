@@ -6,18 +6,13 @@ import base64
 import json
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ....errors import ToolFailed
 from .child import child_of
 from .matcher import clip
-from .portable import is_portable
-from .query import Found, Hit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from .query import Query
+from .query import Found, Hit, Query
 
 # Nothing of the user's own settings, and only the ignore files that `ignore` reads too.
 _ALWAYS = (
@@ -166,3 +161,32 @@ def _path(name: bytes) -> str:
 
 def _bytes(value: Any) -> bytes:
     return value["text"].encode() if "text" in value else base64.b64decode(value["bytes"])
+
+
+# Anything else (look-around, back-references, \A, \p{..}, possessive quantifiers, class set operations, flags within, \B)
+# exists in one of the two only, or means something else there.
+_TOKEN = re.compile(
+    r"""
+      \\[dDwWsS]
+    | (?: \\b | [\^$] ) (?![*+?{])                  # a place cannot be repeated in Python
+    | \\[tnrfv]
+    | \\[.^$*+?()\[\]{}|\\/\-]                      # an escaped character of the syntax
+    | \\x[0-9a-fA-F]{2} | \\u[0-9a-fA-F]{4}
+    | \(\?: | \(\?P<[A-Za-z_]\w*> | \((?!\?) | \)
+    | \[\^? \]? (?: [^\]\[\\&~|\-] | \\[dDwWsStnrfv.^$*+?()\[\]{}|\\/\-] | (?<=[A-Za-z0-9])-(?=[A-Za-z0-9]) )+ -? \]
+    | (?: [*+?] | \{\d+(?:,\d*)?\} ) \?? (?![*+?{])
+    | [.|]
+    | [^\\\[\](){}*+?.^$|]
+    """,
+    re.VERBOSE | re.ASCII,
+)
+
+
+def is_portable(pattern: str) -> bool:
+    position = 4 if pattern.startswith("(?i)") else 0
+    while position < len(pattern):
+        token = _TOKEN.match(pattern, position)
+        if token is None:
+            return False
+        position = token.end()
+    return "\0" not in pattern and "\n" not in pattern

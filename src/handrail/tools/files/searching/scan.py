@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from ....errors import InvalidArguments, ToolError, ToolFailed
+from ....errors import CallCancelled, InvalidArguments, ToolError, ToolFailed
+from ....protocols import Files
 from . import matcher
-from .child import child_of
-from .ignore import Rules
-from .query import Found, Hit
-from .walk import walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ....protocols import Files
-    from .child import Child
-    from .query import Query
+from .child import Child, child_of
+from .ignore import REPOSITORY, Rules
+from .query import Found, Hit, Query
 
 _BLOCK_BYTES = 4 << 20
 
@@ -97,3 +91,34 @@ def _blocks(files: Files, path: str) -> Iterator[bytes]:
         if len(block) < size:
             return
         position += size
+
+
+def walk(files: Files, top: str, rules: Rules, check: Callable[[], None]) -> Iterator[str]:
+    """The regular files below `top`, as paths relative to it, in no particular order. Links are not followed.
+
+    `check` is called for every folder, and ends the walk by raising.
+    """
+    base = top if top.endswith("/") else top + "/"
+    pending = [(base, rules)]
+    while pending:
+        folder, outer = pending.pop()
+        check()
+        try:
+            entries = files.entries(folder)
+        except CallCancelled:
+            raise
+        except ToolError:
+            if folder == base:
+                raise
+            continue  # a folder that may not be read is as good as empty
+        inner = outer.inside(files, folder, frozenset(entry.name for entry in entries))
+        for entry in entries:
+            path = folder + entry.name
+            if entry.name == REPOSITORY or not (entry.is_dir or entry.is_file):
+                continue
+            if inner.ignores(path, is_dir=entry.is_dir):
+                continue
+            if entry.is_dir:
+                pending.append((path + "/", inner))
+            else:
+                yield path[len(base) :]

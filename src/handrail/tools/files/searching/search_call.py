@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....base.safe_text import well_formed
 from ....core.outcome import tool_result
@@ -11,17 +12,12 @@ from ....errors import InvalidArguments, ToolFailed
 from ....files.content import existing, missing, not_text
 from ....files.failures import shown
 from ....files.task_arguments import files_of, number_argument, path_argument, read_name, text_argument
-from ....types import CancelToken, Resources
+from ....protocols import Files
+from ....types import CancelToken, JsonDict, Resources, ToolContext
 from . import ripgrep, scan
 from .glob import Glob
 from .ignore import rules_above
 from .query import Found, Hit, Query
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ....protocols import Files
-    from ....types import JsonDict, ToolContext
 
 DEFAULT_LIMIT = 50
 MAX_CONTEXT = 20

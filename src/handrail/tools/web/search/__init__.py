@@ -12,7 +12,7 @@ from ....types import Unavailable
 
 if TYPE_CHECKING:
     from ....settings.schema import Config
-    from ....settings.web import WebConfig
+    from ....settings.services import WebConfig
     from .service import Hit
 
 

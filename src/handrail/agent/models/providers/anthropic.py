@@ -1,0 +1,218 @@
+"""Anthropic's messages API, and servers that speak it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ....config.keys import without_key
+from ....errors import ModelError
+from ....types import JsonDict
+from ...events import Usage
+from ..base import NO_PRICES, CallPiece, Finished, Messages, Piece, Prices, ReasoningPiece, TextPiece, says_too_long
+from ..http_client import http_options, reason
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+_MAX_ANSWER_TOKENS = 16_000
+
+
+class AnthropicMessages:
+    """One model. The provider is asked to cache everything: a request starts like the previous one."""
+
+    provider = "anthropic"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str = "",
+        key_variable: str = "ANTHROPIC_API_KEY",
+        context_tokens: int = 200_000,
+        request_timeout: float = 600.0,
+        prices: Prices = NO_PRICES,
+    ) -> None:
+        self.name, self.context_tokens, self._prices = name, context_tokens, prices
+        self._base_url, self._api_key, self._timeout = base_url, api_key, request_timeout
+        self._key_variable = key_variable
+
+    def load(self) -> None:
+        """Load the client, which takes a second: better while the user is typing than while they wait."""
+        with contextlib.suppress(ModelError):  # reported when the model is asked
+            _ = self._client().messages
+
+    async def available(self) -> list[str]:
+        """The names of the models that the provider has."""
+        async with self._client() as client:
+            with self._problems():
+                return sorted([model.id async for model in client.models.list()])
+
+    async def stream(self, messages: Messages, tools: Messages) -> AsyncIterator[Piece]:
+        usage, reason = Usage(), ""
+        async with self._client() as client:
+            with self._problems():
+                # As `extra_body`: the client would validate every field of every message.
+                stream = await client.messages.create(
+                    model=self.name,
+                    max_tokens=_MAX_ANSWER_TOKENS,
+                    messages=[],
+                    stream=True,
+                    extra_body=as_anthropic(messages, tools),
+                )
+                async for event in stream:
+                    if event.type == "message_start":
+                        usage = _started(event.message.usage)
+                    elif event.type == "message_delta":
+                        reason = event.delta.stop_reason or reason
+                        usage = usage._replace(output_tokens=event.usage.output_tokens or 0)
+                    piece = _piece(event)
+                    if piece is not None:
+                        yield piece
+        if not reason:
+            raise ModelError(f"{self.name}: the answer was cut off before its end", retryable=True)
+        yield Finished(self._prices.added_to(usage), cut_off=reason == "max_tokens")
+
+    def _client(self) -> AsyncAnthropic:
+        try:
+            import anthropic
+        except ImportError:
+            raise ModelError("this provider needs the anthropic package; pip install 'handrail[anthropic]'") from None
+        return anthropic.AsyncAnthropic(
+            api_key=self._api_key,
+            base_url=self._base_url,
+            timeout=self._timeout,
+            max_retries=0,
+            http_client=anthropic.DefaultAsyncHttpxClient(**http_options()),
+        )
+
+    @contextlib.contextmanager
+    def _problems(self) -> Iterator[None]:
+        """Turns every client error into one that says what to do and never shows the key."""
+        import anthropic
+        import httpx2
+
+        try:
+            yield
+        except anthropic.APIError as error:
+            raise self._problem(error) from None
+        except (
+            anthropic.AnthropicError,
+            httpx2.HTTPError,
+            ValueError,
+        ) as error:  # raised in mid-stream
+            message = without_key(str(error), self._api_key)
+            raise ModelError(f"{self.name}: the answer broke off: {message}", retryable=True) from None
+
+    def _problem(self, error: Any) -> ModelError:
+        import anthropic
+
+        message = without_key(reason(error), self._api_key)
+        if isinstance(error, anthropic.AuthenticationError | anthropic.PermissionDeniedError):
+            return ModelError(
+                f"the provider refuses the key; set {self._key_variable} to one that is valid ({message})"
+            )
+        if isinstance(error, anthropic.NotFoundError):
+            return ModelError(f"the provider has no model {self.name!r} ({message})")
+        if isinstance(error, anthropic.APIStatusError):
+            retryable = error.status_code in (408, 409, 429) or error.status_code >= 500
+            after = error.response.headers.get("retry-after", "")
+            return ModelError(
+                f"the provider answers {error.status_code}: {message}",
+                retryable=retryable,
+                retry_after=float(after) if after.isdigit() else None,
+                too_long=says_too_long(message),
+            )
+        return ModelError(f"the provider cannot be reached: {error.__cause__ or message}", retryable=True)
+
+
+MODEL = AnthropicMessages
+
+
+def as_anthropic(messages: Messages, tools: Messages) -> JsonDict:
+    """Convert a conversation from OpenAI's format: results become blocks of the next user message."""
+    system = "\n\n".join(str(each["content"]) for each in messages if each["role"] == "system")
+    turns: list[JsonDict] = []
+    for message in messages:
+        if message["role"] == "system":
+            continue
+        role, blocks = _blocks(message)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        elif blocks:
+            turns.append({"role": role, "content": blocks})
+    cached_prefix = {"cache_control": {"type": "ephemeral"}}
+    if turns:
+        turns[-1]["content"][-1].update(cached_prefix)
+    request: JsonDict = {"messages": turns}
+    if system:
+        request["system"] = [{"type": "text", "text": system, **cached_prefix}]
+    if tools:
+        request["tools"] = [_tool(each["function"]) for each in tools]
+        request["tools"][-1].update(cached_prefix)
+    return request
+
+
+def _tool(function: Mapping[str, Any]) -> JsonDict:
+    return {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
+
+
+def _blocks(message: Mapping[str, Any]) -> tuple[str, list[JsonDict]]:
+    content = message.get("content")
+    blocks = _content(content)
+    if message["role"] == "tool":
+        return "user", [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": blocks or ""}]
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        blocks.append({"type": "tool_use", "id": call["id"], "name": function["name"], "input": _arguments(function)})
+    return str(message["role"]), blocks
+
+
+def _content(content: str | Sequence[Mapping[str, Any]] | None) -> list[JsonDict]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content.strip() else []
+    found: list[JsonDict] = []
+    for part in content or ():
+        if part.get("type") == "text":
+            found.append({"type": "text", "text": part["text"]})
+        elif part.get("type") == "image_url":
+            found.append({"type": "image", "source": _image(str(part["image_url"]["url"]))})
+    return found
+
+
+def _image(url: str) -> JsonDict:
+    if not url.startswith("data:"):
+        return {"type": "url", "url": url}
+    kind, _, data = url.removeprefix("data:").partition(";base64,")
+    return {"type": "base64", "media_type": kind, "data": data}
+
+
+def _arguments(function: Mapping[str, Any]) -> JsonDict:
+    try:
+        found = json.loads(function["arguments"])
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
+def _piece(event: Any) -> Piece | None:
+    if event.type == "content_block_start" and event.content_block.type == "tool_use":
+        return CallPiece(event.index, event.content_block.id, event.content_block.name)
+    if event.type != "content_block_delta":
+        return None
+    delta = event.delta
+    if delta.type == "text_delta":
+        return TextPiece(delta.text)
+    if delta.type == "thinking_delta":
+        return ReasoningPiece(delta.thinking)
+    if delta.type == "input_json_delta":
+        return CallPiece(event.index, arguments=delta.partial_json)
+    return None
+
+
+def _started(usage: Any) -> Usage:
+    cached = usage.cache_read_input_tokens or 0
+    return Usage(usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0), 0, cached)

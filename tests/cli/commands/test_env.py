@@ -1,0 +1,193 @@
+"""`handrail env`: which environments there are, whether they work, and what was left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from handrail.testing.environment_conformance import environment_checks
+from tests.cli.conftest import Cli
+from tests.environments.conftest import is_running
+
+BROKEN = """
+from handrail.environments.local_environment import LocalEnvironment
+from handrail.environments.backends.local import LocalBackend
+
+class Environment(LocalEnvironment):
+    def execute(self, command, **options):
+        return super().execute(f"({command})", **options)
+
+class Forgetful(LocalBackend):
+    name = "forgetful"
+
+    @staticmethod
+    def from_settings(settings, *, task_id, cwd, env):
+        return Environment(cwd, env=env)
+
+    @staticmethod
+    def prune(dry_run):
+        return ["a container"] if dry_run else []
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_engines(cli: Cli) -> None:
+    """What the tests beside these have left there at the moment would be found too."""
+    programs = cli.temp.parent / "programs"
+    programs.mkdir()
+    for folder in reversed(cli.env["PATH"].split(":")):
+        for program in Path(folder).iterdir() if os.path.isdir(folder) else ():
+            if program.name not in ("docker", "podman", "apptainer", "singularity", "ssh"):
+                (programs / program.name).unlink(missing_ok=True)
+                (programs / program.name).symlink_to(program)
+    cli.env["PATH"] = str(programs)
+
+
+@pytest.fixture(autouse=True)
+def _no_clouds_and_no_sockets(cli: Cli) -> None:
+    """The clouds' SDKs take seconds to load, and nothing here is about them."""
+    absent = cli.temp.parent / "absent"
+    absent.mkdir()
+    for name in ("modal", "daytona"):
+        (absent / f"{name}.py").write_text("raise ImportError('it is not here')\n")
+    # Nor about the sockets in /tmp that a test beside these may have left for a moment, of a runtime that it killed.
+    blind = "from handrail.environments import private_dirs\n\nprivate_dirs._places = list\n"
+    (absent / "sitecustomize.py").write_text(blind)
+    cli.env["PYTHONPATH"] = str(absent)
+
+
+def with_backend(cli: Cli, text: str = BROKEN) -> Cli:
+    """An installed package brings an environment of its own."""
+    package = cli.cwd / "package"
+    (package / "forgetful-1.dist-info").mkdir(parents=True)
+    (package / "forgetful.py").write_text(text)
+    points = "[handrail.environments]\nforgetful = forgetful:Forgetful\n"
+    (package / "forgetful-1.dist-info" / "entry_points.txt").write_text(points)
+    (package / "forgetful-1.dist-info" / "METADATA").write_text("Name: forgetful\nVersion: 1\n")
+    cli.env["PYTHONPATH"] += f":{package}"
+    return cli
+
+
+def test_each_environment_is_listed_with_what_it_lacks(cli: Cli) -> None:
+    listed = {row["name"]: row for row in cli("env", "list", "--json", PATH=str(cli.temp)).json}
+    assert listed["local"]["configured"]
+    assert not listed["local"]["available"]
+    assert "bash" in listed["local"]["reason"]
+    assert "install it" in listed["local"]["fix"]
+    assert "local *" in cli("env", "list").out
+
+
+def test_an_installed_environment_that_cannot_be_loaded_is_listed_with_the_reason(cli: Cli) -> None:
+    listed = with_backend(cli, "import no_such_module\n")("env", "list", "--json").json
+    (row,) = [row for row in listed if row["name"] == "forgetful"]
+    assert not row["available"]
+    assert "no_such_module" in row["reason"]
+
+
+def test_a_check_tries_an_environment_and_leaves_nothing(cli: Cli) -> None:
+    ran = cli("env", "check", "local")
+    assert (ran.code, ran.err) == (0, "")
+    assert all(line.startswith("✓") for line in ran.out.splitlines())
+    assert "background processes" in ran.out
+    assert list(cli.temp.iterdir()) == []
+    assert not list((cli.home / "state" / "processes").iterdir())
+
+
+def test_a_check_can_fail(cli: Cli) -> None:
+    ran = with_backend(cli)("env", "check", "forgetful", "--json")
+    assert ran.code == 1
+    failed = [row["name"] for row in ran.json if row["problem"]]
+    assert failed == ["directory, variables and functions stay"]
+
+
+def test_a_full_check_tries_all_that_a_backend_promises(cli: Cli) -> None:
+    cli.configure("terminal:\n  cwd: /proc/nowhere\n")
+    ran = cli("env", "check", "local", "--full", "--json")
+    assert ran.code == 1
+    assert {row["name"] for row in ran.json} <= {check.sentence for check in environment_checks()}
+    assert len(ran.json) > len(environment_checks()) / 2
+    assert all("/proc/nowhere does not exist" in row["problem"] for row in ran.json)
+
+
+def test_a_check_of_one_that_does_not_start_says_why(cli: Cli) -> None:
+    cli.configure("terminal:\n  cwd: /proc/nowhere\n")
+    ran = cli("env", "check", "local")
+    assert ran.code == 1
+    assert ran.out.startswith("✗ it starts")
+    assert "/proc/nowhere does not exist" in ran.out
+    assert len(ran.out.splitlines()) == 2
+
+
+def test_an_unknown_environment_is_named(cli: Cli) -> None:
+    ran = cli("env", "check", "lokal")
+    assert ran.code != 0
+    assert "unknown environment 'lokal'; did you mean 'local'?" in ran.err
+
+
+def test_there_is_nothing_to_take_away_from_a_clean_home(cli: Cli) -> None:
+    for words in (["--dry-run"], []):
+        ran = cli("env", "prune", *words)
+        assert (ran.code, ran.out) == (0, "Nothing was left behind.\n")
+
+
+def old(path: Path) -> Path:
+    os.utime(path, (time.time() - 3600, time.time() - 3600))
+    return path
+
+
+def test_what_a_dead_runtime_left_is_taken_away_only_when_it_is_meant(cli: Cli) -> None:
+    folder = cli.home / "state" / "processes" / "abandoned"
+    folder.mkdir(parents=True)
+    folder.parent.chmod(0o700)
+    (folder / "log.0").write_text("old")
+    status = {"survives": True, "code": 0, "boot": "another", "keeper": 1, "keeper_start": 1, "id": "abandoned"}
+    (folder / "status").write_text(json.dumps({**status, "minder": 1, "minder_start": 1}))
+    demo = cli.temp / "handrail-demo-999999999-x"
+    demo.mkdir()
+    living = cli.temp / f"handrail-demo-{os.getpid()}-x"
+    living.mkdir()
+    old(folder)
+    ran = cli("env", "prune", "--dry-run")
+    assert ran.code == 1
+    assert [line.removeprefix("to clean up: ").split(" ")[-1] for line in ran.out.splitlines()] == [
+        str(folder),
+        str(demo),
+    ]
+    assert folder.exists()
+    assert cli("env", "prune").code == 0
+    assert not folder.exists()
+    assert not demo.exists()
+    assert living.exists()
+    assert cli("env", "prune", "--dry-run").code == 0
+
+
+def test_a_process_that_is_in_no_list_is_put_into_one(cli: Cli) -> None:
+    script = (
+        "from handrail.environments.local_environment import LocalEnvironment\n"
+        "with LocalEnvironment('/') as local: print(local.background('sleep 1000', survives=True).pid)\n"
+    )
+    import subprocess
+    import sys
+
+    out = subprocess.run([sys.executable, "-c", script], env=cli.env, capture_output=True, check=True).stdout
+    pid = int(out)
+    (folder,) = (cli.home / "state" / "processes").iterdir()
+    assert cli("env", "prune", "--dry-run").out == "Nothing was left behind.\n"  # it may be on its way into a list
+    old(folder)
+    assert f"background process {pid} (sleep 1000) is in no table" in cli("env", "prune", "--dry-run").out
+    assert cli("ps", "--json").json == []
+    assert cli("env", "prune").code == 0
+    assert is_running(pid)
+    (row,) = cli("ps", "--json").json
+    assert (row["pid"], row["status"]) == (pid, "running")
+    assert cli("ps", "kill", row["session_id"]).code == 0
+    assert not is_running(pid)
+
+
+def test_what_an_environment_has_left_is_asked_of_it(cli: Cli) -> None:
+    ran = with_backend(cli)("env", "prune", "--dry-run", "--json")
+    assert (ran.code, ran.json) == (1, {"found": ["a container"], "problems": []})
