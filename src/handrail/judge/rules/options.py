@@ -84,7 +84,7 @@ _VALUES = {
     "crontab": "!u",
     "cryptsetup": "c h s l d S type cipher key-size hash key-file keyfile-size key-slot header uuid label iter-time "
     "pbkdf",
-    "curl": "=X d H F T o u A e b w x m K E c D r t z C y Y U Q request data header form upload-file output "
+    "curl": "X d H F T o u A e b w x m K E c D r t z C y Y U Q request data header form upload-file output "
     "user data-binary "
     "data-raw data-urlencode data-ascii url url-query json cookie cookie-jar referer user-agent proxy "
     "max-time connect-timeout "

@@ -46,6 +46,7 @@ from ..grammar.syntax import (
 from ..programs.data_programs import DATA_PROGRAMS
 from ..programs.fork_bombs import is_endless, starts_and_goes_on
 from ..programs.interpreter_table import COMMAND_VARIABLES, INJECTING_VARIABLES
+from ..programs.long_options import spelled_out
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
@@ -449,6 +450,7 @@ class Walk:
         base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
         if base[-4:] == ".exe":
             base = base[:-4]
+        argv = spelled_out(base, argv)
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
         call = Call(base, argv[1:], stdin, name, declared)
