@@ -204,3 +204,11 @@ def on_read(target: str, cwd: str = ".", project: str = "") -> list[Match]:
     if "credential" in paths.classes(target, cwd, project):
         return [Match(rule("cred.read"), paths.reach(target, cwd, project))]
     return []
+
+
+def on_search(target: str, cwd: str = ".", project: str = "") -> list[Match]:
+    """What is dangerous in reading everything below this path."""
+    kinds = paths.classes(target, cwd, project)
+    if "credential" not in kinds and not kinds.isdisjoint(("root", "home-root")):
+        return [Match(rule("cred.search"), paths.reach(target, cwd, project))]
+    return on_read(target, cwd, project)

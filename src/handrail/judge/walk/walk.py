@@ -51,6 +51,7 @@ from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
 from ..values.assessment import Span
+from ..values.homes import NO_HOMES
 from ..values.word_values import (
     EMPTY,
     NO_TAINTS,
@@ -786,7 +787,8 @@ class Walk:
         under, self.under = self.under, ()
         cwd = self.state.cwd
         try:
-            yield
+            with paths.with_homes(NO_HOMES):
+                yield
         finally:
             self.under = under
             self.state.cwd = cwd

@@ -12,6 +12,7 @@ from ....files.content import existing, missing, not_text
 from ....files.failures import shown
 from ....files.task_arguments import files_of, number_argument, path_argument, read_name, text_argument
 from ....types import CancelToken, Resources
+from ..secret_reads import secret_reads
 from . import ripgrep, scan
 from .glob import Glob
 from .ignore import rules_above
@@ -20,7 +21,7 @@ from .query import Found, Hit, Query
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....protocols import Files
+    from ....protocols import Action, Files
     from ....types import JsonDict, ToolContext
 
 DEFAULT_LIMIT = 50
@@ -59,6 +60,12 @@ def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: obj
 
 def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
     return Resources(reads=(read_name(args.get("path") or ".", context),))
+
+
+def actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    if args.get("target") == "files":
+        return []  # names only
+    return secret_reads(path_argument(args, default="."), context, below=True)
 
 
 def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | None]:
