@@ -13,6 +13,7 @@ from ..values.assessment import Reach, Severity
 from .command import Command
 from .model import Match, Rule
 from .options import canonical
+from .protected_arguments import protected_arguments
 from .store_conditions import SQL_CLIENTS
 from .targets import READERS, WRITERS
 from .unknown_programs import destructive
@@ -30,6 +31,7 @@ _HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split()
 _MAX_KEPT = 4096
 _BAD_TO_EMPTY = frozenset(("data", "home", "home-root"))
 _UNKNOWN_PROGRAM = "tail.destructive"
+_PROTECTED_ARGUMENT = "tail.protected_path"
 _ON_WRITE = (
     ("device", "redirect.device"),
     ("own", "own.files"),
@@ -86,14 +88,22 @@ class Rulebook:
                 found[rule.id] = Match(rule, reach)
         if self._by_text:
             found |= self._by_words(command)
-        if (
-            not found
-            and not excluded
-            and destructive(command, has_rules=command.name in self._by_program)
-            and not command.only_talks(grave=False)
-        ):
-            return [Match(self.rules[_UNKNOWN_PROGRAM])] if _UNKNOWN_PROGRAM in self.rules else []
+        if not found and (unlisted := self._unlisted(command, excluded=excluded)) is not None:
+            return [unlisted]
         return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
+
+    def _unlisted(self, command: Command, *, excluded: bool) -> Match | None:
+        """What can be said about a use of a program that no rule names."""
+        if not command.args or _UNKNOWN_PROGRAM not in self.rules:
+            return None
+        has_rules = command.name in self._by_program
+        if not excluded and destructive(command, has_rules=has_rules):
+            match = Match(self.rules[_UNKNOWN_PROGRAM])
+        elif places := protected_arguments(command, has_rules=has_rules):
+            match = Match(self.rules[_PROTECTED_ARGUMENT], command.reach(places))
+        else:
+            return None
+        return None if command.only_talks(grave=False) else match
 
     def _by_words(self, command: Command) -> dict[str, Match]:
         from .slow_patterns import says
