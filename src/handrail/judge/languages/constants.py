@@ -33,6 +33,8 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
             return node.value
         case ast.Name():
             return constants.get(node.id)
+        case ast.Attribute(value=ast.Name(id="sys"), attr="executable"):
+            return "python3"
         case ast.List() | ast.Tuple():
             return [fold(item, constants) for item in node.elts]
         case ast.UnaryOp(op=ast.USub()):

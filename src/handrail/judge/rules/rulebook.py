@@ -29,7 +29,8 @@ THEMES = tuple(
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
 _HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
 _MAX_KEPT = 4096
-_BAD_TO_EMPTY = frozenset(("data", "home", "home-root"))
+_BAD_TO_EMPTY = frozenset(("data", "home", "home-root", "outside", "system"))
+_EMPTIED_EVERY_DAY = ("/dev/", "/proc/", "/run/")
 _UNKNOWN_PROGRAM = "tail.destructive"
 _PROTECTED_ARGUMENT = "tail.protected_path"
 _ON_WRITE = (
@@ -197,7 +198,7 @@ def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = 
     for kind, rule_id in _ON_WRITE:
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
-    if empties and not kinds.isdisjoint(_BAD_TO_EMPTY):
+    if empties and not kinds.isdisjoint(_BAD_TO_EMPTY) and not target.startswith(_EMPTIED_EVERY_DAY):
         return [Match(rule("redirect.data"), paths.reach(target, cwd, project))]
     return []
 

@@ -83,6 +83,8 @@ _PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
 _SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
 _ENVIRONMENT = frozenset(("HOME", "PATH", "SHELL", "BASH", "IFS", "PWD"))
 _MAX_ELEMENTS = 256
+_ENDLESS_FILES = frozenset(("/dev/zero", "/dev/urandom", "/dev/random"))
+_ENDLESS: Taints = frozenset((Taint.ENDLESS,))
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
@@ -937,6 +939,8 @@ class Walk:
         known = self.known_file(path)
         if known is not None:
             return known
+        if path == "/dev/null":
+            return EMPTY
         self.judgement.add(on_read(path, self.cwd, self.judgement.project), ["<", path], self.span([path]))
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
             return unknown([Taint.NETWORK])
@@ -946,14 +950,18 @@ class Walk:
         """What is private in a file that existed before the command."""
         if not self.classes(path).isdisjoint(_SECRET_CLASSES):
             return _CREDENTIAL
+        if path in _ENDLESS_FILES:
+            return _ENDLESS
         if path.startswith(("/run/", "/var/run/")):  # ids of processes that others started
             return _WIDE
         return _PRIVATE if path in _USER_LISTS else NO_TAINTS
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
-        empties = operator in (">", ">|", "&>") and not content.text
+        if Taint.ENDLESS in content.taints and (not target.startswith("/dev/") or target.startswith("/dev/shm/")):
+            self.report("disk.fill", [operator, target])
+        empties = operator in (">", ">|", "&>") and not content.text.strip()
         matches = on_write(target, self.cwd, self.judgement.project, empties=empties)
-        if empties and not matches and Taint.WIDE in target.taints:
+        if empties and not matches and (Taint.WIDE in target.taints or "*" in target):
             self.report("redirect.data", [operator, target])
         if matches:
             self.judgement.add(matches, [operator, target], self.span([target]))

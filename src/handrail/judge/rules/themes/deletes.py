@@ -47,6 +47,7 @@ RULES = (
         uses=(
             "rm -r|-R|--recursive @project-root",
             "rm @project-root !-i|--interactive",
+            "unlink @project-root",
             "rimraf|trash|trash-put @project-root",
         ),
         match=("rm -rf .", "rm -rf *", "rm -- *", "rm -rf ./*"),
@@ -80,14 +81,15 @@ RULES = (
     Rule(
         "fs.rm.protected",
         ASK,
-        "deletes or moves away a file of the system, a start-up file, keys or logs",
+        "deletes or moves away a file of the system, a start-up file, keys, logs, or what is outside the project",
         uses=(
             "rm|unlink|trash @system|config|startup|credential|history|log|device|kernel",
             "mv {moves-protected}",
+            "mv {moves-away}",
             "rm @data",
         ),
-        match=("rm /etc/hosts", "unlink /usr/bin/sudo", "mv /etc/passwd /tmp", "rm ~/.bashrc", "rm prod.db"),
-        not_match=("rm a.txt", "mv a.conf /tmp", "rm ~/notes.txt"),
+        match=("rm /etc/hosts", "unlink /usr/bin/sudo", "mv /etc/passwd /tmp", "rm ~/.bashrc", "rm prod.db", "mv ~/Documents /tmp"),
+        not_match=("rm a.txt", "mv a.conf /tmp", "rm ~/notes.txt", "mv ~/Downloads/a.pdf docs/", "mv /tmp/a /tmp/b"),
     ),
     Rule(
         "fs.shred",
@@ -119,18 +121,19 @@ RULES = (
         "overwrites a database file, or a file in a home directory",
         uses=(
             "cp|dd|tee {overwrites-data}",
+            "tee {empties-many}",
             "sed|perl|awk {empties-in-place}",
             "vim {text:*%d|x*|*%d|w*|*%d?|?w*} @home|data|outside|system",
             "exiftool -overwrite_original* @home|outside|system",
         ),
-        match=("cp /dev/null app.sqlite", "dd if=/dev/zero of=prod.db bs=1M count=100", "sed -i d ~/notes/*.md"),
+        match=("tee *.py < /dev/null", "cp /dev/null app.sqlite", "dd if=/dev/zero of=prod.db bs=1M count=100", "sed -i d ~/notes/*.md"),
         not_match=("cp app.db backup.db", "dd if=/dev/zero of=disk.img bs=1M count=1", "cp a.txt b.txt"),
     ),
     Rule(
         "redirect.data",
         ASK,
-        "leaves nothing in a database file, or in a file in a home directory",
-        match=(": > data.sqlite3", "> production.db", "cat /dev/null > ~/notes.md", 'for f in ~/*; do : > "$f"; done'),
+        "leaves nothing in a database file, in a file outside the project, or in many files",
+        match=("for f in *.py; do : > $f; done", ": > ../shared/x.json", ": > data.sqlite3", "> production.db", "cat /dev/null > ~/notes.md", 'for f in ~/*; do : > "$f"; done'),
         not_match=("> out.txt", "sqlite3 a.db .dump > b.sql", "curl -s https://x.example/a.db > a.db"),
     ),
     Rule(
@@ -211,7 +214,7 @@ RULES = (
             "bleachbit -c|--clean",
             "gio trash --empty",
             "tmutil delete|deletelocalsnapshots|disable",
-            "mogrify {globs-outside}",
+            "mogrify {globs-far}",
         ),
         match=("trash-empty -f", "tmutil deletelocalsnapshots /"),
         not_match=("trash-list", "tmutil listbackups", "gio list"),
