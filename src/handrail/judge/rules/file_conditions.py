@@ -72,7 +72,7 @@ def moves_protected(command: Command, _: str) -> bool:
 
 
 def moves_away(command: Command, _: str) -> bool:
-    """Moves what lies outside the project; a single file may come into it, or get another name in its place."""
+    """Moves what lies outside the project; a single file may go anywhere but where temporary files are deleted."""
     folder = command.value("-t", "--target-directory")
     target = folder if folder is not None else command.operands[-1] if command.operands else Arg("")
     sources = command.operands if folder is not None else command.operands[:-1]
@@ -80,12 +80,8 @@ def moves_away(command: Command, _: str) -> bool:
     if not far:
         return False
     if len(sources) == 1 and not sources[0].glob and "*" not in sources[0]:
-        source = sources[0].rstrip("/")
-        named = "." in source.rpartition("/")[2][1:]
-        if named and (source.rpartition("/")[0] == target.rpartition("/")[0] or "project" in command.classes(target)):
-            return False
-        if target in (".", "./") and named:
-            return False
+        named = "." in sources[0].rpartition("/")[2][1:]
+        return not named or not command.classes(target).isdisjoint(("temp", "unknown"))
     return True
 
 
@@ -93,7 +89,9 @@ def empties_many(command: Command, _: str) -> bool:
     """Nothing is written over files that a pattern stands for, or that lie outside the project."""
     if command.stdin is None or command.stdin.text.strip() or command.has(("-a", "--append")):
         return False
-    return any("*" in path or not command.classes(path).isdisjoint(_FAR) for path in command.operands)
+    return any(
+        "*" in path or not command.classes(path).isdisjoint(_FAR) for path in command.operands if path[:5] != "/dev/"
+    )
 
 
 def globs_far(command: Command, _: str) -> bool:

@@ -95,7 +95,7 @@ class Rulebook:
 
     def _unlisted(self, command: Command, *, excluded: bool) -> Match | None:
         """What can be said about a use of a program that no rule names."""
-        if not command.args or _UNKNOWN_PROGRAM not in self.rules:
+        if _UNKNOWN_PROGRAM not in self.rules:
             return None
         has_rules = command.name in self._by_program
         if not excluded and destructive(command, has_rules=has_rules):

@@ -133,7 +133,7 @@ def _classes(path: str, cwd: str, project: str, homes: Homes) -> Classes:
         found |= _in_home(as_home)
     if path.startswith("/"):
         found |= _absolute(path, in_home=person) - ({"temp", "temp-root"} if person else set())
-    if path.startswith(".."):
+    if path == ".." or path.startswith("../"):
         found.add("outside")
     if as_home[0] in "/~":
         found |= _protected(as_home, path)

@@ -715,7 +715,7 @@ class Walk:
     def emit(self, out: Value, outputs: list[tuple[str, Arg, bool]]) -> Value:
         """Write what a command prints to its redirections; returns what is left for the next command."""
         for operator, target, whole in outputs:
-            self.on_write(target, operator, out)
+            self.on_write(target, operator if whole else "2>", out)
             sink = self.judgement.sinks.get(target)
             if sink is not None:
                 with self.inside(sink.source_map), self.subshell():

