@@ -57,6 +57,8 @@ def options_of(program: str, operands: Sequence[str] = ()) -> LongOptions | None
     lines = _lines()
     if program not in lines and program[:1] == "g" and program[1:] in lines:
         program = program[1:]  # gtar, gsed
+    elif program == "pip3":
+        program = "pip"
     for count in range(min(_MAX_SUB_COMMANDS, len(operands)), -1, -1):
         key = " ".join((program, *operands[:count]))
         if key in lines:

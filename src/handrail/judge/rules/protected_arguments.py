@@ -63,6 +63,9 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
         kinds = command.classes(given.path)
         if kinds.isdisjoint(_BY_ITSELF | _OF_THE_SYSTEM):
             continue
+        if "credential" in kinds and name in path_readers("readers") and name not in READERS:
+            yield given.path
+            continue
         if given.option:
             if _OUTPUT.fullmatch(given.option) and not (known and given.option in ("-d", "-D", "-P", "-w")):
                 yield given.path
