@@ -104,7 +104,8 @@ def allow_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
             )
         if operator := next((word for word in entry.words if _OPERATOR.fullmatch(word)), None):
             raise BadEntry(
-                number, f"{entry.text!r} can never match: what is allowed is one command, and {operator!r} joins several"
+                number,
+                f"{entry.text!r} can never match: what is allowed is one command, and {operator!r} joins several",
             )
     return entries
 

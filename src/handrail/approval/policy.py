@@ -124,7 +124,9 @@ class Policy(NamedTuple):
         for entry in self.deny:
             for argv in judged.command_lines:
                 if entry.may_match(argv):
-                    why = f"a part of it is not known before it runs; it may be {entry.text!r}, which your deny list has"
+                    why = (
+                        f"a part of it is not known before it runs; it may be {entry.text!r}, which your deny list has"
+                    )
                     span = (0, len(judged.action.text))
                     return Finding("policy.unknown", Severity.ASK, why, span, tuple(argv), Reach.UNKNOWN)
         return None

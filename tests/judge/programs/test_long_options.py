@@ -77,7 +77,9 @@ def test_abbreviated_options_are_found(command: str) -> None:
     assert assess(command).dangerous
 
 
-@pytest.mark.parametrize("command", ["git reset --sof HEAD~1", "rm --verb a.txt", "sed --quie p a", "timeout --fore 5 make"])
+@pytest.mark.parametrize(
+    "command", ["git reset --sof HEAD~1", "rm --verb a.txt", "sed --quie p a", "timeout --fore 5 make"]
+)
 def test_harmless_abbreviations_pass(command: str) -> None:
     assert not assess(command).dangerous
 
@@ -85,12 +87,15 @@ def test_harmless_abbreviations_pass(command: str) -> None:
 def test_the_real_program_agrees() -> None:
     """`--=` is the empty prefix, which getopt_long answers with every option that the program has."""
     for program in ("rm", "cp", "sort"):
-        said = subprocess.run([program, "--="], capture_output=True, text=True, check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
+        words = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+        said = subprocess.run([program, "--="], capture_output=True, text=True, check=False, env=words)
         if "possibilities" not in said.stderr:
             continue  # not GNU's
         options = options_of(program)
         assert options is not None
-        has = {word.strip("'-") for word in said.stderr.partition("possibilities:")[2].split() if word.startswith("'--")}
+        has = {
+            word.strip("'-") for word in said.stderr.partition("possibilities:")[2].split() if word.startswith("'--")
+        }
         assert {"recursive", "output"} & has <= set(options.names)
 
 

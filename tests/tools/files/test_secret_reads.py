@@ -34,7 +34,9 @@ def _context(folder: Path) -> ToolContext:
     return ToolContext(task_id="t", files=LocalFiles(cwd=str(folder)))
 
 
-@pytest.mark.parametrize("path", ["~/.ssh/id_ed25519", "../.ssh/id_ed25519", "../.aws/credentials", "link", "/etc/shadow"])
+@pytest.mark.parametrize(
+    "path", ["~/.ssh/id_ed25519", "../.ssh/id_ed25519", "../.aws/credentials", "link", "/etc/shadow"]
+)
 def test_reading_keys_is_judged(home: Path, path: str) -> None:
     context = _context(home / "work")
     [action] = read_actions({"path": path}, context)

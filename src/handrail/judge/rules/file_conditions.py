@@ -96,7 +96,9 @@ def empties_many(command: Command, _: str) -> bool:
 
 def globs_far(command: Command, _: str) -> bool:
     """A pattern for files outside the project."""
-    return any("*" in operand and not command.classes(operand).isdisjoint(_FAR - {"unknown"}) for operand in command.operands)
+    return any(
+        "*" in operand and not command.classes(operand).isdisjoint(_FAR - {"unknown"}) for operand in command.operands
+    )
 
 
 def fills_disk(command: Command, _: str) -> bool:
@@ -108,7 +110,9 @@ def fills_disk(command: Command, _: str) -> bool:
         size = command.value("-l", "--length") or (command.operands[0] if command.operands else None)
         return size is not None and _bytes(size) >= _TOO_MUCH
     if name == "openssl":
-        return command.operands[:1] == ["rand"] and any(_bytes(operand) >= _TOO_MUCH for operand in command.operands[1:])
+        return command.operands[:1] == ["rand"] and any(
+            _bytes(operand) >= _TOO_MUCH for operand in command.operands[1:]
+        )
     written = targets.written(command)
     return command.stdin is not None and Taint.ENDLESS in command.stdin.taints and any(map(_is_file, written))
 
@@ -124,7 +128,9 @@ def _dd_fills(command: Command) -> bool:
         return True
     block = _bytes(settings.get("bs", settings.get("obs", "512")))
     count = settings["count"]
-    return (_bytes(count) if count.endswith("B") and "iflag" in settings else _bytes(count) * max(block, 1)) >= _TOO_MUCH
+    return (
+        _bytes(count) if count.endswith("B") and "iflag" in settings else _bytes(count) * max(block, 1)
+    ) >= _TOO_MUCH
 
 
 def _is_file(path: str) -> bool:

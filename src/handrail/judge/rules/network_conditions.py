@@ -51,7 +51,9 @@ _LOGIN_FIELD = re.compile(
     rf"(?i)(?:pass|secret|token|key|auth|credential|assertion|code)[\w-]*[\"']?\s*[=:]+\s*[\"']?{UNKNOWN}"
 )
 _HEADER = re.compile(r"[\w-]+\s*:")
-_LOGIN_HEADER = re.compile(r"(?i)(?:proxy-)?authorization|[\w-]*(?:token|key|auth|cookie|session|secret|credential)[\w-]*\s*:")
+_LOGIN_HEADER = re.compile(
+    r"(?i)(?:proxy-)?authorization|[\w-]*(?:token|key|auth|cookie|session|secret|credential)[\w-]*\s*:"
+)
 _USER_OF_URL = re.compile(rf"//[^/@]*{UNKNOWN}[^/@]*@")
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _BROAD = frozenset(("home-root", "root", "system-root", "home"))
@@ -260,7 +262,11 @@ def names_secret(command: Command, _: str) -> bool:
 def _credential_is_header(command: Command) -> bool:
     """A token used to log in: it is in a header or the user name, not in the body."""
     tainted = [arg for arg in command.args if Taint.CREDENTIAL in arg.taints]
-    if any(_HEADER.match(value) and not _LOGIN_HEADER.match(value) for value in command.given("-H", "--header") if value in tainted):
+    if any(
+        _HEADER.match(value) and not _LOGIN_HEADER.match(value)
+        for value in command.given("-H", "--header")
+        if value in tainted
+    ):
         return False
     logins = [
         value

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..programs.path_readers import path_readers
+from ..values.paths import Classes
 from ..values.word_values import Arg
 from .command import Command
 from .targets import READERS, WRITERS
 
 _BY_ITSELF = frozenset(("startup", "credential", "own", "hook", "kernel", "device", "history"))
-_SECRET = frozenset(("credential",))
+_LISTS = frozenset(("-f", "-F", "-n", "--file", "-i", "-s"))
 _OF_THE_SYSTEM = frozenset(("config", "kernel", "root"))
 _SETTINGS = ("/etc/", "/boot/")
 _OUTPUT = re.compile(
@@ -26,7 +27,9 @@ _INPUT = re.compile(
     r"source|from|root|keyring|keyfile|ssh|user|profile|socket)[\w-]*"
 )
 _SETTING = re.compile(r"(?:DESTDIR|prefix|PREFIX|of|out|output|dest|path|dir|file)=(.+)", re.S)
-_CODE_OPTIONS = frozenset(("-c", "-e", "-E", "-ex", "-x", "-cmd", "--eval", "--execute", "--command", "--expr", "-r", "-g"))
+_CODE_OPTIONS = frozenset(
+    ("-c", "-e", "-E", "-ex", "-x", "-cmd", "--eval", "--execute", "--command", "--expr", "-r", "-g")
+)
 # They run a text that they are given, in a language of their own.
 _PROMPTS = frozenset(
     "sqlite3 psql mysql gdb lldb vim emacs R Rscript julia octave guile jjs jrunscript tclsh wish lua luajit puppet smbclient "
@@ -35,7 +38,7 @@ _PROMPTS = frozenset(
 )
 _WRITING_WORD = re.compile(
     r"(?i)write|save|dump|out(?:put|file)?\b|once|download|copy|store\b|retrieve|\bcp\b|\bputs?\b|\bget\b|\bw(?:q|a)?!?\s|\bto\b|append|"
-    r"fopen|[\"']wb?[\"']|set\s+logging|->\s*/|\blog\b|\btee\b"
+    r"fopen|backup|export|clone|[\"']wb?[\"']|set\s+logging|->\s*/|\blog\b|\btee\b"
 )
 _PATHS = re.compile(r"(?:(?<=[\s\"'=(,:>])|^)(?:/|~/)[\w./*~@+-]+")
 _MAX_TEXT = 20_000
@@ -58,7 +61,8 @@ def protected_arguments(command: Command, *, has_rules: bool) -> list[Arg]:
 
 def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
     name = command.name
-    known = name in WRITERS or name in READERS or name in path_readers("readers") or has_rules
+    understood = path_readers("readers").union(WRITERS, READERS)
+    known = has_rules or name in understood
     for given in _given(command):
         kinds = command.classes(given.path)
         if kinds.isdisjoint(_BY_ITSELF | _OF_THE_SYSTEM):
@@ -67,17 +71,24 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
             yield given.path
             continue
         if given.option:
-            if _OUTPUT.fullmatch(given.option) and not (known and given.option in ("-d", "-D", "-P", "-w")):
-                yield given.path
-            elif not known and not _INPUT.fullmatch(given.option) and not kinds.isdisjoint(_BY_ITSELF):
-                yield given.path
-            elif not kinds.isdisjoint(_SECRET) and not known and given.option in ("-f", "-F", "-n", "--file", "-i", "-s"):
+            if _by_option(given.option, kinds, known=known):
                 yield given.path
         elif known:
-            if given.last and name not in READERS and name not in WRITERS and name not in path_readers("readers"):
+            if given.last and name not in understood:
                 yield given.path
         elif given.last or not kinds.isdisjoint(_BY_ITSELF) or given.path.startswith(_SETTINGS):
             yield given.path
+
+
+def _by_option(option: str, kinds: Classes, *, known: bool) -> bool:
+    """Whether the value of an option may be written, or is a secret that is read as input."""
+    if _OUTPUT.fullmatch(option):
+        return not (known and option in ("-d", "-D", "-P", "-w"))
+    if known:
+        return False
+    if not _INPUT.fullmatch(option):
+        return not kinds.isdisjoint(_BY_ITSELF)
+    return "credential" in kinds and option in _LISTS
 
 
 def _given(command: Command) -> Iterator[_Given]:
@@ -109,7 +120,11 @@ def _given(command: Command) -> Iterator[_Given]:
 
 def _in_texts(command: Command) -> Iterator[Arg]:
     """Paths in a text that the program runs, when it is about writing."""
-    texts = [arg for before, arg in zip(("", *command.args), command.args, strict=False) if before in _CODE_OPTIONS or " " in arg]
+    texts = [
+        arg
+        for before, arg in zip(("", *command.args), command.args, strict=False)
+        if before in _CODE_OPTIONS or " " in arg
+    ]
     texts += [Arg(arg[1:]) for arg in command.args if arg[:1] == "+"]
     if command.stdin is not None and command.stdin.known:
         texts.append(Arg(command.stdin.text[:_MAX_TEXT]))

@@ -232,7 +232,9 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     "openssl": _values("-out"),
     "gpg": _values("-o", "--output"),
     "base64": _values("-o", "--output"),
-    "ssh-keygen": lambda command: () if command.has(("-l", "-y", "-e", "-F", "-B", "-L", "-H")) else command.given("-f"),
+    "ssh-keygen": lambda command: (
+        () if command.has(("-l", "-y", "-e", "-F", "-B", "-L", "-H")) else command.given("-f")
+    ),
     "git": lambda command: command.given("-o", "--output"),
     "pv": _values("-o", "--output"),
     "socat": _socat,

@@ -62,7 +62,9 @@ _PLAIN_OPTIONS = (
     "disable disable-all format-disk unpublish publish rollback zap unmount unpair obliterate expunge decommission"
 ).split()
 _OPTIONS = frozenset(dash + option for option in _PLAIN_OPTIONS for dash in ("-", "--"))
-_ABBREVIATED = tuple("--delete --destroy --purge --wipe --erase --uninstall --factory-reset --obliterate --expunge".split())
+_ABBREVIATED = tuple(
+    "--delete --destroy --purge --wipe --erase --uninstall --factory-reset --obliterate --expunge".split()
+)
 _ALWAYS_LOST = frozenset("delete destroy wipe erase purge uninstall terminate nuke revoke unregister".split())
 _LOST_FOR_GOOD = frozenset(("erase", "wipe", "destroy", "uninstall"))
 _LOST_WITH_NOUN = frozenset("remove del rm disable reset clear expire forget drop kill".split())
@@ -123,7 +125,12 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
     given = command.words - _refused(command)
     if any(_destructive_option(word) for word in given):
         return True
-    if command.has_long and not has_rules and any(map(_abbreviates, given)) and options_of(name, command.operands) is None:
+    if (
+        command.has_long
+        and not has_rules
+        and any(map(_abbreviates, given))
+        and options_of(name, command.operands) is None
+    ):
         return True
     if command.operands and _by_words(command):
         return True

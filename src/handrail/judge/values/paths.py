@@ -52,7 +52,9 @@ _HOME = re.compile(
 )
 _HOME_ITSELF = re.compile(r"/home/[^/]+|/Users/[^/]+|/root")
 # Outside of known homes: what holds one of these is somebody's home.
-_DOT_FILES = re.compile(r"/\.(?:ssh|aws|gnupg|kube|docker|config|netrc|pgpass|azure|bash|z|profile|git-credentials)[^/]*(?:/|$)")
+_DOT_FILES = re.compile(
+    r"/\.(?:ssh|aws|gnupg|kube|docker|config|netrc|pgpass|azure|bash|z|profile|git-credentials)[^/]*(?:/|$)"
+)
 _homes: ContextVar[Homes] = ContextVar("homes", default=NO_HOMES)
 _TEMP_BELOW = tuple(f"{folder}/" for folder in lists.TEMP)
 _SOMEBODY = "/home/\0"

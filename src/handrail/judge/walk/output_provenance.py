@@ -54,7 +54,9 @@ _WITH_PROVENANCE = frozenset(
     )
 )  # fmt: skip
 """Programs about whose output something is known."""
-_ENDLESS_TOO = frozenset("yes cat tac base64 base32 basenc xxd od hexdump tr tee gzip xz bzip2 zstd pv rev fold sponge".split())
+_ENDLESS_TOO = frozenset(
+    "yes cat tac base64 base32 basenc xxd od hexdump tr tee gzip xz bzip2 zstd pv rev fold sponge".split()
+)
 """Programs that go on as long as their input does, and print it in another form."""
 _HUGE = re.compile(r"\d{12}|\d{3,}\s*[gG]|\d\s*[tTpPeE]")
 _ALWAYS = {"yes": Taint.ENDLESS, **dict.fromkeys(_LISTERS, Taint.WIDE)}
@@ -82,11 +84,9 @@ def unknown_output(walk: Walk, call: Call) -> Value:
         taints.add(Taint.CREDENTIAL)
     if name in _ALWAYS:
         taints.add(_ALWAYS[name])
-    if Taint.ENDLESS in taints and _ends(name, args):
-        taints.discard(Taint.ENDLESS)
     if prints_env_script(name, args):
         taints.add(Taint.ENV_SCRIPT)
-    return unknown(taints)
+    return unknown(taints - {Taint.ENDLESS} if _ends(name, args) else taints)
 
 
 def _ends(name: str, args: Sequence[Arg]) -> bool:

@@ -115,6 +115,30 @@ RULES = (
         not_match=("nc -zv host 22", "nc -l 8080", "socat - TCP:localhost:80", "ssh -L 8080:localhost:80 host"),
     ),
     Rule(
+        "rce.library",
+        ASK,
+        "loads a library by its path: what is in it runs",
+        uses=(
+            "openssl ... -engine=*/*",
+            "openssl ... -provider=*/*",
+            "ssh-keygen|ssh-add|ssh -D=*.so*|-s=*.so*|-I=*.so*",
+            "mysql|mysqldump|mysqladmin --default-auth=*/*|--plugin-dir=*",
+            "nginx -g=*load_module*",
+        ),
+        match=(
+            "openssl req -engine ./x.so",
+            "ssh-keygen -D ./x.so",
+            "mysql --default-auth ../x",
+            "nginx -g 'load_module /tmp/x.so;'",
+        ),
+        not_match=(
+            "openssl req -engine pkcs11",
+            "ssh-keygen -t ed25519",
+            "mysql --default-auth=mysql_native_password",
+            "nginx -g 'daemon off;'",
+        ),
+    ),
+    Rule(
         "rce.install_remote",
         ASK,
         "installs a package that this command downloaded",
