@@ -71,7 +71,7 @@ def _found(command: Command, *, has_rules: bool) -> Iterator[Arg]:
             yield given.path
             continue
         if given.option:
-            if _by_option(given.option, kinds, known=known):
+            if name not in understood and _by_option(given.option, kinds, known=known):
                 yield given.path
         elif known:
             if given.last and name not in understood:
