@@ -28,6 +28,7 @@ class ActionKind(Enum):
     INPUT = "input"  # the text is typed to a program that runs
     CODE = "code"  # an interpreter runs the text
     FILE_WRITE = "file_write"  # the text is a path, and what is there is written or removed
+    FILE_READ = "file_read"  # the text is a path, and what is there is read or searched
     TOOL = "tool"  # somebody else's tool is called; the text says what it is
 
 

@@ -66,3 +66,37 @@ def test_what_changes_before_it_runs_or_is_run_by_a_feature_is_asked_about(famil
 def test_their_harmless_twins_run_without_a_question(family: str) -> None:
     asked = [command for name, command in rows("values_pass") if name == family and assess(command).dangerous]
     assert not asked
+
+
+def _shares(name: str) -> tuple[dict[str, float], list[tuple[str, str]]]:
+    """The share of each family that is asked about, and the commands that are not."""
+    asked: dict[str, list[bool]] = defaultdict(list)
+    passed = []
+    for family, command in rows(name):
+        asked[family].append(assess(command).dangerous)
+        if not asked[family][-1]:
+            passed.append((family, command))
+    return {family: sum(judged) / len(judged) for family, judged in asked.items()}, passed
+
+
+def test_losses_without_rm_and_respelled_commands_are_found() -> None:
+    for name in ("everyday_loss", "respelled"):
+        commands = list(rows(name))
+        _, passed = _shares(name)
+        assert len(passed) / len(commands) <= 0.02, passed
+
+
+def test_commands_that_only_look_like_them_run_without_a_question() -> None:
+    asked = [command for _, command in rows("scary") if assess(command).dangerous]
+    assert len(asked) <= 1, asked
+
+
+def test_programs_used_against_their_purpose_are_found() -> None:
+    shares, passed = _shares("living_off_the_land")
+    for family in ("write", "upload", "download", "network shell"):
+        assert shares[family] >= 0.95, [command for found, command in passed if found == family]
+    assert shares["read"] >= 0.95, passed
+    assert shares["shell"] >= 0.9, passed
+    assert shares["harmless"] <= 0.01
+    programs = {command.removeprefix("sudo ").split()[0] for family, command in rows("living_off_the_land")}
+    assert len(programs) >= 250

@@ -6,7 +6,7 @@ import functools
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ from .self_protection import SelfProtection
 from .typed_input import read_typed
 
 if TYPE_CHECKING:
-    from ..judge.rules import Rulebook
+    from ..judge.rules import Match, Rulebook
+    from ..judge.values.homes import Homes
 
 log = logging.getLogger(__name__)
 
@@ -111,12 +112,12 @@ class Judge:
             return Judged(action, (ours,))
         from ..judge.rules import on_write
 
-        found = on_write(action.text, action.cwd or "/")
-        place = (0, len(action.text))
-        return Judged(
-            action,
-            tuple(Finding(m.rule.id, m.rule.severity, m.rule.why, place, (action.text,), m.reach) for m in found),
-        )
+        return _of_path(action, on_write)
+
+    def _file_read(self, action: Action, _: str, __: Rulebook | None) -> Judged:
+        from ..judge.rules import on_read, on_search
+
+        return _of_path(action, on_search if action.details.get("below") else on_read)
 
     def _tool(self, action: Action, tool: str, _: Rulebook | None) -> Judged:
         """A tool that declares itself destructive, or a question from a plugin."""
@@ -136,8 +137,20 @@ _WAYS: dict[ActionKind, Callable[[Judge, Action, str, Rulebook | None], Judged]]
     ActionKind.INPUT: Judge._input,
     ActionKind.CODE: Judge._code,
     ActionKind.FILE_WRITE: Judge._file,
+    ActionKind.FILE_READ: Judge._file_read,
     ActionKind.TOOL: Judge._tool,
 }
+
+
+def _of_path(action: Action, find: Callable[[str, str], Sequence[Match]]) -> Judged:
+    from ..judge.values.paths import with_homes
+
+    place = (0, len(action.text))
+    with with_homes(_homes(action)):
+        found = find(action.text, action.cwd or "/")
+    return Judged(
+        action, tuple(Finding(m.rule.id, m.rule.severity, m.rule.why, place, (action.text,), m.reach) for m in found)
+    )
 
 
 def rule_name(theme: str, name: str) -> str:
@@ -148,7 +161,16 @@ def rule_name(theme: str, name: str) -> str:
 def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> Assessment:
     """The judge that comes with Handrail."""
     known = {name: action.details[name] for name in ("project", "variables") if name in action.details}
-    return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, **known)
+    return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, homes=_homes(action), **known)
+
+
+def _homes(action: Action) -> Homes:
+    """The homes of the machine that it acts on: this one, else what the action says about the other."""
+    from ..judge.values.homes import NO_HOMES, local_homes, make_homes
+
+    if home := action.details.get("home"):
+        return make_homes((str(home),))
+    return NO_HOMES if action.isolated and not action.reaches_host else local_homes()
 
 
 @functools.cache

@@ -1,14 +1,19 @@
 """The commands that a user allows or denies in config.yaml: `git push origin`, `docker compose *`, `tool:mcp__mail__*`.
 
-An entry is the first words of a command line, which may contain `*` and `?`; a command with more words matches too.
+An entry is the first words of a command line; a command with more words matches too, and so does one with options in between
+(`git -C . push origin`). `*`, `?` and `[..]` stand for a part of a word, and for any part of the whole line: `*--force*`.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase, translate
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ..judge.rules import Command
 
 _TOOL = "tool:"
 # Shells and their like run anything: allowing them by name allows everything.
@@ -16,6 +21,16 @@ _RUN_ANYTHING = frozenset(
     "sh bash zsh dash ksh fish ash busybox env xargs eval exec sudo doas su ssh python python3 perl ruby node php nohup "
     "timeout time nice parallel find watch setsid".split()
 )
+# With one of these between its words, a command is another than the one that was allowed.
+_ELSEWHERE = (
+    "-c --config --config-env --exec-path --git-dir --upload-pack --receive-pack -H --host --context --kubeconfig --rsh "
+    "--eval --exec --command"
+).split()
+_KEYWORDS = frozenset("if then elif else fi for while until do done case esac select function { } [[ ]] ( ) !".split())
+_OPERATOR = re.compile(r"(?:\d*(?:[<>]{1,3}&?|>\|)|&>>?|\|&?|\|\||&&?|;;?)\S*")
+_WILD = re.compile(r"[*?\[]")
+_UNKNOWN = "?"
+_NOTHING = "(?!)"  # what `translate` makes of a set that no character is in
 
 
 class Entry(NamedTuple):
@@ -23,40 +38,151 @@ class Entry(NamedTuple):
     words: tuple[str, ...] = ()
     tool: str = ""
 
-    def matches(self, argv: Sequence[str]) -> bool:
-        if not self.words or len(argv) < len(self.words):
+    def matches(self, argv: Sequence[str], *, allows: bool = False) -> bool:
+        """Whether a command line is meant. An entry that `allows` does not cover one that goes elsewhere."""
+        if not self.words:
             return False
-        name = argv[0].rpartition("/")[2] if "/" not in self.words[0] else argv[0]
-        return all(fnmatchcase(word, pattern) for word, pattern in zip((name, *argv[1:]), self.words, strict=False))
+        if self._begins(argv, fnmatchcase) or (not allows and self._is_wild and fnmatchcase(" ".join(argv), self.text)):
+            return True
+        return self._parsed(argv, fnmatchcase, allows=allows)
+
+    def may_match(self, argv: Sequence[str]) -> bool:
+        """Whether a command line could be meant, were its unknown parts known."""
+        return bool(self.words) and any(_UNKNOWN in word for word in argv[1:]) and self._parsed(argv, _could_be)
+
+    def matches_text(self, command: str) -> bool:
+        """Whether a whole command is meant, with its pipes and lists."""
+        if not self.words or not (self._is_wild or any(map(_OPERATOR.fullmatch, self.words))):
+            return False
+        return fnmatchcase(" ".join(command.split()), " ".join(self.text.split()))
 
     def matches_tool(self, name: str) -> bool:
         return bool(self.tool) and fnmatchcase(name, self.tool)
 
+    @property
+    def _is_wild(self) -> bool:
+        return _WILD.search(self.text) is not None
+
+    def _names(self, program: str) -> bool:
+        return fnmatchcase(program.rpartition("/")[2] if "/" not in self.words[0] else program, self.words[0])
+
+    def _begins(self, argv: Sequence[str], same: Callable[[str, str], bool]) -> bool:
+        if len(argv) < len(self.words) or not self._names(argv[0]):
+            return False
+        return all(same(word, pattern) for word, pattern in zip(argv[1:], self.words[1:], strict=False))
+
+    def _parsed(self, argv: Sequence[str], same: Callable[[str, str], bool], *, allows: bool = False) -> bool:
+        """By sub-commands and operands in their order, and by options in any place."""
+        if len(argv) < len(self.words) or not self._names(argv[0]):
+            return False
+        command = _command(argv)
+        if allows and any(command.has((option,)) for option in _ELSEWHERE if option not in self.words):
+            return False
+        wanted = list(self.words[1:])
+        if wanted and wanted[-1] == "*":
+            wanted.pop()  # any word, an option too
+        if not all(_has(command, word, same) for word in wanted if word[:1] == "-"):
+            return False
+        return _in_order(command, [word for word in wanted if word[:1] != "-"], same)
+
 
 def deny_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
-    """Raises ValueError."""
-    return tuple(map(_entry, texts))
+    """Raises BadEntry for one that can never match."""
+    return tuple(_entry(number, text) for number, text in enumerate(texts))
 
 
 def allow_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
-    """Raises ValueError, also for an entry that would allow everything."""
-    entries = tuple(map(_entry, texts))
-    for entry in entries:
+    """Raises BadEntry, also for an entry that would allow everything."""
+    entries = deny_entries(texts)
+    for number, entry in enumerate(entries):
         first = (entry.tool or entry.words[0]).strip("*?")
         if not first:
-            raise ValueError(f"{entry.text!r} would allow everything; name a program")
+            raise BadEntry(number, f"{entry.text!r} would allow everything; name a program")
         if len(entry.words) == 1 and first.rpartition("/")[2] in _RUN_ANYTHING:
-            raise ValueError(f"{entry.text!r} would allow everything that {first} can run; add the words that follow")
+            raise BadEntry(
+                number, f"{entry.text!r} would allow everything that {first} can run; add the words that follow"
+            )
+        if operator := next((word for word in entry.words if _OPERATOR.fullmatch(word)), None):
+            raise BadEntry(
+                number,
+                f"{entry.text!r} can never match: what is allowed is one command, and {operator!r} joins several",
+            )
     return entries
 
 
-def _entry(text: str) -> Entry:
+class BadEntry(ValueError):
+    """An entry that cannot be used; `number` is its place in the list."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+def _entry(number: int, text: str) -> Entry:
     if text.startswith(_TOOL):
-        return Entry(text, tool=text.removeprefix(_TOOL).strip())
+        tool = text.removeprefix(_TOOL).strip()
+        if not tool or " " in tool:
+            raise BadEntry(number, f"{text!r} can never match: a tool's name follows `tool:`, and has no spaces")
+        return Entry(text, tool=tool)
+    text = re.sub(r"\$HOME\b|\$\{HOME\}", "~", text)
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        raise ValueError(f"{text!r} cannot be read as words: {error}") from None
+        raise BadEntry(number, f"{text!r} cannot be read as words: {error}") from None
     if not words:
-        raise ValueError("an entry is empty; name a program")
+        raise BadEntry(number, "an entry is empty; name a program")
+    if why := _never(text, words):
+        raise BadEntry(number, f"{text!r} can never match: {why}")
     return Entry(text, words)
+
+
+def _never(text: str, words: Sequence[str]) -> str:
+    """Why no command line can match; empty when one can."""
+    first, wild = words[0], _WILD.search(text) is not None
+    if any(_NOTHING in translate(word) for word in words):
+        return "no character is in its brackets"
+    if re.search(r"\$[\w({]|`", text):
+        return "variables and substitutions are replaced before a command is compared; write what they stand for"
+    if wild and _WILD.search(first):
+        return ""
+    if " " in first:
+        return "a program's name has no spaces; leave the quotes out"
+    if re.match(r"[A-Za-z_]\w*=", first):
+        return "an assignment is not part of a command line; name the program after it"
+    if first[:1] == "-":
+        return f"it does not name a program; write `*{first}*` for any command with {first}"
+    if first in _KEYWORDS or _OPERATOR.fullmatch(first):
+        return f"{first!r} is a word of the shell, not a program"
+    return ""
+
+
+def _command(argv: Sequence[str]) -> Command:
+    # Loaded with the first command that is compared: many lists are never asked.
+    from ..judge.rules import Command
+    from ..judge.values.word_values import Arg
+
+    return Command(argv[0].rpartition("/")[2], [Arg(word) for word in argv[1:]])
+
+
+def _has(command: Command, option: str, same: Callable[[str, str], bool]) -> bool:
+    if command.has((option,)) or any(same(arg, option) for arg in command.args):
+        return True
+    letters = option[1:]
+    return letters.isalpha() and option[1:2] != "-" and set(letters) <= command.letters
+
+
+def _in_order(command: Command, wanted: Sequence[str], same: Callable[[str, str], bool]) -> bool:
+    """Whether the first operands are these; one that may be the value of an option before it can be skipped."""
+    place = 0
+    for place_of_operand, operand in enumerate(command.operands):
+        if place == len(wanted):
+            break
+        if same(operand, wanted[place]):
+            place += 1
+        elif place_of_operand not in command.maybe:
+            return False
+    return place == len(wanted)
+
+
+def _could_be(word: str, pattern: str) -> bool:
+    return fnmatchcase(word, pattern) or (_UNKNOWN in word and fnmatchcase(pattern, word.replace(_UNKNOWN, "*")))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..errors import ConfigError
 from ..judge.values.assessment import Finding, Reach, Severity
-from .allowlist import Entry, allow_entries, deny_entries
+from .allowlist import BadEntry, Entry, allow_entries, deny_entries
 from .grants import GrantKey, can_be_anything, grant_key, parse_grant_key
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # These may hide something below the floor, so they are asked about even in the mode `off`.
-_UNREAD = ("parse.", "limit", "judge.")
+_UNREAD = ("parse.", "limit", "judge.", "policy.")
 # Rules that are not the judge's, and are about the machine where the action runs.
 _HERE = ("judge.", "input.", "code.", "own.")
 # In a container that has the project mounted, these can be on the host's side of the mount.
@@ -87,6 +87,8 @@ class Policy(NamedTuple):
         if self.deny and (denied := self._denied(judged, tool)) is not None:
             return Ruling(judged, DecidedBy.DENY_LIST, denied)
         found = [finding for finding in judged.findings if finding.severity is Severity.ASK]
+        if self.deny and (maybe := self._maybe_denied(judged)) is not None:
+            found.append(maybe)
         if not found:
             return Ruling(judged, DecidedBy.HARMLESS)
         reaching = [finding for finding in found if can_reach(finding, judged)]
@@ -107,11 +109,26 @@ class Policy(NamedTuple):
         return any(fnmatchcase(name, pattern) for pattern in self.ask_tools)
 
     def _denied(self, judged: Judged, tool: str) -> Finding | None:
+        lines, text = judged.command_lines, judged.action.text
         for entry in self.deny:
-            hit = entry.matches_tool(tool) or any(entry.matches(argv) for argv in judged.command_lines)
-            if hit:
+            if (
+                entry.matches_tool(tool)
+                or any(entry.matches(argv) for argv in lines)
+                or (lines and entry.matches_text(text))
+            ):
                 why = f"your deny list has {entry.text!r}"
-                return Finding("policy.denied", Severity.BLOCK, why, (0, len(judged.action.text)))
+                return Finding("policy.denied", Severity.BLOCK, why, (0, len(text)))
+        return None
+
+    def _maybe_denied(self, judged: Judged) -> Finding | None:
+        for entry in self.deny:
+            for argv in judged.command_lines:
+                if entry.may_match(argv):
+                    why = (
+                        f"a part of it is not known before it runs; it may be {entry.text!r}, which your deny list has"
+                    )
+                    span = (0, len(judged.action.text))
+                    return Finding("policy.unknown", Severity.ASK, why, span, tuple(argv), Reach.UNKNOWN)
         return None
 
     def _not_allowed(self, judged: Judged, findings: Iterable[Finding], tool: str) -> list[Pending]:
@@ -121,7 +138,7 @@ class Policy(NamedTuple):
             key = grant_key(finding.rule, finding.reach, root=root, environment=action.environment)
             if any(allowed.covers(key) for allowed in self.allowlist):
                 continue
-            if any(entry.matches(finding.argv) or entry.matches_tool(tool) for entry in self.allow):
+            if any(entry.matches(finding.argv, allows=True) or entry.matches_tool(tool) for entry in self.allow):
                 continue
             left.append(Pending(finding, key, action))
         return left
@@ -176,5 +193,7 @@ def _checked(key: str, read: Callable[[], T]) -> T:
         return read()
     except ConfigError:
         raise
+    except BadEntry as error:
+        raise ConfigError(str(error), key=f"{key}[{error.number}]") from None
     except ValueError as error:
         raise ConfigError(str(error), key=key) from None

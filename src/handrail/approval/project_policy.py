@@ -8,10 +8,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ..config import Config, read_config
+from ..config import Config, located, read_config
 from ..config.files import read_text
 from ..config.project import project_folder
 from ..errors import ConfigError
+from .allowlist import BadEntry, deny_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,7 @@ def tightened(config: Config, path: Path | None) -> Config:
 
     _check(parse(text, path=str(path)).value or {}, path)
     project = read_config(path)
+    _check_entries(project, path)
     approvals = dataclasses.replace(
         config.approvals,
         deny=(*config.approvals.deny, *project.approvals.deny),
@@ -45,6 +47,13 @@ def tightened(config: Config, path: Path | None) -> Config:
     # A rule of the user's is not replaced by a weaker one of the same name.
     rules = {**project.approval_rules, **config.approval_rules}
     return dataclasses.replace(config, approvals=approvals, approval_rules=rules)
+
+
+def _check_entries(project: Config, path: Path) -> None:
+    try:
+        deny_entries(project.approvals.deny)
+    except BadEntry as error:
+        raise located(ConfigError(str(error), key=f"{_APPROVALS}.deny[{error.number}]"), path) from None
 
 
 def _check(settings: Mapping[str, Any], path: Path) -> None:

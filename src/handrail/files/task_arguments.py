@@ -62,14 +62,23 @@ def number_argument(args: JsonDict, name: str, default: int, *, least: int) -> i
 
 def write_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
     """The actions for files that will be written or removed, with their resolved paths."""
+    return _actions(ActionKind.FILE_WRITE, paths, context)
+
+
+def read_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
+    """The actions for files that will be read or searched, with their resolved paths."""
+    return _actions(ActionKind.FILE_READ, paths, context)
+
+
+def _actions(kind: ActionKind, paths: Iterable[str], context: ToolContext) -> list[Action]:
     files = files_of(context)
     resolved = [files.resolve(path) for path in paths]
     if context.environments is None:
-        return [Action(ActionKind.FILE_WRITE, files.host_path(path) or path) for path in resolved]
+        return [Action(kind, files.host_path(path) or path) for path in resolved]
     environment = context.environments.of(context.task_id)
     return [
         Action(
-            ActionKind.FILE_WRITE,
+            kind,
             files.host_path(path) or path,
             environment=environment.name,
             isolated=environment.isolated,

@@ -13,6 +13,7 @@ from .grammar.syntax import ShellSyntaxError, TooLarge
 from .rules import Rulebook, builtin
 from .values import paths
 from .values.assessment import Assessment, Severity
+from .values.homes import Homes, local_homes
 from .values.word_values import UNKNOWN
 from .walk import program_handlers
 from .walk.judgement import Judgement, Limit
@@ -31,34 +32,40 @@ def assess(
     project: str | None = None,
     variables: Mapping[str, str | None] | None = None,
     rulebook: Rulebook | None = None,
+    homes: Homes | None = None,
 ) -> Assessment:
     """What would run, what is dangerous in it, and what cannot be known.
 
     `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
     the same, unless that is a home or belongs to the system); without them, relative paths count as the project's.
-    `variables` are those that the shell already has, None for a value that is not known.
+    `variables` are those that the shell already has, None for a value that is not known. `homes` are those of the machine
+    that it runs on, by default this one.
     """
-    with _without_collector() if len(command) >= _LONG else contextlib.nullcontext():
+    with (
+        paths.with_homes(homes or local_homes()),
+        _without_collector() if len(command) >= _LONG else contextlib.nullcontext(),
+    ):
         state = State(cwd or ".", variables)
-        judgement = _judged(command, state, project or _project(cwd), rulebook, recording=True)
+        judgement = _judged(command, state, _project(project or cwd), rulebook, recording=True)
         return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
 
 
-def _project(cwd: str | None) -> str:
-    if cwd is None or not paths.classes(cwd).isdisjoint(
+def _project(place: str | None) -> str:
+    """Where work is expected: not in a whole home, nor in what belongs to the system."""
+    if place is None or not paths.classes(place).isdisjoint(
         ("root", "home-root", "system-root", "config", "kernel", "device")
     ):
         return ""
-    return cwd
+    return place
 
 
 def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None]:
     """(dangerous, the rule's id, why)."""
-    if len(command) < _LONG:
+    with (
+        paths.with_homes(local_homes()),
+        _without_collector() if len(command) >= _LONG else contextlib.nullcontext(),
+    ):
         judgement = _judged(command, State("."), "", None, recording=False)
-    else:
-        with _without_collector():
-            judgement = _judged(command, State("."), "", None, recording=False)
     for finding in judgement.sorted_findings()[:1]:
         if finding.severity is not Severity.NOTE:
             return True, finding.rule, finding.why

@@ -68,8 +68,8 @@ def test_a_harmless_program_under_another_name_is_harmless() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "sudo tmux", "sudo tmux new -s x", "sudo screen", "sudo script -q /dev/null", "sudo gdb -p 1", "sudo less /etc/hosts",
-        "sudo vim", "sudo man ls", "sudo python3", "sudo irb", "sudo logsave /dev/null /bin/sh -i", "sudo capsh --",
+        "sudo tmux", "sudo tmux new -s x", "sudo screen", "sudo script -q /dev/null", "sudo gdb -p 1",
+        "sudo vim", "sudo cpan", "sudo python3", "sudo irb", "sudo logsave /dev/null /bin/sh -i", "sudo capsh --",
         "sudo apt-get update -o APT::Update::Pre-Invoke::=/bin/sh", "sudo xargs -a /dev/null sh", "su - postgres",
         "systemd-run -t /bin/bash", "sudo node -e 'require(\"child_process\").spawn(\"/bin/sh\", {stdio: [0, 1, 2]})'",
     ],
@@ -83,6 +83,7 @@ def test_a_way_to_a_shell_of_another_user_is_asked_about(command: str) -> None:
     [
         "sudo tmux ls", "sudo screen -ls", "sudo gdb -batch -ex bt -p 1", "sudo ls -l /bin/sh", "sudo python3 --version",
         "sudo python3 x.py", "tmux", "less notes", "sudo -l", "su --help",
+        "sudo less /var/log/syslog", "sudo more /etc/hosts", "sudo man ls",
     ],
 )  # fmt: skip
 def test_what_only_looks_like_it_is_not(command: str) -> None:

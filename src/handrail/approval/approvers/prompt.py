@@ -17,6 +17,7 @@ _VERBS = {
     ActionKind.INPUT: "wants to type into a running program",
     ActionKind.CODE: "wants to run code",
     ActionKind.FILE_WRITE: "wants to write",
+    ActionKind.FILE_READ: "wants to read",
     ActionKind.TOOL: "wants to go on",
 }
 _STYLES = {"title": "1;33", "marked": "1;31", "ours": "7", "dim": "2", "key": "1"}

@@ -49,6 +49,8 @@ def _fold(node: ast.AST | None, constants: Constants) -> Any:
             return node.value
         case ast.Name():
             return constants.get(node.id)
+        case ast.Attribute(value=ast.Name(id="sys"), attr="executable"):
+            return "python3"
         case ast.List() | ast.Tuple():
             return _list(node.elts, constants)
         case ast.Dict() if all(key is not None for key in node.keys):

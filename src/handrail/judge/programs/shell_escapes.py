@@ -9,8 +9,9 @@ _RAISERS = frozenset("sudo doas pkexec run0 please su setpriv systemd-run dzdo".
 _EDITORS = frozenset(
     "ed emacs ex hx jed joe kak mc mcedit mg micro nano ne neovim nnn nvim pico pg ranger red rvim rview vi vifm view vim".split()
 )
-_PAGERS = frozenset("info less man more most pinfo".split())
-_PROMPTS = frozenset("dc ftp gdb lftp lldb mail mailx pry ghci gnuplot sftp smbclient telnet".split())
+_PROMPTS = frozenset(
+    "cpan crash dc ftp gdb lftp lldb mail mailx pry ghci gnuplot jjs jshell sftp smbclient telnet".split()
+)
 _BATCH = frozenset("-batch --batch --batch-silent -x --help --version -version -V -h".split())
 _MULTIPLEXERS = frozenset("byobu dtach script screen tmux zellij".split())
 _NO_SHELL = frozenset(
@@ -39,7 +40,7 @@ def opens_root_shell(under: Sequence[str], name: str, args: Sequence[str], *, fo
         return False
     if name in _MULTIPLEXERS:
         return _NO_SHELL.isdisjoint(args) and not (name == "tmux" and len(args) > 1 and " " in args[-1])
-    if name in _EDITORS or name in _PAGERS:
+    if name in _EDITORS:
         return not only_describes_itself(args)
     if name in _PROMPTS:
         return _BATCH.isdisjoint(args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from ..programs.long_options import options_of
 from ..values import paths
 from ..values.assessment import Reach
 from ..values.word_values import Arg, Value
@@ -91,10 +92,14 @@ class Command:
         self.has_long = self.has_long or arg[1] == "-"
         if equals:
             self.values.append((name, Arg(value)))
-        elif following is not None and name.lstrip("-") in takes.longs:
+        elif following is not None and (name.lstrip("-") in takes.longs or self._takes_next(name)):
             self.values.append((name, following))
             return True
         return False
+
+    def _takes_next(self, name: str) -> bool:
+        options = options_of(self.name, self.operands) if name[:2] == "--" else None
+        return options is not None and name[2:] in options.valued
 
     def _cluster(self, arg: Arg, following: Arg | None, takes: ValueOptions) -> bool:
         """Read `-abc`, `-avalue` or `-a value`; true when it took the argument that follows."""
@@ -131,9 +136,18 @@ class Command:
         return False
 
     def _abbreviated(self, name: str) -> bool:
+        """Whether an option stands for this one, or may: where the program's options are not known, or where it fits several."""
         takes = value_options(self.name)
-        return not takes.exact and any(
-            len(word) > 3 and name.startswith(word) and word[2:] not in takes.longs for word in self.words
+        if takes.exact:
+            return False
+        options = options_of(self.name, self.operands)
+        return any(
+            len(word) > 2
+            and name.startswith(word)
+            and word[2:] not in takes.longs
+            and (options is None or word[2:] not in options.names)
+            and (options is None or options.full(word[2:]) in (word[2:], name[2:]))
+            for word in self.words
         )
 
     def value(self, *names: str) -> Arg | None:

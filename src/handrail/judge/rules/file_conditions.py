@@ -12,6 +12,9 @@ from .command import Command
 _WIPED = frozenset(("root", "home-root", "system-root"))
 _PROTECTED = frozenset(("config", "startup", "credential", "history", "log", "device", *_WIPED))
 _FAR = frozenset(("home", "system", "outside", "root", "unknown"))
+_NOT_OURS = frozenset(("home", "home-root", "system", "outside", "root", "startup", "credential"))
+_ENDLESS_FILES = frozenset(("/dev/zero", "/dev/urandom", "/dev/random", "/dev/full"))
+_TOO_MUCH = 50 * 1024**3
 # Tests of find that select only some of the files.
 _NARROWING = frozenset(
     "-name -iname -path -ipath -wholename -regex -iregex -mtime -atime -ctime -mmin -amin -cmin -newer "
@@ -66,6 +69,77 @@ def into_nothing(command: Command, _: str) -> bool:
 def moves_protected(command: Command, _: str) -> bool:
     sources = command.operands if command.value("-t", "--target-directory") else command.operands[:-1]
     return command.any_class(_PROTECTED, sources)
+
+
+def moves_away(command: Command, _: str) -> bool:
+    """Moves what lies outside the project; a single file may go anywhere but where temporary files are deleted."""
+    folder = command.value("-t", "--target-directory")
+    target = folder if folder is not None else command.operands[-1] if command.operands else Arg("")
+    sources = command.operands if folder is not None else command.operands[:-1]
+    far = [source for source in sources if not command.classes(source).isdisjoint(_NOT_OURS)]
+    if not far:
+        return False
+    if len(sources) == 1 and not sources[0].glob and "*" not in sources[0]:
+        named = "." in sources[0].rpartition("/")[2][1:]
+        return not named or not command.classes(target).isdisjoint(("temp", "unknown"))
+    return True
+
+
+def empties_many(command: Command, _: str) -> bool:
+    """Nothing is written over files that a pattern stands for, or that lie outside the project."""
+    if command.stdin is None or command.stdin.text.strip() or command.has(("-a", "--append")):
+        return False
+    return any(
+        "*" in path or not command.classes(path).isdisjoint(_FAR) for path in command.operands if path[:5] != "/dev/"
+    )
+
+
+def globs_far(command: Command, _: str) -> bool:
+    """A pattern for files outside the project."""
+    return any(
+        "*" in operand and not command.classes(operand).isdisjoint(_FAR - {"unknown"}) for operand in command.operands
+    )
+
+
+def fills_disk(command: Command, _: str) -> bool:
+    """Writes without end, or more than a disk mostly has left."""
+    name = command.name
+    if name == "dd":
+        return _dd_fills(command)
+    if name in ("fallocate", "mkfile", "xfs_mkfile"):
+        size = command.value("-l", "--length") or (command.operands[0] if command.operands else None)
+        return size is not None and _bytes(size) >= _TOO_MUCH
+    if name == "openssl":
+        return command.operands[:1] == ["rand"] and any(
+            _bytes(operand) >= _TOO_MUCH for operand in command.operands[1:]
+        )
+    written = targets.written(command)
+    return command.stdin is not None and Taint.ENDLESS in command.stdin.taints and any(map(_is_file, written))
+
+
+def _dd_fills(command: Command) -> bool:
+    settings = dict(arg.split("=", 1) for arg in command.args if "=" in arg)
+    endless = settings.get("if", "") in _ENDLESS_FILES or (
+        "if" not in settings and command.stdin is not None and Taint.ENDLESS in command.stdin.taints
+    )
+    if not endless or not _is_file(settings.get("of", "/dev/null")):
+        return False
+    if "count" not in settings:
+        return True
+    block = _bytes(settings.get("bs", settings.get("obs", "512")))
+    count = settings["count"]
+    return (
+        _bytes(count) if count.endswith("B") and "iflag" in settings else _bytes(count) * max(block, 1)
+    ) >= _TOO_MUCH
+
+
+def _is_file(path: str) -> bool:
+    return not path.startswith("/dev/") or path.startswith("/dev/shm/")
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(?i)(\d{1,20})([kmgtpe]?)(?:i?b)?", text)
+    return int(match[1]) * 1024 ** " kmgtpe".index(match[2].lower() or " ") if match else 0
 
 
 def globs_outside(command: Command, _: str) -> bool:
@@ -197,6 +271,11 @@ def acl_open(command: Command, _: str) -> bool:
     return opens or command.any_class({"config", "credential", "startup", "home-root", "system-root"}, command.operands)
 
 
+def writes_new_key(command: Command, _: str) -> bool:
+    """Makes a key pair, which asks by itself before it overwrites one."""
+    return command.name == "ssh-keygen"
+
+
 def writes_to(command: Command, parameter: str) -> bool:
     return any(path == parameter for path in targets.written(command))
 
@@ -207,6 +286,10 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "fd-wipes": fd_wipes,
     "into-nothing": into_nothing,
     "moves-protected": moves_protected,
+    "moves-away": moves_away,
+    "empties-many": empties_many,
+    "globs-far": globs_far,
+    "fills-disk": fills_disk,
     "globs-outside": globs_outside,
     "empties": empties,
     "overwrites-data": overwrites_data,
@@ -223,4 +306,5 @@ CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "mode-option": mode_option,
     "acl-open": acl_open,
     "writes": writes_to,
+    "writes-new-key": writes_new_key,
 }

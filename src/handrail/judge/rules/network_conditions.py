@@ -13,16 +13,29 @@ from .targets import read
 
 _URL = re.compile(r"(?i)(?:https?|ftps?|s3|gs|oci)://|\\\\\w")
 _INDEX_OPTIONS = tuple(
-    "--index-url -i --extra-index-url --find-links -f --source -s --registry --default-index --trusted-host".split()
+    "--index-url -i --extra-index-url --find-links -f --source -s --registry --default-index --index --trusted-host".split()
 )
 _KNOWN_INDEX = re.compile(
     r"(?i)https?://(?:[\w.-]*\.)?(?:pypi\.org|pythonhosted\.org|npmjs\.org|npmjs\.com|yarnpkg\.com|"
-    r"rubygems\.org|pytorch\.org|jsr\.io|github\.com|nvidia\.com|googleapis\.com)(?:/|$)"
-    r"|https?://(?:localhost|127\.0\.0\.1)(?:[:/]|$)"
+    r"rubygems\.org|pytorch\.org|jsr\.io|github\.com|nvidia\.com|googleapis\.com|tuna\.tsinghua\.edu\.cn|ustc\.edu\.cn|"
+    r"mirrors\.aliyun\.com|npmmirror\.com|taobao\.org|tencentyun\.com|cloud\.tencent\.com|huaweicloud\.com|ruby-china\.com|"
+    r"bfsu\.edu\.cn|sjtug?\.edu\.cn|douban\.com|163\.com|crates\.io|rsproxy\.cn|golang\.org|goproxy\.io|goproxy\.cn|"
+    r"anaconda\.org|anaconda\.com|conda-forge\.org|tensorflow\.org|jax\.dev|openmmlab\.com|pyg\.org|paddlepaddle\.org\.cn|"
+    r"packagist\.org|maven\.org|maven\.apache\.org|hex\.pm|r-project\.org|posit\.co)(?:/|$|,)"
+    r"|https?://(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)"
 )
 _INDEX_OPTION = re.compile(r"-(?:.*(?:index|registry|proxy|mirror|repo|links|source|url|channel).*)$")
+_INSTALLING = ("-i", "-U", "--install", "--from", "-jar", "-cp")
 _STORE_COMMAND = re.compile(
     r"(?im)(?:^|\\n)\s*(?:flushall|flushdb|flush_all|shutdown|config set|debug segfault|slaveof|kill)\b"
+)
+_SOCKET = re.compile(
+    r"(?i)\bsocket\b|TCPServer|TCPSocket|createServer|net\.connect|createConnection|IO::Socket|java\.net\.|fsockopen|ServerSocket|"
+    r"ztcp|spawn\s+(?:nc|ncat|telnet)\b|/inet/tcp|Sockets\b"
+)
+_RUNS_SHELL = re.compile(
+    r"(?i)[\"'`/\s](?:ba|z|da|k)?sh[\"'`\s,)\]]|pty\.spawn|ProcessBuilder|system\s*\(?\s*\$_|exec\s+(?:ba)?sh|spawn\s+(?:ba)?sh|cmd\.exe|"
+    r"io\.popen|getRuntime"
 )
 _METHODS = ("-X", "--request", "--method")
 _DELETING_URL = re.compile(
@@ -36,6 +49,10 @@ _LOGIN_OPTIONS = frozenset(
 )
 _LOGIN_FIELD = re.compile(
     rf"(?i)(?:pass|secret|token|key|auth|credential|assertion|code)[\w-]*[\"']?\s*[=:]+\s*[\"']?{UNKNOWN}"
+)
+_HEADER = re.compile(r"[\w-]+\s*:")
+_LOGIN_HEADER = re.compile(
+    r"(?i)(?:proxy-)?authorization|[\w-]*(?:token|key|auth|cookie|session|secret|credential)[\w-]*\s*:"
 )
 _USER_OF_URL = re.compile(rf"//[^/@]*{UNKNOWN}[^/@]*@")
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
@@ -65,11 +82,10 @@ def url(command: Command, _: str) -> bool:
     settings = {
         value for option, value in zip(command.args, command.args[1:], strict=False) if _INDEX_OPTION.match(option)
     }
-    return any(_URL.match(operand) and operand not in settings for operand in command.operands) or any(
-        _URL.match(value)
-        for option, value in command.values
-        if option in ("-i", "-U", "--install", "--from", "-jar", "-cp")
-    )
+    if any(_URL.match(operand) and operand not in settings for operand in command.operands):
+        return True
+    installing = ("-U", "--install", "--from", "-jar", "-cp") if command.name == "pip" else _INSTALLING
+    return any(_URL.match(value) for option, value in command.values if option in installing)
 
 
 def untrusted_index(command: Command, _: str) -> bool:
@@ -84,7 +100,8 @@ def untrusted_index(command: Command, _: str) -> bool:
 
 def untrusted_setting(command: Command, _: str) -> bool:
     """A setting after which packages come from an index that is not the usual one."""
-    return any(_URL.match(operand) and not _KNOWN_INDEX.match(operand) for operand in command.operands)
+    values = [operand.partition("=")[2] or operand for operand in command.operands]
+    return any(_URL.match(value) and not _KNOWN_INDEX.match(value) for value in values)
 
 
 def downloaded(command: Command, _: str) -> bool:
@@ -245,6 +262,12 @@ def names_secret(command: Command, _: str) -> bool:
 def _credential_is_header(command: Command) -> bool:
     """A token used to log in: it is in a header or the user name, not in the body."""
     tainted = [arg for arg in command.args if Taint.CREDENTIAL in arg.taints]
+    if any(
+        _HEADER.match(value) and not _LOGIN_HEADER.match(value)
+        for value in command.given("-H", "--header")
+        if value in tainted
+    ):
+        return False
     logins = [
         value
         for option, value in command.values
@@ -283,6 +306,14 @@ def _secret_paths(command: Command, sent: Iterator[Arg] | list[Arg]) -> bool:
     return False
 
 
+def socket_shell(command: Command, _: str) -> bool:
+    """A program given as text connects to the network, or listens, and runs a shell."""
+    texts = [arg for arg in command.args if len(arg) > 20]
+    if command.stdin is not None and command.stdin.known:
+        texts.append(Arg(command.stdin.text[:20_000]))
+    return any(_SOCKET.search(text) and _RUNS_SHELL.search(text) for text in texts)
+
+
 def mounts_host(command: Command, _: str) -> bool:
     """A folder that gives access to the whole machine is mounted."""
     for place, arg in enumerate(command.args):
@@ -311,6 +342,7 @@ def host_namespace(command: Command, _: str) -> bool:
 
 
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
+    "socket-shell": socket_shell,
     "url": url,
     "untrusted-index": untrusted_index,
     "untrusted-setting": untrusted_setting,

@@ -81,10 +81,12 @@ _VALUES = {
     "chsh": "!s R shell root",
     "clickhouse-client": "=h u d q host port user password database query queries-file",
     "cp": "!t S target-directory suffix",
+    "cpio": "D F I O H E R directory file format owner",
     "crontab": "!u",
+    "csplit": "f b n prefix suffix-format digits",
     "cryptsetup": "c h s l d S type cipher key-size hash key-file keyfile-size key-slot header uuid label iter-time "
     "pbkdf",
-    "curl": "=X d H F T o u A e b w x m K E c D r t z C y Y U Q request data header form upload-file output "
+    "curl": "X d H F T o u A e b w x m K E c D r t z C y Y U Q request data header form upload-file output "
     "user data-binary "
     "data-raw data-urlencode data-ascii url url-query json cookie cookie-jar referer user-agent proxy "
     "max-time connect-timeout "
@@ -165,6 +167,7 @@ _VALUES = {
     "parted": "!a align",
     "passwd": "n x w i R r mindays maxdays warndays inactive root repository",
     "pg_ctl": "!D m o l p t U N P pgdata mode log timeout options",
+    "pip": "i f r c e t d w cache-dir index-url extra-index-url find-links",
     "pkill": "!s g G P t u U F O signal pgroup group parent terminal euid uid pidfile older ns nslist session",
     "pnpm": "C F filter dir registry tag otp",
     "psql": "c d f h p U v o L P F R T command dbname file host port username set variable output pset "
@@ -184,12 +187,14 @@ _VALUES = {
     "link-dest out-format max-delete",
     "scp": "!i F P o c l S J D",
     "screen": "!S p c h e T t",
+    "script": "c I O B E m T o command",
     "sed": "!e f l s expression file line-length",
     "sftp": "!i F P o c l S J B b D",
     "shred": "!n s iterations size random-source",
     "split": "!a b C l n t",
     "sqlcmd": "!S U P d Q q i o s h v",
     "sqlite3": "-cmd separator init newline nullvalue vfs",
+    "ssh-keygen": "!a b C c D E F f I i J j K m N n O P R r s t V w Y Z z",
     "ssh": "!i F p l o c b e m D I J L O Q R S W w E B",
     "su": "!c s g G w command shell group supp-group whitelist-environment",
     "supabase": "project-ref db-url workdir",

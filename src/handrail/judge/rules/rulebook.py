@@ -14,6 +14,7 @@ from ..values.assessment import Reach, Severity
 from .command import Command
 from .model import Match, Rule
 from .options import canonical
+from .protected_arguments import protected_arguments
 from .store_conditions import SQL_CLIENTS
 from .targets import READERS, WRITERS
 from .unknown_programs import destructive
@@ -23,8 +24,10 @@ _THEMES = Path(__file__).parent / "themes"
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
 _HISTORY_VARIABLES = frozenset("HISTFILE HISTSIZE HISTFILESIZE SAVEHIST".split())
 _MAX_KEPT = 4096
-_BAD_TO_EMPTY = frozenset(("data", "home", "home-root"))
+_BAD_TO_EMPTY = frozenset(("data", "home", "home-root", "outside", "system"))
+_EMPTIED_EVERY_DAY = ("/dev/", "/proc/", "/run/")
 _UNKNOWN_PROGRAM = "tail.destructive"
+_PROTECTED_ARGUMENT = "tail.protected_path"
 _ON_WRITE = (
     ("device", "redirect.device"),
     ("own", "own.files"),
@@ -81,14 +84,22 @@ class Rulebook:
                 found[rule.id] = Match(rule, reach)
         if self._by_text:
             found |= self._by_words(command)
-        if (
-            not found
-            and not excluded
-            and destructive(command, has_rules=command.name in self._by_program)
-            and not command.only_talks(grave=False)
-        ):
-            return [Match(self.rules[_UNKNOWN_PROGRAM])] if _UNKNOWN_PROGRAM in self.rules else []
+        if not found and (unlisted := self._unlisted(command, excluded=excluded)) is not None:
+            return [unlisted]
         return sorted(found.values(), key=_gravity) if len(found) > 1 else list(found.values())
+
+    def _unlisted(self, command: Command, *, excluded: bool) -> Match | None:
+        """What can be said about a use of a program that no rule names."""
+        if _UNKNOWN_PROGRAM not in self.rules:
+            return None
+        has_rules = command.name in self._by_program
+        if not excluded and destructive(command, has_rules=has_rules):
+            match = Match(self.rules[_UNKNOWN_PROGRAM])
+        elif places := protected_arguments(command, has_rules=has_rules):
+            match = Match(self.rules[_PROTECTED_ARGUMENT], command.reach(places))
+        else:
+            return None
+        return None if command.only_talks(grave=False) else match
 
     def _by_words(self, command: Command) -> dict[str, Match]:
         from .slow_patterns import says
@@ -183,7 +194,7 @@ def on_write(target: str, cwd: str = ".", project: str = "", *, empties: bool = 
     for kind, rule_id in _ON_WRITE:
         if kind in kinds:
             return [Match(rule(rule_id), paths.reach(target, cwd, project))]
-    if empties and not kinds.isdisjoint(_BAD_TO_EMPTY):
+    if empties and not kinds.isdisjoint(_BAD_TO_EMPTY) and not target.startswith(_EMPTIED_EVERY_DAY):
         return [Match(rule("redirect.data"), paths.reach(target, cwd, project))]
     return []
 
@@ -200,3 +211,11 @@ def on_read(target: str, cwd: str = ".", project: str = "") -> list[Match]:
     if "credential" in paths.classes(target, cwd, project):
         return [Match(rule("cred.read"), paths.reach(target, cwd, project))]
     return []
+
+
+def on_search(target: str, cwd: str = ".", project: str = "") -> list[Match]:
+    """What is dangerous in reading everything below this path."""
+    kinds = paths.classes(target, cwd, project)
+    if "credential" not in kinds and not kinds.isdisjoint(("root", "home-root")):
+        return [Match(rule("cred.search"), paths.reach(target, cwd, project))]
+    return on_read(target, cwd, project)

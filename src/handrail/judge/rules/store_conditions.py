@@ -6,9 +6,16 @@ import re
 from collections.abc import Callable, Iterator
 
 from ..grammar.sql import problem
-from ..values.word_values import UNKNOWN, Taint
+from ..values.word_values import UNKNOWN, Arg, Taint
 from .command import Command
 
+_MASS_DELETE = re.compile(
+    r"\.objects\b[^;]*\.delete\(|\b(?:delete_all|destroy_all|drop_all|dropDatabase|drop_database|drop_collection|drop_table|"
+    r"flushall|flushdb|flushAll|flushDb|dropAllTables|dropAllSchemas|delete_collection|delete_index)\s*[!(]?|"
+    r"\.query\([^;]*\)\.delete\(|::(?:truncate|query\(\)->delete)\b|->(?:delete|truncate|forceDelete)\(\)|"
+    r"\.(?:deleteMany|remove|destroy)\(\s*(?:\{\s*(?:(?:where|truncate)\s*:\s*(?:\{\s*\}|true)\s*,?\s*)*\})?\s*\)(?=.*(?:prisma|mongoose|sequelize|db\.|[Mm]odel))|"
+    r"\.sync\(\s*\{\s*force\s*:\s*true"
+)
 # Options whose value is SQL, and options whose value is a file of SQL; `*` when operands are SQL too.
 _CLIENTS: dict[str, tuple[str, str]] = {
     "psql": ("-c --command", "-f --file"),
@@ -170,9 +177,18 @@ def memcached(command: Command, _: str) -> bool:
     )
 
 
+def mass_delete(command: Command, _: str) -> bool:
+    """Code that is given as text deletes every row, table or key through a library."""
+    texts = [arg for arg in command.args if "." in arg or ":" in arg]
+    if command.stdin is not None:
+        texts.append(Arg(command.stdin.text[:20_000]))
+    return any(_MASS_DELETE.search(text) for text in texts)
+
+
 CONDITIONS: dict[str, Callable[[Command, str], bool]] = {
     "sql": sql,
     "redis": redis,
     "mongo": mongo,
     "memcached": memcached,
+    "mass-delete": mass_delete,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from ..values.word_values import Arg
 from .command import Command
@@ -57,7 +58,43 @@ def _sources(command: Command) -> Paths:
 
 
 def _values(*names: str) -> Callable[[Command], Paths]:
-    return lambda command: command.given(*names)
+    return lambda command: _given(command, names)
+
+
+def _given(command: Command, names: Sequence[str]) -> Paths:
+    """The values of options, also of a program for which no table says that they take one."""
+    following = [value for option, value in pairwise(command.args) if option in names and value[:1] != "-"]
+    return list(dict.fromkeys((*command.given(*names), *following)))
+
+
+def _find_outputs(command: Command) -> Paths:
+    return _given(command, ("-fprint", "-fprint0", "-fprintf", "-fls"))
+
+
+def _cmake_copies(command: Command) -> Paths:
+    return command.args[-1:] if command.args[:1] == ["-E"] and len(command.args) > 2 else ()
+
+
+def _pip_target(command: Command) -> Paths:
+    return _given(command, ("-t", "--target", "-d", "--dest", "--root", "--prefix", "-w", "--wheel-dir"))
+
+
+def _python_unpacks(command: Command) -> Paths:
+    """`python -m zipfile -e archive folder`."""
+    args = command.args
+    unpacks = args[:1] == ["-m"] and args[1:2] in (["zipfile"], ["tarfile"]) and args[2:3] in (["-e"], ["--extract"])
+    return args[4:5] if unpacks else ()
+
+
+def _store_copy(command: Command) -> Paths:
+    """`aws s3 cp s3://bucket/x folder`: the last operand, when it is here."""
+    copies = not {"cp", "sync", "mv", "rsync", "copy", "copyto", "move", "export", "get"}.isdisjoint(command.operands)
+    target = command.operands[-1:]
+    return target if copies and target and not _ELSEWHERE.match(target[0]) else ()
+
+
+def _unpacked_to(command: Command) -> Paths:
+    return command.operands[-1:] if len(command.operands) > 1 else ()
 
 
 def _sed_files(command: Command) -> Paths:
@@ -77,7 +114,9 @@ def _in_place(command: Command) -> Paths:
 
 
 def _after_pattern(command: Command) -> Paths:
-    return command.operands if command.has(("-e", "-f", "--regexp", "--file")) else command.operands[1:]
+    if not command.has(("-e", "-f", "--regexp", "--file")):
+        return command.operands[1:]
+    return [*command.operands, *command.given("-f", "--file")]
 
 
 def _editor(command: Command) -> Paths:
@@ -193,7 +232,9 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     "openssl": _values("-out"),
     "gpg": _values("-o", "--output"),
     "base64": _values("-o", "--output"),
-    "ssh-keygen": _values("-f"),
+    "ssh-keygen": lambda command: (
+        () if command.has(("-l", "-y", "-e", "-F", "-B", "-L", "-H")) else command.given("-f")
+    ),
     "git": lambda command: command.given("-o", "--output"),
     "pv": _values("-o", "--output"),
     "socat": _socat,
@@ -206,6 +247,17 @@ _WRITES: dict[str, Callable[[Command], Paths]] = {
     "ex": _editor,
     "crontab": lambda _: (),
     "awk": lambda command: command.operands[1:] if "inplace" in command.args else (),
+    "find": _find_outputs,
+    "cmake": _cmake_copies,
+    "pip": _pip_target,
+    "python": _python_unpacks,
+    **dict.fromkeys("aws gsutil gcloud rclone svn s3cmd mc azcopy".split(), _store_copy),
+    **dict.fromkeys("pax lz4 objcopy lwp-download".split(), _unpacked_to),
+    "zip": _first,
+    "logsave": _first,
+    "logrotate": _values("-s", "--state"),
+    "screen": _values("-Logfile"),
+    "make": lambda command: [*_key_value("DESTDIR=")(command), *_key_value("prefix=")(command)],
     "dasel": _values("-f", "--file"),
     "chezmoi": lambda _: (),
     "stow": _values("-t", "--target"),

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from ..programs.data_programs import DATA_PROGRAMS
 from ..programs.interpreter_table import SHELLS
+from ..programs.long_options import options_of
 from ..programs.wrapper_table import WRAPPERS
 from .command import Command
 
@@ -61,6 +62,9 @@ _PLAIN_OPTIONS = (
     "disable disable-all format-disk unpublish publish rollback zap unmount unpair obliterate expunge decommission"
 ).split()
 _OPTIONS = frozenset(dash + option for option in _PLAIN_OPTIONS for dash in ("-", "--"))
+_ABBREVIATED = tuple(
+    "--delete --destroy --purge --wipe --erase --uninstall --factory-reset --obliterate --expunge".split()
+)
 _ALWAYS_LOST = frozenset("delete destroy wipe erase purge uninstall terminate nuke revoke unregister".split())
 _LOST_FOR_GOOD = frozenset(("erase", "wipe", "destroy", "uninstall"))
 _LOST_WITH_NOUN = frozenset("remove del rm disable reset clear expire forget drop kill".split())
@@ -118,7 +122,15 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
         return False  # the words are those of another command line, which is judged by itself
     if _TELLING_CMDLET.match(name):
         return False
-    if any(_destructive_option(word) for word in command.words - _refused(command)):
+    given = command.words - _refused(command)
+    if any(_destructive_option(word) for word in given):
+        return True
+    if (
+        command.has_long
+        and not has_rules
+        and any(map(_abbreviates, given))
+        and options_of(name, command.operands) is None
+    ):
         return True
     if command.operands and _by_words(command):
         return True
@@ -133,6 +145,11 @@ def destructive(command: Command, *, has_rules: bool) -> bool:
 def _refused(command: Command) -> set[str]:
     """The options that are switched off: `--destroy=never`."""
     return {option for option, value in command.values if value.lower() in _REFUSALS}
+
+
+def _abbreviates(word: str) -> bool:
+    """Whether it can be an abbreviation of an option that destroys something."""
+    return len(word) > 4 and any(option.startswith(word) for option in _ABBREVIATED)
 
 
 def _destructive_option(word: str) -> bool:

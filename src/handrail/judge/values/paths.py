@@ -1,19 +1,23 @@
 """What kind of place a path is, judged from its text alone: the disk is never read.
 
 A path is normalised to one of three forms: absolute, `~` for the user's home and below, or relative to the project.
-`classes` returns its classes (a path can have several) and `reach` how far an action there goes.
+`classes` returns its classes (a path can have several) and `reach` how far an action there goes. `with_homes` says where the
+homes are on the machine that is meant; `/home/*` and the like are homes everywhere.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from fnmatch import fnmatchcase, translate
 
 from . import path_lists as lists
 from .assessment import Reach
+from .homes import NO_HOMES, Homes
 from .word_values import UNKNOWN
 
 Classes = frozenset[str]
@@ -43,8 +47,15 @@ CLASSES: dict[str, str] = {
     "unknown": "not known before it runs",
 }
 
-_HOME = re.compile(r"(?:/home/[^/]+|/Users/[^/]+|/root|/var/root)(/.*)?$")
+_HOME = re.compile(
+    r"(?:(?:/export|/data|/net|/nfs|/mnt|/srv|/var|/usr|/vol\w*)?/homes?/[^/]+|/Users/[^/]+|/root|/var/root)(/.*)?$"
+)
 _HOME_ITSELF = re.compile(r"/home/[^/]+|/Users/[^/]+|/root")
+# Outside of known homes: what holds one of these is somebody's home.
+_DOT_FILES = re.compile(
+    r"/\.(?:ssh|aws|gnupg|kube|docker|config|netrc|pgpass|azure|bash|z|profile|git-credentials)[^/]*(?:/|$)"
+)
+_homes: ContextVar[Homes] = ContextVar("homes", default=NO_HOMES)
 _TEMP_BELOW = tuple(f"{folder}/" for folder in lists.TEMP)
 _SOMEBODY = "/home/\0"
 _WILD = re.compile(r"[*?\[\ue000]")
@@ -78,7 +89,17 @@ def classes(path: str, cwd: str = ".", project: str = "") -> Classes:
     """Every class of one path argument."""
     if len(path) >= _MAX_PATH:
         return frozenset(("unknown", "outside") if path[:1] in ("/", "~") else ("project",))
-    return _classes(str(path), cwd, project)
+    return _classes(str(path), cwd, project, _homes.get())
+
+
+@contextlib.contextmanager
+def with_homes(homes: Homes) -> Iterator[None]:
+    """Judge paths of a machine with these homes."""
+    token = _homes.set(homes)
+    try:
+        yield
+    finally:
+        _homes.reset(token)
 
 
 def reach(path: str, cwd: str = ".", project: str = "") -> Reach:
@@ -102,20 +123,19 @@ def widest(paths: Iterable[str], cwd: str = ".", project: str = "") -> Reach:
 
 
 @functools.lru_cache(8192)
-def _classes(path: str, cwd: str, project: str) -> Classes:
+def _classes(path: str, cwd: str, project: str, homes: Homes) -> Classes:
     if path.startswith(UNKNOWN):
         return frozenset(("unknown", *_by_name(path)))
     path = normalise(path, cwd, project)
     if path.startswith(UNKNOWN):
         return frozenset(("unknown", *_by_name(path)))
-    home = _HOME.match(path)
-    as_home = "~" + (home[1] or "") if home else path
+    as_home, person = _as_home(path, homes)
     found = {*_by_name(path)}
-    if as_home.startswith("~"):
+    if person:
         found |= _in_home(as_home)
     if path.startswith("/"):
-        found |= _absolute(path, in_home=home is not None)
-    if path.startswith(".."):
+        found |= _absolute(path, in_home=person) - ({"temp", "temp-root"} if person else set())
+    if path == ".." or path.startswith("../"):
         found.add("outside")
     if as_home[0] in "/~":
         found |= _protected(as_home, path)
@@ -124,6 +144,19 @@ def _classes(path: str, cwd: str, project: str) -> Classes:
     if not found - {"vcs", "hook", "credential-name", "data", "project-root", "own"}:
         found.add("project")
     return frozenset(found)
+
+
+def _as_home(path: str, homes: Homes) -> tuple[str, bool]:
+    """A path in a home, written with `~`, and whether the home is a person's; else the path itself."""
+    if path[:1] != "/":
+        return path, path[:1] == "~"
+    if (known := homes.split(path)) is not None:
+        return "~" + known[0], known[1]
+    if (home := _HOME.match(path)) is not None:
+        return "~" + (home[1] or ""), True
+    if "/." in path and not path.startswith(_TEMP_BELOW) and (dot := _DOT_FILES.search(path)) is not None:
+        return "~" + path[dot.start() :], False
+    return path, False
 
 
 def _in_home(path: str) -> set[str]:
@@ -173,7 +206,11 @@ def _special(path: str, top: str) -> set[str]:
 def _protected(as_home: str, path: str) -> set[str]:
     found = set()
     public = as_home.endswith((".pub", "known_hosts", ".ssh/config", "authorized_keys"))
-    if not public and (could_be(as_home, lists.CREDENTIALS) or f"{as_home}/*" in lists.CREDENTIALS):
+    if not public and (
+        could_be(as_home, lists.CREDENTIALS)
+        or f"{as_home}/*" in lists.CREDENTIALS
+        or (as_home != path and could_be(path, lists.CREDENTIALS))
+    ):
         found.add("credential")
     if path.startswith(lists.STARTUP_DIRS) or could_be(as_home, lists.STARTUP) or f"{as_home}/*" in lists.STARTUP:
         found.add("startup")

@@ -16,6 +16,7 @@ MAX_TEXT_MADE = 4_000_000
 _MAX_FINDINGS = 50
 _MAX_UNKNOWN = 50
 _MAX_SHOWN_ARGS = 12
+_MAX_SEGMENT_ARGS = 1000
 
 
 class Limit(Exception):
@@ -84,7 +85,8 @@ class Judgement:
 
     def segments(self) -> tuple[Segment, ...]:
         return tuple(
-            Segment(shown(argv), source_map.span(*span), depth) for argv, source_map, span, depth in self.lines
+            Segment(shown(argv, _MAX_SEGMENT_ARGS), source_map.span(*span), depth)
+            for argv, source_map, span, depth in self.lines
         )
 
     def unknowns(self, command: str) -> tuple[Unknown, ...]:
@@ -99,7 +101,7 @@ class Judgement:
         return tuple(found.values())
 
 
-def shown(argv: Sequence[str]) -> tuple[str, ...]:
+def shown(argv: Sequence[str], most: int = _MAX_SHOWN_ARGS) -> tuple[str, ...]:
     """A command line for display: long ones are cut, unknown parts are question marks."""
-    cut = [str(arg).replace(UNKNOWN, "?") for arg in argv[:_MAX_SHOWN_ARGS]]
-    return (*cut, "...") if len(argv) > _MAX_SHOWN_ARGS else tuple(cut)
+    cut = [str(arg).replace(UNKNOWN, "?") for arg in argv[:most]]
+    return (*cut, "...") if len(argv) > most else tuple(cut)

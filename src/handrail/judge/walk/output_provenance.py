@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..programs.env_script_printers import ENV_SCRIPT_PRINTERS, prints_env_script
@@ -53,6 +54,11 @@ _WITH_PROVENANCE = frozenset(
     )
 )  # fmt: skip
 """Programs about whose output something is known."""
+_ENDLESS_TOO = frozenset(
+    "yes cat tac base64 base32 basenc xxd od hexdump tr tee gzip xz bzip2 zstd pv rev fold sponge".split()
+)
+"""Programs that go on as long as their input does, and print it in another form."""
+_HUGE = re.compile(r"\d{12}|\d{3,}\s*[gG]|\d\s*[tTpPeE]")
 _ALWAYS = {"yes": Taint.ENDLESS, **dict.fromkeys(_LISTERS, Taint.WIDE)}
 
 
@@ -60,7 +66,7 @@ def unknown_output(walk: Walk, call: Call) -> Value:
     """What a program prints that is not computed: unknown, but its sources may be known."""
     name, args = call.name, call.args
     if name not in _WITH_PROVENANCE:
-        return Value(UNKNOWN, call.stdin.taints) if call.stdin is not None else Value(UNKNOWN)
+        return Value(UNKNOWN, call.stdin.taints - {Taint.ENDLESS}) if call.stdin is not None else Value(UNKNOWN)
     taints: set[Taint] = set(call.stdin.taints) if call.stdin is not None else set()
     if name in _NETWORK or (name == "openssl" and "s_client" in args):
         taints.add(Taint.NETWORK)
@@ -80,7 +86,16 @@ def unknown_output(walk: Walk, call: Call) -> Value:
         taints.add(_ALWAYS[name])
     if prints_env_script(name, args):
         taints.add(Taint.ENV_SCRIPT)
-    return unknown(taints)
+    return unknown(taints - {Taint.ENDLESS} if _ends(name, args) else taints)
+
+
+def _ends(name: str, args: Sequence[Arg]) -> bool:
+    """Whether a program stops reading by itself."""
+    if name == "head":
+        return not any(_HUGE.search(arg) for arg in args)
+    if name == "dd":
+        return any(arg.startswith("count=") for arg in args)
+    return name not in _ENDLESS_TOO
 
 
 def _read_taints(walk: Walk, arg: Arg) -> Taints:

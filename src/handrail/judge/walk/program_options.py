@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ..grammar.lexical import decode_escapes
 from ..programs.interpreter_table import TEXT_OPTIONS
 from ..programs.wrapper_options import skip_options
-from ..values.word_values import UNKNOWN, Arg, Value, make_arg
+from ..values.word_values import NO_TAINTS, UNKNOWN, Arg, Value, make_arg, unknown
 from .interpreters import judge_code
 from .judgement import Limit
 from .operators import shell_quoted
@@ -38,11 +38,10 @@ _TMUX_LETTERS = {
 }
 
 
-def _run_option(walk: Walk, text: str, of: Arg | None = None) -> None:
+def _run_option(walk: Walk, text: str, of: Arg | None = None, *, stdin: Value | None = None) -> None:
     if text:
-        walk.run_text(
-            Value(text, of.taints if of is not None else frozenset(), of.word if of is not None else None), None, "-c"
-        )
+        taints, word = (of.taints, of.word) if of is not None else (NO_TAINTS, None)
+        walk.run_text(Value(text, taints, word), stdin, "-c")
 
 
 def _at(walk: Walk, call: Call) -> Value | None:
@@ -86,7 +85,7 @@ def _tar(walk: Walk, call: Call) -> Value | None:
         if name == "--checkpoint-action" and value.startswith("exec="):
             _run_option(walk, value[5:], arg)
         elif name in _TAR_COMMANDS or re.fullmatch(r"-[a-zA-Z]*I", arg):
-            _run_option(walk, value, arg)
+            _run_option(walk, value, arg, stdin=unknown() if name == "--to-command" else None)
     return None
 
 

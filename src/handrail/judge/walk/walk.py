@@ -46,10 +46,12 @@ from ..grammar.syntax import (
 from ..programs.data_programs import DATA_PROGRAMS
 from ..programs.fork_bombs import is_endless, starts_and_goes_on
 from ..programs.interpreter_table import COMMAND_VARIABLES, INJECTING_VARIABLES
+from ..programs.long_options import spelled_out
 from ..rules import Command as Line
 from ..rules import Rulebook, on_assign, on_read, on_write
 from ..values import paths
 from ..values.assessment import Span
+from ..values.homes import NO_HOMES
 from ..values.word_values import (
     EMPTY,
     NO_TAINTS,
@@ -85,6 +87,8 @@ _PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
 _SHELL_READS = _PROMPTS | {"PROMPT_COMMAND", "PATH", "BASH_ARGV0"}
 _COMPARES_NUMBERS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
 _SELF_CONTAINED = frozenset(("eval", "source", ".", "read", "exec", "command", "builtin"))
+_ENDLESS_FILES = frozenset(("/dev/zero", "/dev/urandom", "/dev/random"))
+_ENDLESS: Taints = frozenset((Taint.ENDLESS,))
 _SECRET_CLASSES = frozenset(("credential", "credential-name", "history"))
 _CREDENTIAL: Taints = frozenset((Taint.CREDENTIAL,))
 _PRIVATE: Taints = frozenset((Taint.PRIVATE,))
@@ -554,6 +558,7 @@ class Walk:
         base = name.rsplit("/", 1)[-1] if "/" in name else str(name)
         if base[-4:] == ".exe":
             base = base[:-4]
+        argv = spelled_out(base, argv)
         if self.judgement.recording:
             self.judgement.lines.append((argv, self.source_map, self.place, self.nest + len(self.under)))
         call = Call(base, argv[1:], stdin, name, declared)
@@ -840,7 +845,7 @@ class Walk:
     def emit(self, out: Value, outputs: list[tuple[str, Arg, bool]]) -> Value:
         """Write what a command prints to its redirections; returns what is left for the next command."""
         for operator, target, whole in outputs:
-            self.on_write(target, operator, out)
+            self.on_write(target, operator if whole else "2>", out)
             sink = self.judgement.sinks.get(target)
             if sink is not None:
                 with self.inside(sink.source_map), self.subshell():
@@ -915,7 +920,8 @@ class Walk:
         under, self.under = self.under, ()
         cwd = self.state.cwd
         try:
-            yield
+            with paths.with_homes(NO_HOMES):
+                yield
         finally:
             self.under = under
             self.state.cwd = cwd
@@ -978,6 +984,8 @@ class Walk:
         known = self.known_file(path)
         if known is not None:
             return known
+        if path == "/dev/null":
+            return EMPTY
         self.judgement.add(on_read(path, self.cwd, self.judgement.project), ["<", path], self.span([path]))
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
             return unknown([Taint.NETWORK])
@@ -987,14 +995,18 @@ class Walk:
         """What is private in a file that existed before the command."""
         if not self.classes(path).isdisjoint(_SECRET_CLASSES):
             return _CREDENTIAL
+        if path in _ENDLESS_FILES:
+            return _ENDLESS
         if path.startswith(("/run/", "/var/run/")):  # ids of processes that others started
             return _WIDE
         return _PRIVATE if path in _USER_LISTS else NO_TAINTS
 
     def on_write(self, target: Arg, operator: str, content: Value) -> None:
-        empties = operator in (">", ">|", "&>") and not content.text
+        if Taint.ENDLESS in content.taints and (not target.startswith("/dev/") or target.startswith("/dev/shm/")):
+            self.report("disk.fill", [operator, target])
+        empties = operator in (">", ">|", "&>") and not content.text.strip()
         matches = on_write(target, self.cwd, self.judgement.project, empties=empties)
-        if empties and not matches and Taint.WIDE in target.taints:
+        if empties and not matches and (Taint.WIDE in target.taints or "*" in target):
             self.report("redirect.data", [operator, target])
         if matches:
             self.judgement.add(matches, [operator, target], self.span([target]))

@@ -33,13 +33,8 @@ def wrap(walk: Walk, call: Call) -> Value | None:
     """Run what a wrapper runs."""
     name, wrapper = call.name, WRAPPERS[call.name]
     letters = wrapper.letters + "".join(option[1] for option in wrapper.text.split() if len(option) == 2)
-    start, options = skip_options(
-        call.args,
-        letters,
-        f"{wrapper.words} {wrapper.text.replace('--', '')}",
-        pairs=wrapper.pairs,
-        assignments=wrapper.assignments,
-    )
+    words = " ".join((wrapper.words, *(option[2:] for option in wrapper.text.split() if option[:2] == "--")))
+    start, options = skip_options(call.args, letters, words, pairs=wrapper.pairs, assignments=wrapper.assignments)
     given = {option for option, _ in options}
     if name == "sudo" and not given.isdisjoint(("-e", "--edit")):
         return walk.run([Arg("sudoedit"), *call.args[start:]], call.stdin, functions=False)

@@ -12,9 +12,10 @@ from ...files.failures import shown, size_text
 from ...files.read_tracking import reads
 from ...files.task_arguments import files_of, number_argument, path_argument, read_name, task_of
 from ...files.text import line_endings, split_lines
-from ...protocols import Files
+from ...protocols import Action, Files
 from ...types import CancelToken, JsonDict, Resources, ToolContext
 from .page import Page, Window, page_of, page_of_large
+from .secret_reads import secret_reads
 
 DEFAULT_LIMIT = 2000
 
@@ -47,6 +48,10 @@ def read_file(args: JsonDict, *, context: ToolContext | None = None, **_: object
 
 def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
     return Resources(reads=(read_name(args.get("path"), context),))
+
+
+def actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    return secret_reads(path_argument(args), context)
 
 
 def _large_page(files: Files, current: Current, window: Window, cancel: CancelToken | None) -> Page:

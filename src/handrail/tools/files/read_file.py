@@ -26,5 +26,6 @@ registry.register(
     max_result_size_chars=float("inf"),
     read_only=True,
     resources="handrail.tools.files.read_call:resources",
+    actions="handrail.tools.files.read_call:actions",
     example=["write_file", {"path": "stairs.py", "offset": 4, "limit": 2}],
 )

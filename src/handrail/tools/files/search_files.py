@@ -33,6 +33,7 @@ registry.register(
     emoji="🔎",
     read_only=True,
     resources="handrail.tools.files.searching.search_call:resources",
+    actions="handrail.tools.files.searching.search_call:actions",
     timeout=60,
     example=["write_file", {"pattern": "def \\w+", "file_glob": "*.py"}],
 )

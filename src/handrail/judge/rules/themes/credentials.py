@@ -20,6 +20,7 @@ RULES = (
             "gdb {text:*dump*memory*|*generate-core*|*gcore*}",
             "gh|glab auth status -t|--show-token",
             "git credential fill",
+            "git diff|hash-object|blame @credential",
             "git credential-* get",
             "gcore|procdump|generate-core-file +",
             "docker inspect {text:*config.env*}",
@@ -47,6 +48,14 @@ RULES = (
             "printenv PATH",
             "docker inspect web",
         ),
+    ),
+    Rule(
+        "cred.write",
+        ASK,
+        "writes to a file or folder of credentials",
+        uses=("$writers >@credential !{writes-new-key}", "svn|git import|add @credential"),
+        match=("cp x ~/.aws/credentials", "tar -xf x.tar -C ~/.ssh", "install k ~/.ssh/id_rsa", "ln -sf k ~/.netrc"),
+        not_match=("cp x .env", "tee notes", "ssh-keygen -t ed25519 -f ~/.ssh/id_new -N ''", "cp ~/.ssh/id_rsa.pub x"),
     ),
     Rule(
         "cred.search",

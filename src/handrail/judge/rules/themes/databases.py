@@ -153,6 +153,8 @@ RULES = (
             "db-migrate db:drop",
             "mix {first:ecto.drop|ecto.reset|ecto.rollback|ash.reset|ash_postgres.drop}",
             "rails|rake|bin/rails|bin/rake {framework-db}",
+            "python|ruby|node|php|bun|deno|flask|mix|iex|elixir|rails|bin/rails|irb|ts-node|tsx|django-admin|manage.py "
+            "{mass-delete}",
             "rails runner|r {text:*delete_all*|*destroy_all*|*drop_table*|*truncate*|*connection.execute*}",
             "python manage.py dbshell {text:*drop?*|*truncate?*|*delete?from*}",
             "python manage.py shell {text:*.delete()*|*truncate*}",

@@ -6,6 +6,29 @@ from ..model import ASK, BLOCK, Rule
 
 RULES = (
     Rule(
+        "disk.fill",
+        ASK,
+        "fills the disk",
+        uses=("dd|fallocate|mkfile|xfs_mkfile|openssl {fills-disk}", "tee|sponge|split {fills-disk}"),
+        match=(
+            "dd if=/dev/zero of=big.img bs=1M count=500000",
+            "dd if=/dev/urandom of=fill",
+            "fallocate -l 1T huge",
+            "yes > out.txt",
+            "cat /dev/zero > zeros",
+            "yes | tee a b",
+            "head -c 1T /dev/zero > f",
+        ),
+        not_match=(
+            "dd if=/dev/zero of=test.img bs=1M count=100",
+            "fallocate -l 2G swap.img",
+            "yes | head -n 5 > y.txt",
+            "head -c 32 /dev/urandom > key.bin",
+            "yes | apt-get install vim",
+            "tr -dc a-z < /dev/urandom | head -c 20 > name.txt",
+        ),
+    ),
+    Rule(
         "disk.format",
         BLOCK,
         "makes a new file system where another may be",

@@ -55,7 +55,8 @@ RULES = (
             "full-remove|downgrade !-s|--simulate|--dry-run|--just-print|--no-act|--recon",
             "apt-mark hold|unhold|auto|manual",
             "apt-key add|del|adv",
-            "add-apt-repository|apt-add-repository|add-repo|ppa-purge|dnf-config-manager +",
+            "add-apt-repository|apt-add-repository|add-repo|ppa-purge|dnf-config-manager|yum-config-manager +",
+            "dnf-config-manager|yum-config-manager --add-repo",
             "dnf remove|erase|autoremove|downgrade|distro-sync|system-upgrade|swap|offline-upgrade|rm",
             "zypper remove|rm|dup|dist-upgrade|removerepo|rr|purge-kernels|addlock|al|addrepo|ar !-D|--dry-run",
             "pacman {pacman-removes} !-p|--print",
@@ -101,7 +102,7 @@ RULES = (
             "spack uninstall|gc|remove|clean -a|--all|-y",
             "spack uninstall|gc",
             "juliaup|rustup|ghcup|sdk|sdkman|asdf|mise|rtx|nvm|fnm|volta|pyenv|rbenv|nodenv|goenv|jenv|tfenv|"
-            "tgenv|phpenv|phpbrew|rvm|g|n|nodebrew|conda|mamba|micromamba|pixi|uv|pipx|rye|proto|vfox|gvm|"
+            "tgenv|phpenv|phpbrew|rvm|g|n|nodebrew|conda|mamba|micromamba|pixi|pipx|rye|proto|vfox|gvm|"
             "swiftenv|kerl|evm|opam|stack|cabal|elan|luaver|dvm|fvm|jabba|coursier|cs|krew|arkade|bin|eget|ubi|"
             "zvm|zigup|xcodes|xcversion uninstall|remove|rm|implode|purge|nuke|prune|gc|delete",
             "rustup self uninstall",

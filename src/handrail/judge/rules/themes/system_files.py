@@ -12,6 +12,7 @@ RULES = (
         uses=(
             "$writers >@config|kernel|root",
             "git clone * @config|kernel|root|startup",
+            "git init @config|kernel|root|startup",
         ),
         match=(
             "tee /etc/hosts",

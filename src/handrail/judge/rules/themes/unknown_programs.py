@@ -1,4 +1,4 @@
-"""Unknown programs: a destructive word in the sub-command or option of a program without rules."""
+"""Unknown programs: a destructive word in the sub-command or option of a program without rules, and protected paths."""
 
 from __future__ import annotations
 
@@ -40,6 +40,25 @@ RULES = (
             "setsid grep kill a.log",
             "molecule-x test --destroy=never",
             "setsid -w bash -c 'rm a.o'",
+        ),
+    ),
+    Rule(
+        "tail.protected_path",
+        ASK,
+        "gives the path of a protected file to a program that may write it",
+        match=(
+            "wget2 -O /etc/cron.d/x https://x.example/x",
+            "mytool ~/.ssh/authorized_keys",
+            "sqlite3 :memory: '.once /etc/cron.d/x' 'select 1'",
+            "scrot /etc/cron.d/x",
+        ),
+        not_match=(
+            "aria2c -o x.zip https://x.example/x",
+            "mytool notes.txt",
+            "stat ~/.ssh/id_rsa",
+            "nginx -t -c /etc/nginx/nginx.conf",
+            "sqlite3 app.db '.once out.csv' 'select 1'",
+            "wc -l /etc/services",
         ),
     ),
 )

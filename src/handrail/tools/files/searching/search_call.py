@@ -12,8 +12,9 @@ from ....errors import InvalidArguments, ToolFailed
 from ....files.content import existing, missing, not_text
 from ....files.failures import shown
 from ....files.task_arguments import files_of, number_argument, path_argument, read_name, text_argument
-from ....protocols import Files
+from ....protocols import Action, Files
 from ....types import CancelToken, JsonDict, Resources, ToolContext
+from ..secret_reads import secret_reads
 from . import ripgrep, scan
 from .glob import Glob
 from .ignore import rules_above
@@ -55,6 +56,12 @@ def search_files(args: JsonDict, *, context: ToolContext | None = None, **_: obj
 
 def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
     return Resources(reads=(read_name(args.get("path") or ".", context),))
+
+
+def actions(args: JsonDict, context: ToolContext) -> list[Action]:
+    if args.get("target") == "files":
+        return []  # names only
+    return secret_reads(path_argument(args, default="."), context, below=True)
 
 
 def _searched(files: Files, path: str, *, by_name: bool) -> tuple[str, str | None]:

@@ -1,0 +1,120 @@
+"""What an abbreviated long option means: many programs accept any prefix that fits only one of their options.
+
+`long_options.txt` lists the options of such programs. It is read when a command first has a long option.
+"""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_left
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..values.word_values import UNKNOWN, Arg
+from .wrapper_table import WRAPPERS
+
+_VALUES_OF_GIT = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"))
+_MAX_SUB_COMMANDS = 2
+_OPTIONAL = "?"
+
+
+class LongOptions(NamedTuple):
+    """The long options of a program or of one of its sub-commands, without the dashes."""
+
+    names: tuple[str, ...]
+    """All of them, sorted."""
+    valued: frozenset[str]
+    """Those that take the next argument as their value."""
+    leads: bool
+    """They end at the first operand: a command that the program runs."""
+
+    def full(self, name: str) -> str:
+        """The option that a prefix stands for; the prefix itself when it fits none or several."""
+        fitting = self.fitting(name)
+        return fitting[0] if len(fitting) == 1 else name
+
+    def fitting(self, name: str) -> Sequence[str]:
+        start = bisect_left(self.names, name)
+        if self.names[start : start + 1] == (name,):
+            return (name,)
+        end = start
+        while end < len(self.names) and self.names[end].startswith(name):
+            end += 1
+        return self.names[start:end]
+
+
+def spelled_out(program: str, argv: Sequence[Arg]) -> Sequence[Arg]:
+    """A command line, its program first, with abbreviated long options in full."""
+    for arg in argv:
+        if arg[:2] == "--" and len(arg) > 2:
+            return _spelled_out(program, argv)
+    return argv
+
+
+def options_of(program: str, operands: Sequence[str] = ()) -> LongOptions | None:
+    """Those of a program, or of the sub-command that its first operands are; None when they are not known."""
+    lines = _lines()
+    if program not in lines and program[:1] == "g" and program[1:] in lines:
+        program = program[1:]  # gtar, gsed
+    elif program == "pip3":
+        program = "pip"
+    for count in range(min(_MAX_SUB_COMMANDS, len(operands)), -1, -1):
+        key = " ".join((program, *operands[:count]))
+        if key in lines:
+            return _table(key)
+    return None
+
+
+def _spelled_out(program: str, argv: Sequence[Arg]) -> Sequence[Arg]:
+    out = list(argv)
+    operands: list[str] = []
+    options = options_of(program)
+    skips = False
+    for place, arg in enumerate(argv[1:], 1):
+        if skips:
+            skips = False
+        elif arg == "--":
+            break
+        elif arg[:1] != "-":
+            if options is not None and options.leads:
+                break
+            if len(operands) < _MAX_SUB_COMMANDS:
+                operands.append(str(arg))
+                options = options_of(program, operands)
+        elif arg[:2] != "--" or options is None:
+            skips = _takes_next(program, arg)
+        else:
+            name, equals, _ = arg[2:].partition("=")
+            full = options.full(name) if name and UNKNOWN not in name else name
+            if full != name:
+                out[place] = arg.like(f"--{full}{arg[2 + len(name) :]}")
+            skips = not equals and full in options.valued
+    return out
+
+
+def _takes_next(program: str, option: str) -> bool:
+    """Whether a short option before a sub-command, or before the command that a wrapper runs, takes the next argument."""
+    if program == "git":
+        return option in _VALUES_OF_GIT
+    wrapper = WRAPPERS.get(program)
+    return wrapper is not None and option[-1] in wrapper.letters and not any(c in wrapper.letters for c in option[1:-1])
+
+
+@functools.cache
+def _lines() -> dict[str, str]:
+    text = Path(__file__).with_suffix(".txt").read_text("utf-8")
+    entries = (line.partition(": ") for line in text.splitlines() if not line.startswith("#"))
+    return {program.removesuffix("+"): ("+ " if program.endswith("+") else "") + names for program, _, names in entries}
+
+
+@functools.cache
+def _table(key: str) -> LongOptions:
+    words = _lines()[key].split()
+    leads = words[:1] == ["+"]
+    words = words[leads:]
+    return LongOptions(
+        tuple(sorted(word.rstrip(f"={_OPTIONAL}") for word in words)),
+        frozenset(word[:-1] for word in words if word[-1] == "="),
+        leads,
+    )
