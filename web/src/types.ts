@@ -39,6 +39,9 @@ export type Session = {
   is_running?: boolean;
 };
 export type Hit = { session: string; title: string; message_id: number; at: number; role: string; excerpt: string };
+export type Login = {
+  id: string; name: string; role: Me["role"]; created: number; used: number; address: string; agent: string; is_this_one: boolean;
+};
 export type Me = { name: string; role: "watch" | "approve" | "operate" };
 /** `chosen` is what the address names on the page: `#/sessions/ID`. */
 export type PageProps = { me: Me; chosen: string };

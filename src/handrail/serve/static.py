@@ -23,7 +23,8 @@ def console() -> list[Any]:
         page = FOLDER / "index.html"
         return FileResponse(page) if page.is_file() else HTMLResponse(_NOT_BUILT)
 
-    routes: list[Any] = [Route("/", index, methods=["GET"])]
+    # A login link shows the same page, which sends the link's code: whatever only looks at the link does not use it up.
+    routes: list[Any] = [Route(path, index, methods=["GET"]) for path in ("/", "/login")]
     if (FOLDER / "assets").is_dir():
         routes.append(Mount("/assets", StaticFiles(directory=FOLDER / "assets")))
     return routes

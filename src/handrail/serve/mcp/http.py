@@ -6,6 +6,7 @@ import hmac
 from typing import TYPE_CHECKING, Any
 
 from ..access_control import allowed_hosts
+from ..security_headers import SECURITY_HEADERS
 
 if TYPE_CHECKING:
     import socket
@@ -27,6 +28,7 @@ class BearerOnly:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and not self._is_known(scope["headers"]):
             headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+            headers += [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
             await send({"type": "http.response.start", "status": 401, "headers": headers})
             await send({"type": "http.response.body", "body": b"a bearer token is needed\n"})
             return

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
+from ...approval.display import visible
+from ..access_control import WrongCredentials
 from ..endpoint import HttpError, refusal
 from ..roles import Role, Who
 
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from ...app import Handrail
     from ..access_control import Guard
 
+# Enough to know what a message is about.
+_MAX_HEARD = 1 << 20
+
 
 class McpEndpoint:
     """An ASGI application for one path. `running` must be open while it is used.
@@ -23,7 +29,7 @@ class McpEndpoint:
     The SDK takes longer to import than the rest of the server, so it is imported at the first request.
     """
 
-    def __init__(self, app: Handrail, guard: Guard, audit: Callable[[Request, Who, int], None]) -> None:
+    def __init__(self, app: Handrail, guard: Guard, audit: Callable[[Request, Who | None, int, str], None]) -> None:
         self._app, self._guard, self._audit = app, guard, audit
         self._wanted = asyncio.Event()
         self._ready: asyncio.Future[Any]
@@ -64,15 +70,34 @@ class McpEndpoint:
         try:
             who = self._guard.admit(request, Role.OPERATE)
         except HttpError as error:
+            if isinstance(error, WrongCredentials):
+                self._audit(request, None, error.status, f"refused: {error}")
             await refusal(error)(scope, receive, send)
             return
         self._wanted.set()
         app = await asyncio.shield(self._ready)
 
+        heard = bytearray()
+
+        async def listening() -> Any:
+            message = await receive()
+            heard.extend(message.get("body", b"")[: _MAX_HEARD - len(heard)])
+            return message
+
         async def audited(message: Any) -> None:
             if message["type"] == "http.response.start" and request.method != "GET":
-                self._audit(request, who, message["status"])
+                self._audit(request, who, message["status"], _detail(heard))
             await send(message)
 
         with contextlib.suppress(ClientDisconnect):
-            await app(scope, receive, audited)
+            await app(scope, listening, audited)
+
+
+def _detail(body: bytearray) -> str:
+    """What an MCP message is about: its method and, for a call, the tool."""
+    try:
+        message = json.loads(body)
+        words = [message.get("method"), (message.get("params") or {}).get("name")]
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return visible(" ".join(each for each in words if isinstance(each, str)))
