@@ -253,7 +253,9 @@ def test_every_answer_forbids_a_browser_what_it_need_not_do(server: Server) -> N
         client.get("/v1/me", headers={"origin": "https://evil.example"}),
         server.as_().get("/v1/me"),
         server.as_().post("/mcp", json={}),
-        server.as_(server.client.post("/v1/tokens", json={"name": "w", "role": "watch"}).json()["token"]).get("/v1/audit"),
+        server.as_(server.client.post("/v1/tokens", json={"name": "w", "role": "watch"}).json()["token"]).get(
+            "/v1/audit"
+        ),
         client.put("/v1/calls"),
         client.post("/v1/calls", content=b"{"),
         client.post("/v1/calls", content=b" " * (11 << 20)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArguments
@@ -13,7 +13,7 @@ from .local import LocalFiles
 from .roots import check_path
 
 if TYPE_CHECKING:
-    from ..protocols import Files
+    from ..protocols import Files, Preview
     from ..types import JsonDict, ToolContext
 
 
@@ -61,12 +61,12 @@ def number_argument(args: JsonDict, name: str, default: int, *, least: int) -> i
     return value
 
 
-def write_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
-    """The actions for files that will be written or removed, with their resolved paths."""
+def write_actions(paths: Iterable[str], context: ToolContext, preview: Callable[[], Preview]) -> list[Action]:
+    """The actions for files that will be written or removed, with their resolved paths and what would be written."""
     files = files_of(context)
     resolved = [files.resolve(path) for path in paths]
     if context.environments is None:
-        return [Action(ActionKind.FILE_WRITE, files.host_path(path) or path) for path in resolved]
+        return [Action(ActionKind.FILE_WRITE, files.host_path(path) or path, preview=preview) for path in resolved]
     environment = context.environments.of(context.task_id)
     return [
         Action(
@@ -75,6 +75,7 @@ def write_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
             environment=environment.name,
             isolated=environment.isolated,
             reaches_host=environment.reaches_host,
+            preview=preview,
         )
         for path in resolved
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,11 +16,11 @@ from .changes import Action, Change
 from .commit import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ....files.read_tracking import ReadTracker
     from ....protocols import Files
     from .match import How
+
+Diff = Callable[..., str]
 
 
 @dataclass(slots=True)
@@ -51,6 +52,7 @@ class Plan:
     files: Files
     reads: ReadTracker
     task_id: str | None
+    diff: Diff = bounded_diff
     done: list[Done] = field(default_factory=list)
     _known: dict[str, _File] = field(default_factory=dict)
 
@@ -72,7 +74,7 @@ class Plan:
         applied = make(file.body if file.body is not None else "")
         before, file.text = file.body or "", text
         target = self.files.resolve(move_to) if move_to else resolved
-        diff = bounded_diff(before, applied.body, path=resolved, to_path=target)
+        diff = self.diff(before, applied.body, path=resolved, to_path=target)
         if target == resolved:
             file.body, file.touched = applied.body, True
             self.done.append(Done("update", resolved, applied.hunks, diff=diff))
@@ -96,7 +98,7 @@ class Plan:
                 f"{shown(change.path)} cannot be added: it exists. Update it instead. Nothing was written."
             )
         file.body, file.text, file.touched = new_content(change.hunks), Text(""), True
-        self.done.append(Done("add", resolved, diff=bounded_diff("", file.body, path=resolved)))
+        self.done.append(Done("add", resolved, diff=self.diff("", file.body, path=resolved)))
 
     def _delete(self, change: Change) -> None:
         resolved, file = self._there(change.path)
