@@ -131,7 +131,8 @@ const port = %d, fetched = [], ports = ["127.0.0.1", "localhost"].map((name) => 
 (async () => {
     for (const base of ports) for (const path of ["/v1/me", "/v1/events", "/v1/tokens"])
         for (const headers of [{}, {"x-handrail": "1"}])
-            await fetch(base + path, {credentials: "include", headers}).then(async (answer) => fetched.push(await answer.text()), () => 0);
+            await fetch(base + path, {credentials: "include", headers})
+                .then(async (answer) => fetched.push(await answer.text()), () => 0);
     const key = localStorage.getItem("handrail-page-key");
     await fetch("/seen", {method: "POST", body: JSON.stringify({fetched, key})});
     document.title = "done";

@@ -114,7 +114,7 @@ _FRESH = "\x1b[?1049l\x1b[!p\x1b[r\x1b(B\x0f\x1b[0m\x1b[?25h\x1b[H\x1b[2J"
 # The lines of a question beside those of what would be written.
 _OTHER_LINES = 22
 _TOUCHED = "\n  Something else wrote to this terminal, so the question is drawn again. Answer this one.\n"
-_TAKEN = "\n  Something else keeps writing to this terminal: no answer counts here. In another one: handrail approvals answer {}\n"
+_TAKEN = "\n  Something else keeps writing here: no answer counts. In another terminal: handrail approvals answer {}\n"
 
 
 def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Decision | None:
