@@ -113,7 +113,7 @@ class Gateway:
         if not text:
             return ""
         if text.startswith("/"):
-            return run_command(self._questions, chat, message.user, text)
+            return run_command(self._questions, chat, message, text)
         is_queued = chat.receive(text if message.is_direct else f"{message.user}: {text}")
         return "" if is_queued else "Too many messages are waiting; let me finish, or /stop."
 
@@ -138,8 +138,12 @@ class Gateway:
 
     async def _reply(self, where: Where, text: str) -> None:
         """Send a text of our own, without retries: a user who gets no reply asks again."""
+        adapter, key = self._accounts[where.adapter].adapter, uuid.uuid4().hex
         try:
-            await self._accounts[where.adapter].adapter.send(where.chat, text, key=uuid.uuid4().hex)
+            if len(text) > adapter.max_chars:
+                await adapter.send_file(where.chat, "question.txt", text.encode("utf-8", "replace"), key=key)
+            else:
+                await adapter.send(where.chat, text, key=key)
         except Unreachable as error:
             log.info("%s: %s", where.adapter, error)
         except HandrailError as error:
