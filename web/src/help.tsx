@@ -9,6 +9,7 @@ const KEYS = [
   ["↑ ↓ Page Home End", "move in a list"],
   ["j k", "next and previous question, on Approvals"],
   ["o t s a", "allow the question in focus: once, for the task, the session, always"],
+  ["v", "show all that the question in focus would write or run"],
   ["d", "deny it: write a reason, then Enter"],
   ["Esc", "close, or back"],
 ];

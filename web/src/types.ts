@@ -4,8 +4,11 @@ import type { Fields } from "./api";
 export type Decision = "once" | "task" | "session" | "always" | "deny";
 export type Piece = { text: string; marked: boolean; ours: boolean };
 
+export type Line = { kind: "plain" | "header" | "place" | "added" | "removed"; pieces: Piece[] };
+
 export type Question = {
   id: string; state: string; tool: string; kind: string; asker: string; reason: string; pieces: Piece[];
+  preview: { lines: Line[]; is_excerpt: boolean } | null;
   cwd: string; environment: string; session: string | null; task: string | null;
   concerns: { rule: string; why: string; covers: string }[];
   offers: { decision: Decision; covers: string }[];

@@ -18,6 +18,7 @@ from .display import MAX_CHARS, Piece, pieces
 MAX_PREVIEW_CHARS = 60_000
 _TAIL_CHARS = 10_000
 _TAB = "→   "
+_MAX_LINE_CHARS = 300
 
 
 class Kind(Enum):
@@ -84,6 +85,38 @@ def preview_of(request: ApprovalRequest) -> tuple[PreviewLine, ...]:
 def has_excerpt(request: ApprovalRequest) -> bool:
     """Whether the preview is the command itself, of which the question shows the marked parts already."""
     return not request.preview
+
+
+class Excerpt(NamedTuple):
+    """The first lines of a preview; `left` is how many lines follow. `is_cut`: something is left out."""
+
+    lines: tuple[PreviewLine, ...]
+    left: int
+    is_cut: bool
+
+
+def excerpt(request: ApprovalRequest, max_lines: int | None) -> Excerpt:
+    """So many lines, long ones cut; None for all of it."""
+    found = preview_of(request)
+    if max_lines is None:
+        return Excerpt(found, 0, is_cut=False)
+    first = () if has_excerpt(request) else found[:max_lines]
+    lines, left = tuple(map(_shortened, first)), len(found) - len(first)
+    return Excerpt(lines, left, is_cut=left > 0 or lines != first)
+
+
+def _shortened(line: PreviewLine) -> PreviewLine:
+    length = len(line.text)
+    if length <= _MAX_LINE_CHARS:
+        return line
+    kept, room = [], _MAX_LINE_CHARS
+    for piece in line.pieces:
+        kept.append(piece._replace(text=piece.text[:room]))
+        room -= len(piece.text)
+        if room <= 0:
+            break
+    more = Piece(f" … {length - _MAX_LINE_CHARS:,} more characters", ours=True)
+    return line._replace(pieces=(*kept, more))
 
 
 def _split(text: str) -> Iterator[tuple[Piece, ...]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ...protocols import ActionKind, ApprovalRequest, Decision
 from ..display import Piece, lines, visible, wrapped
-from ..preview import Kind, has_excerpt, preview_of
+from ..preview import Kind, excerpt
 
 ANSWERS = {name: decision for decision in Decision for name in (decision.value, decision.value[0])}
 ANSWERS |= {"yes": Decision.ONCE, "y": Decision.ONCE, "no": Decision.DENY, "n": Decision.DENY}
@@ -55,7 +55,7 @@ def question(
 
 def has_more(request: ApprovalRequest, max_lines: int = PREVIEW_LINES) -> bool:
     """Whether the question with this limit leaves something out."""
-    return len(preview_of(request)) > (0 if has_excerpt(request) else max_lines)
+    return excerpt(request, max_lines).is_cut
 
 
 def allowed(request: ApprovalRequest, decision: Decision) -> str:
@@ -83,14 +83,10 @@ def _lines(request: ApprovalRequest, width: int, painted: bool, max_lines: int |
 
 
 def _preview(request: ApprovalRequest, *, width: int, painted: bool, max_lines: int | None, how: str) -> Iterator[str]:
-    found = preview_of(request)
-    if max_lines is None:
-        shown = found
-    else:
-        shown = () if has_excerpt(request) else found[:max_lines]
-    if found:
+    shown = excerpt(request, max_lines)
+    if shown.lines or shown.left:
         yield ""
-    for line in shown:
+    for line in shown.lines:
         style = _KIND_STYLES[line.kind]
         # A line that is cut goes on below itself, further in, so that it cannot pass for a line of its own.
         for number, part in enumerate(wrapped(line.pieces, width=width - 6)):
@@ -98,9 +94,9 @@ def _preview(request: ApprovalRequest, *, width: int, painted: bool, max_lines: 
             yield indent + "".join(
                 _paint(piece.text, "ours" if piece.ours else style, on=painted) for piece in part.pieces
             )
-    left = len(found) - len(shown)
-    if left:
-        rest = f"… {left:,} more lines" if shown else f"… {left:,} lines in full"
+    if shown.is_cut:
+        rest = f"… {shown.left:,} more lines" if shown.lines else f"… {shown.left:,} lines in full"
+        rest = rest if shown.left else "… cut"
         yield "    " + _paint(f"{rest}{how and f': {how}'}", "key", on=painted)
 
 
@@ -135,7 +131,9 @@ def _kinds(request: ApprovalRequest) -> str:
 def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[str]:
     covered = _kinds(request)
     for decision in request.offers:
-        yield f"  {_paint(f'{decision.value:8}', 'key', on=painted)} {_COVERED[decision]}"
+        first, *more = textwrap.wrap(_COVERED[decision], width - 11)
+        yield f"  {_paint(f'{decision.value:8}', 'key', on=painted)} {first}"
+        yield from (f"           {line}" for line in more)
     if covered and len(request.offers) > 2:
         yield from _filled(f"The same kind is: {visible(covered)}", width, indent="           ")
     left = max(0, round(request.expires_at - time.time()))

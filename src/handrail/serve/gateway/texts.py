@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...approval.approvers.prompt import PREVIEW_LINES, covered_by
 from ...approval.display import pieces, visible
-from ...approval.preview import has_excerpt, preview_of
+from ...approval.preview import excerpt, preview_of
 from ...platforms.base import sign_of
 from ...protocols import Decision
 from ...store.approvals import State
@@ -56,15 +56,15 @@ def question(request: ApprovalRequest, *, can_tap: bool, max_chars: int) -> str:
 
 
 def _preview(request: ApprovalRequest, room: int) -> list[str]:
-    found = preview_of(request)
-    lines: list[str] = []
-    for line in () if has_excerpt(request) else found[:PREVIEW_LINES]:
+    shown, lines = excerpt(request, PREVIEW_LINES), list[str]()
+    for line in shown.lines:
         room -= len(line.text) + len(_INDENT) + 1
         if room < 0:
             break
         lines.append(f"{_INDENT}{line.text}")
-    more = len(found) - len(lines)
-    return [*lines, f"{_INDENT}… {more:,} more lines: /show {request.id}"] if more else lines
+    more = shown.left + len(shown.lines) - len(lines)
+    rest = f"… {more:,} more lines: /show {request.id}" if more else f"… cut: /show {request.id}"
+    return [*lines, f"{_INDENT}{rest}"] if more or shown.is_cut else lines
 
 
 def in_full(request: ApprovalRequest) -> str:
