@@ -108,6 +108,8 @@ def terminal() -> Iterator[Tty | None]:
 _MAX_REFUSED = 3
 # How long something else may write before the question is drawn again.
 _CALM_SECONDS = 1.0
+# How long a question that was drawn again is only to be read.
+_READING_SECONDS = 0.7
 _NOT_YET = "\0"
 # Leave every mode that a painter could have set (other screen, margins, character set, hidden cursor), and clear the screen.
 _FRESH = "\x1b[?1049l\x1b[!p\x1b[r\x1b(B\x0f\x1b[0m\x1b[?25h\x1b[H\x1b[2J"
@@ -131,7 +133,7 @@ class _Conversation:
         self._width = min(size.columns, 120)
         self._max_lines = max(6, min(PREVIEW_LINES, size.lines - _OTHER_LINES))
         self._has_more = has_more(request, self._max_lines)
-        self._drawn = 0.0
+        self._calm_at = 0.0
 
     def run(self) -> Decision | None:
         self._draw()
@@ -161,39 +163,48 @@ class _Conversation:
         words = [decision.value for decision in self._request.offers]
         prompt = f"  {', '.join(words)}{', view' if self._has_more else ''}? "
         self._write(prompt)
-        touched, refused = False, 0
+        refused = 0
         while True:
-            until = self._drawn + _CALM_SECONDS if touched else self._request.expires_at
-            line = _line(self._tty.read, self._gone, until, self._watch.files)
-            touched |= self._watch.was_touched()
+            until = (
+                min(self._calm_at, self._request.expires_at) if self._watch.was_touched() else self._request.expires_at
+            )
+            line = _line(self._tty.read, self._gone, until, [] if self._watch.was_touched() else self._watch.files)
             if line is None and time.time() < self._request.expires_at and not _is_readable(self._gone):
                 line = _NOT_YET
-            if not line or not (touched or line == _NOT_YET):
+            if not line or not (self._watch.was_touched() or line == _NOT_YET):
                 return line
             refused += line != _NOT_YET
             if refused > _MAX_REFUSED:
                 self._write(_TAKEN.format(self._request.id))
                 return _line(-1, self._gone, self._request.expires_at, [])
-            if line != _NOT_YET or time.time() >= self._drawn + _CALM_SECONDS:
-                self._write(_FRESH + _TOUCHED)
-                self._draw()
+            if line != _NOT_YET or time.time() >= self._calm_at:
+                self._draw_again()
                 self._write(prompt)
-                touched = False
+
+    def _draw_again(self) -> None:
+        self._watch.reset()
+        self._write(_FRESH + _TOUCHED)
+        self._draw()
+        # An answer that was on its way is for what stood there before.
+        select.select([self._gone], [], [], _READING_SECONDS)
+        self._forget_typed()
+        self._calm_at = time.time() + _CALM_SECONDS
 
     def _draw(self, *, whole: bool = False) -> None:
-        self._drawn = time.time()
         painted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         lines = None if whole else self._max_lines
         self._write(question(self._request, width=self._width, painted=painted, max_lines=lines, how="v shows all"))
-        # What was typed or pasted before the prompt appeared was meant for something else.
+        self._forget_typed()
+
+    def _forget_typed(self) -> None:
+        """What was typed or pasted before the prompt appeared was meant for something else."""
         with contextlib.suppress(termios.error):
             termios.tcflush(self._tty.read, termios.TCIFLUSH)
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError):
+        with self._watch.own_write(), contextlib.suppress(OSError):
             self._tty.write.write(text)
             self._tty.write.flush()
-        self._watch.was_touched()  # by ourselves
 
 
 def _is_readable(number: int) -> bool:

@@ -6,10 +6,14 @@ device to whoever watches it (inotify), so a question that may have been painted
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import struct
+from collections.abc import Iterator
 
 _IN_MODIFY, _IN_OPEN = 0x2, 0x20
+_HEAD = struct.Struct("iIII")  # of a report: watch, what happened, cookie, length of the name that follows
 
 
 class TtyWatch:
@@ -18,6 +22,7 @@ class TtyWatch:
     def __init__(self, number: int) -> None:
         self._terminal = number
         self._events = -1
+        self._is_touched = False
 
     def __enter__(self) -> TtyWatch:
         try:
@@ -43,12 +48,37 @@ class TtyWatch:
         """What becomes readable when something is reported; for `select`."""
         return [self._events] if self._events >= 0 else []
 
+    @contextlib.contextmanager
+    def own_write(self) -> Iterator[None]:
+        """Around each writing of one's own, which does not count."""
+        self._note(self._reports())
+        yield
+        reports = self._reports()
+        # Ours are one report: the kernel joins equal ones that follow each other.
+        self._note(reports[1:] if reports[:1] == [_IN_MODIFY] else reports)
+
     def was_touched(self) -> bool:
-        """Whether anything was written since the last call, by this process too: call it after each writing of one's own."""
-        try:
-            return bool(self._events >= 0 and os.read(self._events, 65_536))
-        except BlockingIOError:
-            return False
+        """Whether something else opened the terminal or wrote to it since `reset`."""
+        self._note(self._reports())
+        return self._is_touched
+
+    def reset(self) -> None:
+        self._reports()
+        self._is_touched = False
+
+    def _note(self, reports: list[int]) -> None:
+        self._is_touched |= bool(reports)
+
+    def _reports(self) -> list[int]:
+        found: list[int] = []
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._events, 65_536) if self._events >= 0 else b""
+        while data:
+            _, mask, _, length = _HEAD.unpack_from(data)
+            found.append(mask)
+            data = data[_HEAD.size + length :]
+        return found
 
 
 def _device(number: int) -> str:
