@@ -232,16 +232,18 @@ def test_a_question_that_was_painted_over_is_drawn_again_before_a_yes_counts(
 
 
 def test_a_terminal_that_something_keeps_painting_on_takes_no_yes(with_tools: Cli, tmux: Tmux) -> None:
-    over, terminal = threading.Event(), tmux.device
+    over, painted, terminal = threading.Event(), threading.Event(), tmux.device
 
     def keep_painting() -> None:
         while not over.wait(0.02):
             _paint(terminal)
+            painted.set()
 
     tmux.type(f"{PYTHON} -m handrail call shell command='rm -rf ~/photos'; echo ended $?", "Enter")
     tmux.wait_for("deny?", "rm -rf ~/photos")
     painter = threading.Thread(target=keep_painting)
     painter.start()
+    painted.wait()
     try:
         for _ in range(200):
             tmux.type("once", "Enter")
