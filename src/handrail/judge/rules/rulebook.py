@@ -22,7 +22,7 @@ THEMES = tuple(
     (
         "deletes disks system_files permissions users services power processes remote_code persistence credentials history "
         "network kernel containers clusters machines cloud forges databases git releases packages devices queues personal "
-        "self_protection walk unknown_programs"
+        "terminals self_protection walk unknown_programs"
     ).split()
 )
 _GROUPS = {"$writers": WRITERS, "$readers": READERS, "$sql-clients": SQL_CLIENTS}
@@ -32,6 +32,7 @@ _BAD_TO_EMPTY = frozenset(("data", "home", "home-root"))
 _UNKNOWN_PROGRAM = "tail.destructive"
 _ON_WRITE = (
     ("device", "redirect.device"),
+    ("terminal", "term.write"),
     ("own", "own.files"),
     ("startup", "redirect.startup"),
     ("hook", "redirect.startup"),
