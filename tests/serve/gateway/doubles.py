@@ -110,6 +110,9 @@ class Double:
 
     # For tests
 
+    # How long a message takes to arrive.
+    seconds_on_the_way = 0
+
     def say(
         self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False, reply_to: str = ""
     ) -> None:
@@ -190,6 +193,7 @@ class Telegram(Double):
         self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False, reply_to: str = ""
     ) -> None:
         said = _telegram_message("1", chat, "group" if in_group else "private")
+        said["date"] -= self.seconds_on_the_way
         text = f"@hand_bot {text}" if mention else text
         replied = {"reply_to_message": _telegram_message(reply_to, chat)} if reply_to else {}
         self._update(message={**said, **replied, "from": _telegram_person(person), "text": text})
@@ -389,7 +393,8 @@ class Discord(Double):
     def say(
         self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False, reply_to: str = ""
     ) -> None:
-        written = (int(time.time() * 1000) - 1_420_070_400_000) << 22  # Discord's ids are times
+        at = time.time() - self.seconds_on_the_way
+        written = (int(at * 1000) - 1_420_070_400_000) << 22  # Discord's ids are times
         data = _discord_message(str(written + int(self.next_id()) % 4_000_000), chat, person, text)
         if reply_to:
             data["message_reference"] = {"message_id": reply_to, "channel_id": chat}

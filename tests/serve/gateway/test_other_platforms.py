@@ -166,6 +166,25 @@ def test_a_reply_answers_the_question_that_it_is_below(place: Place, platform: D
     assert f"rm -rf {folder}" in said.texts[-1]
 
 
+@pytest.mark.parametrize("kind", ["telegram", "discord"])
+def test_a_yes_that_was_written_before_the_question_came_is_not_for_it(place: Place, kind: str) -> None:
+    platform = place.doubles[kind]
+    folder = _folder(place, f"late-{kind}", "I leave it.")
+    platform.say("725", ADA, "clean up")
+    question = platform.hears("725", f"rm -rf {folder}")
+    platform.seconds_on_the_way = 600
+    try:
+        for words in ("/approve", "/approve all", "/deny"):
+            platform.say("725", ADA, words)
+    finally:
+        platform.seconds_on_the_way = 0
+    platform.hears("725", "Which one?")
+    assert folder.exists()
+    platform.tap(question, ADA, "deny")
+    platform.hears("725", "I leave it.")
+    assert folder.exists()
+
+
 def test_an_id_of_another_question_answers_nothing(place: Place, platform: Double) -> None:
     folder = _folder(place, f"other-{platform.kind}", "I leave it.")
     platform.say("723", ADA, "clean up")

@@ -104,7 +104,7 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
       <Command pieces={question.pieces} />
       <Preview preview={question.preview} all={showsAll} onAll={() => setShowsAll(true)} />
       <dl class="facts">
-        <dt>in</dt><dd>{question.cwd}</dd>
+        {question.cwd && <><dt>in</dt><dd>{question.cwd}</dd></>}
         <dt>on</dt><dd>{question.environment}</dd>
         {question.session && <><dt>session</dt><dd><a href={`#/sessions/${question.session}`}>{question.session}</a></dd></>}
         {question.concerns.map((each) => <><dt>rule</dt><dd><a href={`#/policy/${each.rule}`}>{each.rule}</a> {each.why}</dd></>)}
