@@ -41,6 +41,11 @@ class Tmux:
     def resize(self, columns: int, rows: int) -> None:
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
+    @property
+    def device(self) -> str:
+        """The terminal that what runs in the window sees."""
+        return self._tmux("display-message", "-p", "#{pane_tty}").strip()
+
     def screen(self, *, history: bool = False) -> str:
         return self._tmux("capture-pane", "-p", *(("-S", "-") if history else ()))
 

@@ -32,8 +32,19 @@ class ActionKind(Enum):
     TOOL = "tool"  # somebody else's tool is called; the text says what it is
 
 
+class Preview(NamedTuple):
+    """What a call would write: the content, or a unified diff against what is there now. `base` identifies what is there now."""
+
+    text: str
+    base: str = ""
+
+
 class Action(NamedTuple):
-    """One thing that a call is about to do, told before it is done. A tool says so with `actions` at registration."""
+    """One thing that a call is about to do, told before it is done. A tool says so with `actions` at registration.
+
+    `preview` is called when a person has to be asked, and once more after their yes, which holds only if nothing has changed.
+    A ToolError that it raises ends the call before anybody is asked.
+    """
 
     kind: ActionKind
     text: str
@@ -42,6 +53,7 @@ class Action(NamedTuple):
     isolated: bool = False
     reaches_host: bool = True
     details: Mapping[str, Any] = {}
+    preview: Callable[[], Preview] | None = None
 
 
 class Concern(NamedTuple):
@@ -73,6 +85,9 @@ class ApprovalRequest(NamedTuple):
     offers: tuple[Decision, ...] = (Decision.ONCE, Decision.DENY)
     expires_at: float = 0.0  # as `time.time()`: no answer by then is a denial
     asker: str = ""  # the task of the child agent that wants it; empty for the agent that the person talks to
+    preview: str = (
+        ""  # what would be written: its content, or a unified diff against what was there when this was asked
+    )
 
 
 class Answer(NamedTuple):

@@ -94,14 +94,14 @@ def deny_all(server: Server) -> None:
 class Asking:
     """Somebody's call that waits for an answer. Its result is None when the server was gone first."""
 
-    def __init__(self, server: Server, command: str) -> None:
+    def __init__(self, server: Server, command: str = "", *, tool: str = "terminal", **arguments: str) -> None:
         self.result: Any = None
-        self._thread = threading.Thread(target=self._run, args=(server, command))
+        body = {"tool": tool, "arguments": arguments or {"command": command}}
+        self._thread = threading.Thread(target=self._run, args=(server, body))
         self._thread.start()
 
-    def _run(self, server: Server, command: str) -> None:
+    def _run(self, server: Server, body: Any) -> None:
         with contextlib.suppress(httpx.TransportError):
-            body = {"tool": "terminal", "arguments": {"command": command}}
             answer = server.client.post("/v1/calls", json=body, timeout=2 * PATIENCE_SECONDS)
             self.result = answer.json()["result"]
 

@@ -36,6 +36,7 @@ def page(place: Place) -> Iterator[Any]:  # noqa: F811  the fixture above
         made = browser.new_page()
         made.set_default_timeout(PATIENCE_SECONDS * 1000)
         made.goto(place.server.client.post("/v1/links", json={"role": "operate"}).json()["url"])
+        made.get_by_text("connected", exact=True).wait_for()
         made.goto(f"{place.server.url}/#/approvals")
         made.get_by_text("connected", exact=True).wait_for()
         yield made

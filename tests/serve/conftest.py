@@ -77,6 +77,19 @@ class Server:
         self.clients.append(client)
         return client
 
+    def browser(self, **shown: str) -> httpx.Client:
+        """A browser that has logged in, with a token or with a link's code: it sends its cookie and its page's key."""
+        client = self.as_()
+        answer = client.post("/v1/login", json=shown or {"token": self.token})
+        assert answer.status_code == 200, answer.text
+        client.headers["x-handrail"] = answer.json()["page_key"]
+        return client
+
+    def code(self, role: str = "operate", client: httpx.Client | None = None) -> str:
+        """The code of a new login link."""
+        url: str = (client or self.client).post("/v1/links", json={"role": role}).json()["url"]
+        return url.partition("code=")[2]
+
     def call(self, tool: str, **arguments: Any) -> Any:
         return self.client.post("/v1/calls", json={"tool": tool, "arguments": arguments}).json()["result"]
 

@@ -65,7 +65,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def _look(server: Server, cookie: str) -> str:
     with sqlite3.connect(server.home / "state" / "serve.db") as store:
-        kept = [row[0] for table in ("tokens", "logins") for row in store.execute(f"SELECT digest FROM {table}")]
+        query = "SELECT digest FROM tokens UNION SELECT cookie FROM logins UNION SELECT page_key FROM logins"
+        kept = [row[0] for row in store.execute(query)]
     store.close()
     halves = [(each[:7], each[7:]) for each in (server.token, cookie)]
     return _LOOK.format(

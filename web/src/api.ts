@@ -1,4 +1,5 @@
-// How the console asks the server. A browser is known by its cookie; what changes something needs a header of ours, too.
+// How the console asks the server. A browser is known by its cookie and by a key that only this page can read: browsers
+// send a cookie to all ports of a host, but keep the storage of each port apart.
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Fields = { [name: string]: Json };
@@ -7,6 +8,19 @@ export class ApiError extends Error {
   constructor(readonly status: number, readonly kind: string, message: string) {
     super(message);
   }
+}
+
+const KEY = "handrail-page-key";
+
+/** Log this browser in, with a token or with the code of a link. */
+export async function logIn(shown: { token: string } | { code: string }): Promise<void> {
+  const entered = await ask<{ page_key: string }>("POST", "/v1/login", shown);
+  localStorage.setItem(KEY, entered.page_key);
+}
+
+export async function logOut(): Promise<void> {
+  await ask("POST", "/v1/logout").catch(() => undefined);
+  localStorage.removeItem(KEY);
 }
 
 let onSignedOut: () => void = () => {};
@@ -25,20 +39,24 @@ export async function ask<T>(method: string, path: string, body?: unknown): Prom
   return (await response.json()) as T;
 }
 
-/** The events of an answer that comes bit by bit. */
-export async function* streamEvents(path: string, body: unknown, signal?: AbortSignal): AsyncGenerator<[string, Fields]> {
-  const response = await request("POST", path, body, signal);
+/** The events of an answer that comes bit by bit. Without a body they are fetched, with one they are the answer to it. */
+export async function* streamEvents(path: string, body?: unknown, signal?: AbortSignal): AsyncGenerator<[string, Fields]> {
+  const response = await request(body === undefined ? "GET" : "POST", path, body, signal);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const frames = (rest + value).split("\n\n");
-    rest = frames.pop()!;
-    for (const frame of frames) {
-      const event = parsed(frame);
-      if (event) yield event;
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const frames = (rest + value).split("\n\n");
+      rest = frames.pop()!;
+      for (const frame of frames) {
+        const event = parsed(frame);
+        if (event) yield event;
+      }
     }
+  } finally {
+    reader.cancel().catch(() => undefined);
   }
 }
 
@@ -52,7 +70,9 @@ function parsed(frame: string): [string, Fields] | null {
 }
 
 async function request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = { "x-handrail": "1" };
+  const headers: Record<string, string> = {};
+  const key = localStorage.getItem(KEY);
+  if (key) headers["x-handrail"] = key;
   if (body !== undefined) headers["content-type"] = "application/json";
   const sent = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal };
   let response: Response;

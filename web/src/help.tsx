@@ -1,14 +1,15 @@
 // Keyboard shortcuts, and how to log in another device.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ask } from "./api";
-import type { Me } from "./types";
-import { Trouble } from "./ui";
+import { ask, get } from "./api";
+import type { Login, Me } from "./types";
+import { clock, Trouble, useAnswer, visible } from "./ui";
 
 const KEYS = [
   ["Alt+1 … Alt+7", "go to a page"],
   ["↑ ↓ Page Home End", "move in a list"],
   ["j k", "next and previous question, on Approvals"],
   ["o t s a", "allow the question in focus: once, for the task, the session, always"],
+  ["v", "show all that the question in focus would write or run"],
   ["d", "deny it: write a reason, then Enter"],
   ["Esc", "close, or back"],
 ];
@@ -37,9 +38,34 @@ export function Help({ me, onClose, onLeave }: { me: Me; onClose: () => void; on
         </p>
       )}
       {url && <p><code class="wrap">{url}</code><br /><small>The link works once, within ten minutes.</small></p>}
+      <h2>Logged in</h2>
+      <Logins mayEnd={me.role === "operate"} onTrouble={setTrouble} />
       <Trouble text={trouble} />
       <p class="line"><button class="main" onClick={() => dialog.current!.close()}>Close</button>
         <button onClick={onLeave}>Log this browser out</button></p>
     </dialog>
   );
+}
+
+function Logins({ mayEnd, onTrouble }: { mayEnd: boolean; onTrouble: (text: string) => void }) {
+  const { answer, again } = useAnswer(() => get<{ logins: Login[] }>("/v1/logins"), []);
+  const end = (id: string) => void ask("DELETE", `/v1/logins/${id}`).then(again, (error: Error) => onTrouble(error.message));
+  return (
+    <ul class="plain-list">
+      {answer?.logins.map((each) => (
+        <li class="line">
+          <span class="grow"><b>{visible(each.name)}</b> · {each.role} <small>{each.is_this_one ? "this browser" : `last used ${clock(each.used)}`}
+            {each.address && ` · from ${each.address}`}{each.agent && ` · ${visible(brief(each.agent))}`}</small></span>
+          {mayEnd && !each.is_this_one && <button onClick={() => end(each.id)} aria-label={`Log out ${each.name}`}>Log out</button>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The words of a browser's long name for itself that tell it from others. */
+function brief(agent: string): string {
+  const system = /\(([^;)]+)/.exec(agent)?.[1] ?? "";
+  const program = /(Firefox|Edg|OPR|Chrome|Safari)\//.exec(agent)?.[1] ?? agent.slice(0, 40);
+  return [program, system].filter(Boolean).join(" on ");
 }

@@ -1,15 +1,15 @@
-// Login: a token that is typed once becomes a cookie that scripts cannot read.
+// Login: a token that is typed once becomes a cookie that scripts cannot read, and a key for this page.
 import { useState } from "preact/hooks";
-import { ask } from "./api";
+import { logIn } from "./api";
 import { Trouble } from "./ui";
 
-export function Login({ onEntered }: { onEntered: () => void }) {
+export function Login({ onEntered, trouble: before }: { onEntered: () => void; trouble: string }) {
   const [token, setToken] = useState("");
-  const [trouble, setTrouble] = useState("");
+  const [trouble, setTrouble] = useState(before);
   async function enter(event: Event) {
     event.preventDefault();
     try {
-      await ask("POST", "/v1/login", { token });
+      await logIn({ token });
       onEntered();
     } catch (error) {
       setTrouble((error as Error).message);
@@ -27,7 +27,7 @@ export function Login({ onEntered }: { onEntered: () => void }) {
       </form>
       <Trouble text={trouble} />
       <p>
-        <code>handrail serve</code> prints a login link when it starts, which works once. For another device create a token
+        <code>handrail serve</code> prints a login link when it starts in a terminal; it works once. For another device create a token
         with <code>handrail serve token new NAME</code>, or a link in a browser that is logged in (the “?” at the top).
       </p>
     </main>

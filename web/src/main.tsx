@@ -1,7 +1,7 @@
 // The frame around the pages: login, navigation, and the state of the connection.
 import { render, type ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ask, get, whenSignedOut } from "./api";
+import { get, logIn, logOut, whenSignedOut } from "./api";
 import { Login } from "./login";
 import { Approvals } from "./pages/approvals";
 import { Live } from "./pages/live";
@@ -25,15 +25,25 @@ function place(): [string, string] {
   return [PAGES.some(([name]) => name === page) ? page : "live", decodeURIComponent(rest.join("/"))];
 }
 
+/** Log in with the code in the address, if there is one. It leaves the address, and so the history, at once. */
+async function byLink(onTrouble: (text: string) => void): Promise<void> {
+  if (location.pathname !== "/login") return;
+  const code = new URLSearchParams(location.search).get("code") ?? "";
+  history.replaceState(null, "", `/${location.hash}`);
+  // Somebody who is in already stays in when their link was used before.
+  await logIn({ code }).catch((error: Error) => onTrouble(error.message));
+}
+
 function App() {
   const [me, setMe] = useState<Me | null>(null);
   const [isOut, setOut] = useState(false);
-  const enter = () => void get<Me>("/v1/me").then((found) => { setMe(found); setOut(false); watch.start(); }, () => setOut(true));
+  const [trouble, setTrouble] = useState("");
+  const enter = () => get<Me>("/v1/me").then((found) => { setMe(found); setOut(false); watch.start(); }, () => setOut(true));
   useEffect(() => {
     whenSignedOut(() => { watch.stop(); setOut(true); });
-    enter();
+    void byLink(setTrouble).then(enter);
   }, []);
-  if (isOut) return <Login onEntered={enter} />;
+  if (isOut) return <Login onEntered={() => void enter()} trouble={trouble} />;
   return me && <Console me={me} />;
 }
 
@@ -91,7 +101,7 @@ function Console({ me }: { me: Me }) {
         <h1 class="unseen">{PAGES.find(([name]) => name === page)![1]}</h1>
         <Page key={page} me={me} chosen={chosen} />
       </main>
-      {helps && <Help me={me} onClose={() => setHelps(false)} onLeave={() => void ask("POST", "/v1/logout").finally(() => location.reload())} />}
+      {helps && <Help me={me} onClose={() => setHelps(false)} onLeave={() => void logOut().finally(() => location.reload())} />}
     </>
   );
 }

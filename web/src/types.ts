@@ -4,8 +4,11 @@ import type { Fields } from "./api";
 export type Decision = "once" | "task" | "session" | "always" | "deny";
 export type Piece = { text: string; marked: boolean; ours: boolean };
 
+export type Line = { kind: "plain" | "header" | "place" | "added" | "removed"; pieces: Piece[] };
+
 export type Question = {
   id: string; state: string; tool: string; kind: string; asker: string; reason: string; pieces: Piece[];
+  preview: { lines: Line[]; is_excerpt: boolean } | null;
   cwd: string; environment: string; session: string | null; task: string | null;
   concerns: { rule: string; why: string; covers: string }[];
   offers: { decision: Decision; covers: string }[];
@@ -39,6 +42,9 @@ export type Session = {
   is_running?: boolean;
 };
 export type Hit = { session: string; title: string; message_id: number; at: number; role: string; excerpt: string };
+export type Login = {
+  id: string; name: string; role: Me["role"]; created: number; used: number; address: string; agent: string; is_this_one: boolean;
+};
 export type Me = { name: string; role: "watch" | "approve" | "operate" };
 /** `chosen` is what the address names on the page: `#/sessions/ID`. */
 export type PageProps = { me: Me; chosen: string };

@@ -1,7 +1,7 @@
 // Components that the pages share. Everything from outside is treated as text, never as markup.
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Piece } from "./types";
+import type { Line, Piece, Question } from "./types";
 
 /** A command with its dangerous parts marked, and invisible characters written out. */
 export function Command({ pieces }: { pieces: Piece[] }) {
@@ -13,6 +13,32 @@ export function Command({ pieces }: { pieces: Piece[] }) {
         : piece.text)}
     </pre>
   );
+}
+
+const PREVIEW_LINES = 16;
+
+/** What would be written: the first lines, and the rest on request. `all` is kept by the caller, who has a key for it. */
+export function Preview({ preview, all, onAll }: { preview: Question["preview"]; all: boolean; onAll: () => void }) {
+  if (!preview) return null;
+  const { lines } = preview;
+  const shown = all ? lines : preview.is_excerpt ? [] : lines.slice(0, PREVIEW_LINES);
+  const left = lines.length - shown.length;
+  return (
+    <div class="preview">
+      {shown.length > 0 && (
+        <pre class="text" tabIndex={0} aria-label="What would be written">
+          {shown.map((line) => <span class={line.kind}><LineText line={line} />{"\n"}</span>)}
+        </pre>
+      )}
+      {left > 0 && <button class="plain" onClick={onAll}>
+        {shown.length ? `Show ${left.toLocaleString()} more lines` : `Show all ${left.toLocaleString()} lines`} <kbd aria-hidden="true">v</kbd>
+      </button>}
+    </div>
+  );
+}
+
+function LineText({ line }: { line: Line }) {
+  return <>{line.pieces.map((piece) => piece.ours ? <b class="ours">{piece.text}</b> : piece.text)}</>;
 }
 
 export function Empty({ title, children }: { title: string; children: ComponentChildren }) {

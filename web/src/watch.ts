@@ -1,6 +1,6 @@
 // The state of the server, kept up to date by its events: calls and open questions.
 import { useLayoutEffect, useState } from "preact/hooks";
-import { get } from "./api";
+import { get, streamEvents, type Fields } from "./api";
 import type { Call, Grant, Question, Session } from "./types";
 
 const MAX_CALLS = 10_000;
@@ -19,7 +19,7 @@ class Watch {
   isConnected = false;
   onAsked: (question: Question) => void = () => {};
   private listeners = new Set<() => void>();
-  private source: EventSource | null = null;
+  private source: AbortController | null = null;
   private timer = 0;
   private changes = 0;
   /** Events since the full list was requested: they are newer than its answer. */
@@ -28,31 +28,34 @@ class Watch {
 
   start(): void {
     this.stop();
-    const source = (this.source = new EventSource("/v1/events"));
-    const on = (kind: string, act: (data: never) => void) =>
-      source.addEventListener(kind, (event) => act(JSON.parse((event as MessageEvent<string>).data) as never));
-    on("hello", () => {
-      this.isConnected = true;
-      void this.refresh();
-    });
-    on("missed", () => void this.refresh());
-    on("call.started", (call: Call) => this.note(call));
-    on("call.ended", (call: Call) => this.note(call));
-    on("call.progress", (update: { tool: string; task: string; message: string }) => this.progress(update));
-    on("approval.asked", (question: Question) => this.asked(question));
-    on("approval.over", (question: Question) => this.closed(question));
-    on("grants.changed", () => void this.refreshApprovals());
-    source.onerror = () => {
+    const source = (this.source = new AbortController());
+    void this.follow(source).catch(() => undefined).then(() => {
+      if (this.source !== source) return;
       this.isConnected = false;
       this.draw(0);
-      if (source.readyState !== EventSource.CLOSED) return;
-      // Rejected or closed for good: if we are logged out, this request shows the login page.
-      this.later(source, () => void get("/v1/me").then(() => this.start(), () => this.source === source && this.start()));
-    };
+      this.later(source, () => this.start());
+    });
+  }
+
+  /** Read the events until the connection ends. */
+  private async follow(source: AbortController): Promise<void> {
+    for await (const [kind, data] of streamEvents("/v1/events", undefined, source.signal)) this.heard(kind, data);
+  }
+
+  private heard(kind: string, data: Fields): void {
+    switch (kind) {
+      case "hello": this.isConnected = true; return void this.refresh();
+      case "missed": return void this.refresh();
+      case "call.started": case "call.ended": return this.note(data as unknown as Call);
+      case "call.progress": return this.progress(data as unknown as { tool: string; task: string; message: string });
+      case "approval.asked": return this.asked(data as unknown as Question);
+      case "approval.over": return this.closed(data as unknown as Question);
+      case "grants.changed": return void this.refreshApprovals();
+    }
   }
 
   stop(): void {
-    this.source?.close();
+    this.source?.abort();
     this.source = null;
     this.isConnected = false;
   }
@@ -109,7 +112,7 @@ class Watch {
   }
 
   /** Retry after a while, if the connection is still the same: a new one refreshes by itself. */
-  private later(source: EventSource | null, act: () => void): void {
+  private later(source: AbortController | null, act: () => void): void {
     setTimeout(() => { if (source && this.source === source) act(); }, RETRY_MS);
   }
 

@@ -35,10 +35,10 @@ class Line(NamedTuple):
     pointers: str
 
 
-def pieces(text: str, spans: Iterable[Span] = (), *, max_chars: int = MAX_CHARS) -> list[Piece]:
-    """The text as it is shown. Newlines stay; no other control character reaches the terminal."""
+def pieces(text: str, spans: Iterable[Span] = (), *, max_chars: int = MAX_CHARS, tab: str = "\\t") -> list[Piece]:
+    """The text as it is shown. Newlines stay; no other control character reaches the terminal. `tab` stands for a tab."""
     marks = _merged((max(0, start), min(end, len(text))) for start, end in spans)
-    shown = _Shown(text, marks[:_MAX_MARKS])
+    shown = _Shown(text, marks[:_MAX_MARKS], tab)
     position = 0
     for start, end in _kept(text, marks[:_MAX_MARKS], max_chars):
         if start > position:
@@ -59,6 +59,11 @@ def visible(text: str, *, max_chars: int = MAX_CHARS) -> str:
 
 def lines(text: str, spans: Iterable[Span] = (), *, width: int, max_chars: int = MAX_CHARS) -> list[Line]:
     """The text in lines of at most so many columns, each with pointers at what is marked in it."""
+    return wrapped(pieces(text, spans, max_chars=max_chars), width=width)
+
+
+def wrapped(shown: Iterable[Piece], *, width: int) -> list[Line]:
+    """Pieces in lines of at most so many columns."""
     found: list[Line] = []
     current: list[Piece] = []
     column = 0
@@ -68,7 +73,7 @@ def lines(text: str, spans: Iterable[Span] = (), *, width: int, max_chars: int =
         found.append(Line(tuple(current), _pointers(current)))
         current, column = [], 0
 
-    for piece in pieces(text, spans, max_chars=max_chars):
+    for piece in shown:
         run = ""
         for character in piece.text:
             if character == "\n" or column + _columns(character) > width:
@@ -89,9 +94,9 @@ def lines(text: str, spans: Iterable[Span] = (), *, width: int, max_chars: int =
 class _Shown:
     """Collects pieces, joining those that look the same."""
 
-    def __init__(self, text: str, marks: Sequence[Span]) -> None:
+    def __init__(self, text: str, marks: Sequence[Span], tab: str) -> None:
         self.pieces: list[Piece] = []
-        self._text, self._marks = text, marks
+        self._text, self._marks, self._tab = text, marks, tab
         self._secrets = secret_spans(text)
         self._hidden = set(hidden(text))
 
@@ -109,7 +114,7 @@ class _Shown:
                 continue
             character = self._text[position]
             if character == "\t":
-                self._put("\\t", marked=marked, ours=True)
+                self._put(self._tab, marked=marked, ours=self._tab == "\\t")
             elif position in self._hidden:
                 self._put(by_number(character), marked=marked, ours=True)
             else:

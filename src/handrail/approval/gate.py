@@ -21,6 +21,7 @@ from .action_review import Judge, builtin_assess
 from .approvers import ChainApprover, PolicyApprover
 from .grants import PROCESS_SCOPE, GrantKey, parse_grant_key
 from .policy import DecidedBy, Pending, Policy, Ruling
+from .preview import Previews
 from .records import Records
 from .refusals import refused, unanswered, unusable
 from .self_protection import SelfProtection, private_dirs
@@ -136,8 +137,9 @@ class ApprovalGate:
         return f"{decision.value}:{name}" if name else self._scope
 
     async def _ask(self, left: Sequence[Pending], context: ToolContext, policy: Policy) -> None:
-        started = time.monotonic()
-        request = _request(left, context, expires_at=time.time() + self.settings.timeout)
+        started, previews = time.monotonic(), Previews(item.action for item in left)
+        preview = await previews.read() if context.approver is not None else ""
+        request = _request(left, context, expires_at=time.time() + self.settings.timeout, preview=preview)
         try:
             request, answer = await self._answer(request, context, policy)
             if answer.decision.allows:
@@ -147,6 +149,8 @@ class ApprovalGate:
             raise unusable(error) from None
         if not answer.decision.allows:
             raise unanswered(request, answer, by_person=answer.by not in _AUTOMATIC)
+        if context.approver is not None:
+            await previews.check()
 
     async def _answer(
         self, request: ApprovalRequest, context: ToolContext, policy: Policy
@@ -196,7 +200,7 @@ def _covers(key: str, wanted: GrantKey) -> bool:
         return False
 
 
-def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float) -> ApprovalRequest:
+def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float, preview: str) -> ApprovalRequest:
     """One request for everything that a call is about to do: the texts below each other, the marks moved with them."""
     texts: list[str] = []
     concerns: list[Concern] = []
@@ -235,4 +239,5 @@ def _request(left: Sequence[Pending], context: ToolContext, *, expires_at: float
         offers=tuple(Decision) if lasts else (Decision.ONCE, Decision.DENY),
         expires_at=expires_at,
         asker=str(getattr(context.agent, "label", "")),
+        preview=preview,
     )

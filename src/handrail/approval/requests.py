@@ -19,6 +19,7 @@ from ..store.approvals import ApprovalStore, State
 from .approvers.basic import reply_of
 from .display import MAX_CHARS, pieces
 from .inbox import Inbox
+from .preview import bounded
 from .secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -100,11 +101,13 @@ async def consult(approver: Approver, request: ApprovalRequest) -> Answer:
 def kept(request: ApprovalRequest) -> ApprovalRequest:
     """The request as it is stored: without secrets, and not longer than anybody would read."""
     text, concerns = request.text, request.concerns
+    request = request._replace(preview=bounded(without_secrets(request.preview)[0]))
     if len(text) > _MAX_KEPT:
         shown = pieces(text, [(concern.start, concern.end) for concern in concerns])
+        whole = request.preview or bounded(without_secrets(text)[0])
         text = "".join(piece.text for piece in shown)
         concerns = tuple(concern._replace(start=0, end=len(text)) for concern in concerns)
-        return request._replace(text=text[:_MAX_KEPT], concerns=concerns, arguments={})
+        return request._replace(text=text[:_MAX_KEPT], concerns=concerns, arguments={}, preview=whole)
     text, spans = without_secrets(text, [(concern.start, concern.end) for concern in concerns])
     return request._replace(text=text, concerns=_moved(concerns, spans), arguments={})
 
@@ -124,5 +127,6 @@ def _fingerprint(request: ApprovalRequest) -> str:
         request.cwd,
         request.environment,
         [concern.key for concern in request.concerns],
+        *([request.preview] if request.preview else []),
     )
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

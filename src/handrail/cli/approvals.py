@@ -6,15 +6,17 @@ import shutil
 import sys
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ..approval.approvers.prompt import ANSWERS, question
+from ..approval.approvers.prompt import ANSWERS, PREVIEW_LINES, VIEW, has_more, question
 from ..approval.display import visible
 from ..approval.gate import STORE_NAME
 from ..config import state_dir
 from ..errors import Denied, InvalidArguments
 from ..protocols import Decision
 from ..store.approvals import ApprovalStore, State, StoredRequest
+from .invocation import as_typed
 from .output import colours, emit, emit_json, emit_table
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ def request_view(stored: StoredRequest) -> JsonDict:
         "tool": request.tool,
         "kind": request.kind.value,
         "text": request.text,
+        "preview": request.preview,
         "cwd": request.cwd,
         "environment": request.environment,
         "session": request.session_id,
@@ -49,9 +52,11 @@ def request_view(stored: StoredRequest) -> JsonDict:
     }
 
 
-def show_request(stored: StoredRequest) -> None:
-    width = min(shutil.get_terminal_size().columns, 100)
-    emit(question(stored.request, width=width, painted=colours(sys.stdout)), end="")
+def show_request(stored: StoredRequest, *, in_full: bool = False) -> None:
+    """`in_full` with all that would be written."""
+    lines, how = None if in_full else PREVIEW_LINES, as_typed(f"`handrail approvals show {stored.request.id}`")
+    text = question(stored.request, width=_width(), painted=colours(sys.stdout), max_lines=lines, how=how)
+    emit(text, end="")
     if not stored.is_waiting:
         emit("  The process that asked has exited; an answer holds if the same is asked again.")
 
@@ -131,9 +136,10 @@ def chosen(stored: StoredRequest, given: str) -> Decision | None:
         raise InvalidArguments("give the answer: once, task, session, always or deny")
     if stored.state is not State.PENDING:
         return Decision.DENY  # the store then reports that it is too late
-    width = min(shutil.get_terminal_size().columns, 100)
-    sys.stderr.write(question(request._replace(id=""), width=width, painted=colours(sys.stderr)))
-    offered = ", ".join(each.value for each in request.offers)
+    shown, lines = request._replace(id=""), PREVIEW_LINES if has_more(request) else None
+    ask = partial(question, shown, width=_width(), painted=colours(sys.stderr), how="v shows all")
+    sys.stderr.write(ask(max_lines=lines))
+    offered = ", ".join([*(each.value for each in request.offers), *([VIEW] if lines else [])])
     while True:
         sys.stderr.write(f"  {offered}? ")
         sys.stderr.flush()
@@ -144,7 +150,14 @@ def chosen(stored: StoredRequest, given: str) -> Decision | None:
         decision = ANSWERS.get(line.strip().lower())
         if decision is not None and decision in request.offers:
             return decision
+        if lines and line.strip().lower() in (VIEW, VIEW[0]):
+            sys.stderr.write(ask(max_lines=None))
+            continue
         sys.stderr.write("  Type one of these words, or its first letter; Enter alone is not an answer.\n")
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, 120)
 
 
 def come_too_late(before: StoredRequest) -> str:

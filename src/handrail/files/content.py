@@ -22,6 +22,13 @@ class Current(NamedTuple):
     data: bytes | None
     text: Text | None
 
+    @property
+    def digest(self) -> str:
+        """Changes with the content; of a file too large to be read, with its version."""
+        from hashlib import blake2b  # only a question needs it
+
+        return self.stat.version if self.data is None else blake2b(self.data, digest_size=16).hexdigest()
+
 
 def load(files: Files, path: str) -> Current | None:
     """The file at `path`, None when there is none. Raises ToolFailed for a folder, a device, a pipe."""

@@ -38,6 +38,24 @@ def _ended(line: str) -> Iterable[str]:
     return (line[:-1],) if line.endswith("\n") else (line, "\\ No newline at end of file")
 
 
+def diff_to_approve(before: str, after: str, *, path: str, to_path: str = "", is_new: bool = False) -> str:
+    """The diff for a person who is to say yes to it: all of it, line by line. One too long to be worked out shows what goes
+    and what comes in one block."""
+    old, new = split_lines(before), split_lines(after)
+    names = ("/dev/null" if is_new else path, to_path or path)
+    if max(len(old), len(new)) <= MAX_COMPARED_LINES:
+        lines = [line for piece in unified_diff(old, new, *names) for line in _ended(piece)]
+    else:
+        start = _common(old, new)
+        end = _common(old[start:][::-1], new[start:][::-1])
+        gone, come = old[start : len(old) - end], new[start : len(new) - end]
+        place = f"@@ -{start + 1},{len(gone)} +{start + 1},{len(come)} @@"
+        marked = [*(f"-{line}" for line in gone), *(f"+{line}" for line in come)]
+        body = [line for piece in marked for line in _ended(piece)]
+        lines = [f"--- {names[0]}", f"+++ {names[1]}", place, *body] if marked else []
+    return well_formed("\n".join(lines))
+
+
 def _bounded(lines: Sequence[str]) -> str:
     kept: list[str] = []
     left = MAX_DIFF_CHARS

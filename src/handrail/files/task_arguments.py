@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArguments
-from ..protocols import Action, ActionKind, Files
+from ..protocols import Action, ActionKind, Files, Preview
 from .failures import shown
 from .local import LocalFiles
 from .roots import check_path
@@ -60,21 +60,23 @@ def number_argument(args: JsonDict, name: str, default: int, *, least: int) -> i
     return value
 
 
-def write_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
-    """The actions for files that will be written or removed, with their resolved paths."""
-    return _actions(ActionKind.FILE_WRITE, paths, context)
+def write_actions(paths: Iterable[str], context: ToolContext, preview: Callable[[], Preview]) -> list[Action]:
+    """The actions for files that will be written or removed, with their resolved paths and what would be written."""
+    return _actions(ActionKind.FILE_WRITE, paths, context, preview)
 
 
 def read_actions(paths: Iterable[str], context: ToolContext) -> list[Action]:
     """The actions for files that will be read or searched, with their resolved paths."""
-    return _actions(ActionKind.FILE_READ, paths, context)
+    return _actions(ActionKind.FILE_READ, paths, context, None)
 
 
-def _actions(kind: ActionKind, paths: Iterable[str], context: ToolContext) -> list[Action]:
+def _actions(
+    kind: ActionKind, paths: Iterable[str], context: ToolContext, preview: Callable[[], Preview] | None
+) -> list[Action]:
     files = files_of(context)
     resolved = [files.resolve(path) for path in paths]
     if context.environments is None:
-        return [Action(kind, files.host_path(path) or path) for path in resolved]
+        return [Action(kind, files.host_path(path) or path, preview=preview) for path in resolved]
     environment = context.environments.of(context.task_id)
     return [
         Action(
@@ -83,6 +85,7 @@ def _actions(kind: ActionKind, paths: Iterable[str], context: ToolContext) -> li
             environment=environment.name,
             isolated=environment.isolated,
             reaches_host=environment.reaches_host,
+            preview=preview,
         )
         for path in resolved
     ]

@@ -16,6 +16,8 @@ from ..types import Unavailable
 
 # Uploads may take longer: some connections are slow.
 UPLOAD_SECONDS = 100.0
+# What the key of a message that asks a question starts with; the question's id follows.
+QUESTION_KEY = "ask-"
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 DECISIONS = {decision.value: decision for decision in Decision}
 # A tap on one of these answers a question. The first one for each decision is the one that is offered.
@@ -80,13 +82,18 @@ class Unreachable(HandrailError):
 
 
 class Message(NamedTuple):
-    """A user wrote something. `is_direct`: nobody else reads there; `is_for_us`: the account is mentioned."""
+    """A user wrote something. `is_direct`: nobody else reads there; `is_for_us`: the account is mentioned. `written_at` is when,
+    as `time.time()`; None where the platform does not tell and it has just been written. `reply_to` is the message of ours that
+    it replies to. `question` is the id of the question that it replies to, where the platform proves that itself."""
 
     chat: str
     user: str
     text: str
     is_direct: bool
     is_for_us: bool
+    written_at: float | None = None
+    reply_to: str = ""
+    question: str = ""
 
 
 class ButtonPress(NamedTuple):
@@ -112,6 +119,9 @@ class ChatAdapter(Protocol):
     def can_edit(self) -> bool: ...
     @property
     def max_chars(self) -> int: ...
+    @property
+    def needs_reply(self) -> bool:
+        """Whether a question is only answered by a reply to it, as a sender can be forged otherwise."""
 
     async def connect(self) -> None: ...
     async def disconnect(self) -> None: ...

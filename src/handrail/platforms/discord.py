@@ -85,6 +85,7 @@ class Settings:
 
 class Adapter:
     can_edit = True
+    needs_reply = False
     max_chars = _MAX_CHARS
 
     def __init__(self, settings: Settings) -> None:
@@ -164,7 +165,9 @@ class Adapter:
             text = text.replace(name, "")
         is_direct = isinstance(message.channel, discord.DMChannel)
         chat, user = str(message.channel.id), str(message.author.id)
-        self._events.put_nowait(Message(chat, user, text.strip(" :,"), is_direct, is_for_us))
+        written, quoted = message.created_at.timestamp(), message.reference and message.reference.message_id
+        reply_to = str(quoted) if quoted else ""
+        self._events.put_nowait(Message(chat, user, text.strip(" :,"), is_direct, is_for_us, written, reply_to))
 
     async def _on_press(self, interaction: discord.Interaction) -> None:
         if interaction.type is not discord.InteractionType.component or interaction.message is None:

@@ -1,7 +1,8 @@
 """Email: messages by SMTP, and chats by a mailbox that is polled by IMAP.
 
 Anybody can forge a sender. So every email of ours has a mark in its subject that only its recipient knows, and only an email with
-its sender's mark is accepted: whoever replies can read the mailbox that they claim to have.
+its sender's mark is accepted: whoever replies can read the mailbox that they claim to have. Each question has a mark of its own,
+and only a reply with that mark answers it; every mark expires. An email that was forwarded gives away no more than that.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ..protocols import Decision
 from ..types import Unavailable
 from .base import (
     LOOPBACK_HOSTS,
+    QUESTION_KEY,
     Attachment,
     Message,
     OutgoingMessage,
@@ -48,8 +50,10 @@ log = logging.getLogger(__name__)
 _IMAP_PORTS = {"tls": 993, "starttls": 143, "none": 143}
 _SMTP_PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _SECONDS = 30.0
-_MARK_CHARS = 16
-_MARK = re.compile(r"\[handrail ([0-9a-f]{16})\]")
+_MARK_CHARS = 20
+# When it was made, the question that it is for (or `-`), and the proof that both are ours.
+_MARK = re.compile(r"\[handrail ([0-9]{9,11})\.([0-9a-f]{1,32}|-)\.([0-9a-f]{20})\]")
+_MARK_SECONDS = 7 * 86_400
 _QUOTE_START = re.compile(r"^(>|On .{0,200}wrote:\s*$|-+ ?Original Message|_{10,}$|From: )")
 # How many senders without a mark get an explanation, per period: the owner of a forged address must not be flooded.
 _MAX_EXPLANATIONS, _EXPLANATION_SECONDS = 20, 3600.0
@@ -174,6 +178,7 @@ class ReceivedEmail(NamedTuple):
 
 class Adapter:
     can_edit = False
+    needs_reply = True
     max_chars = 50_000
 
     def __init__(self, settings: Settings) -> None:
@@ -196,9 +201,11 @@ class Adapter:
     async def _event(self, mail: ReceivedEmail) -> Message | None:
         if mail.is_automatic or mail.sender == self._settings.address.lower():
             return None
-        mark = _MARK.search(mail.subject)
-        if mark and hmac.compare_digest(mark[1], self._mark_of(mail.sender)):
-            return Message(mail.sender, mail.sender, mail.text, is_direct=True, is_for_us=True)
+        question = self._proved(mail)
+        if question is not None:
+            return Message(
+                mail.sender, mail.sender, mail.text, is_direct=True, is_for_us=True, question=question.strip("-")
+            )
         now = time.monotonic()
         self._explained = [each for each in self._explained if each > now - _EXPLANATION_SECONDS]
         if len(self._explained) < _MAX_EXPLANATIONS:
@@ -208,12 +215,24 @@ class Adapter:
                 await self.send(mail.sender, text, key="")
         return None
 
-    def _mark_of(self, address: str) -> str:
-        made = hmac.new(self._password.encode(), f"handrail mark for {address.lower()}".encode(), hashlib.sha256)
-        return made.hexdigest()[:_MARK_CHARS]
+    def _proved(self, mail: ReceivedEmail) -> str | None:
+        """The question whose mark the email has, `-` for the mark of another email of ours; None without a valid mark."""
+        found = _MARK.search(mail.subject)
+        if found is None or not -60 <= time.time() - int(found[1]) <= _MARK_SECONDS:
+            return None
+        return found[2] if hmac.compare_digest(found[0], self._mark_of(mail.sender, found[2], int(found[1]))) else None
+
+    def _mark_of(self, address: str, question: str = "-", made: int | None = None) -> str:
+        about = f"{int(time.time()) if made is None else made}.{question}"
+        proof = hmac.new(
+            self._password.encode(), f"handrail mark {about} for {address.lower()}".encode(), hashlib.sha256
+        )
+        return f"[handrail {about}.{proof.hexdigest()[:_MARK_CHARS]}]"
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  there are no buttons
-        return await self._send(chat, text)
+        return await self._send(
+            chat, text, question=key.removeprefix(QUESTION_KEY) if key.startswith(QUESTION_KEY) else "-"
+        )
 
     async def edit(self, chat: str, message: str, text: str) -> None:  # noqa: ARG002  there is nothing to do
         raise ToolFailed("an email that was sent cannot be changed")
@@ -221,7 +240,7 @@ class Adapter:
     async def send_file(self, chat: str, name: str, data: bytes, *, key: str) -> None:  # noqa: ARG002  SMTP has no such keys
         await self._send(chat, "The full answer.", Attachment(name, data))
 
-    async def _send(self, chat: str, text: str, *files: Attachment) -> str:
+    async def _send(self, chat: str, text: str, *files: Attachment, question: str = "-") -> str:
         settings = self._settings
         target = Target(
             host=settings.smtp_host,
@@ -233,7 +252,7 @@ class Adapter:
             password_variable=settings.password_variable,
         )
         try:
-            sent = await target.send(OutgoingMessage(text, f"Re: [handrail {self._mark_of(chat)}]", tuple(files)))
+            sent = await target.send(OutgoingMessage(text, f"Re: {self._mark_of(chat, question)}", tuple(files)))
         except ToolFailed as error:
             if isinstance(error.__context__, ConnectionRefusedError | socket.gaierror):
                 raise Unreachable(str(error)) from None

@@ -185,6 +185,7 @@ class Settings:
 
 class Adapter:
     can_edit = True
+    needs_reply = False
     # Below _MAX_CHARS, as an edit has its text twice.
     max_chars = 4_000
 
@@ -245,7 +246,16 @@ class Adapter:
             return None
         known = self._connected.rooms.get(room)
         is_direct = known is not None and known.member_count <= 2
-        return Message(room, event.sender, self._without_us(content), is_direct, self._is_for_us(content))
+        quoted = _relation(content).get("m.in_reply_to")
+        return Message(
+            room,
+            event.sender,
+            self._without_us(content),
+            is_direct,
+            self._is_for_us(content),
+            event.server_timestamp / 1000,
+            str(quoted.get("event_id", "")) if isinstance(quoted, dict) else "",
+        )
 
     def _is_for_us(self, content: dict[str, Any]) -> bool:
         mentions = content.get("m.mentions")

@@ -97,6 +97,7 @@ class Settings:
 
 class Adapter:
     can_edit = True
+    needs_reply = False
     max_chars = 8_000
 
     def __init__(self, settings: Settings) -> None:
@@ -165,7 +166,15 @@ class Adapter:
         if not (is_direct or is_for_us) or event.get("bot_id") or event.get("subtype") or not event.get("user"):
             return None
         text = re.sub(rf"^\s*<@{re.escape(self._id)}(\|[^>]*)?>[\s:,]*", "", str(event.get("text", "")))
-        return Message(str(event["channel"]), str(event["user"]), html.unescape(text), is_direct, is_for_us)
+        return Message(
+            str(event["channel"]),
+            str(event["user"]),
+            html.unescape(text),
+            is_direct,
+            is_for_us,
+            _seconds(event.get("ts")),
+            str(event.get("thread_ts", "")),  # an answer in the thread below a question
+        )
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  Slack has no such keys
         return str((await self._request(self._web.chat_postMessage(channel=chat, **_body(text, offers))))["ts"])
@@ -225,3 +234,11 @@ def _body(text: str, offers: Sequence[Decision]) -> dict[str, Any]:
         for each in offers
     ]
     return {"text": escaped, "mrkdwn": False, "blocks": [*blocks, {"type": "actions", "elements": buttons}]}
+
+
+def _seconds(ts: Any) -> float | None:
+    """Slack's ids of messages are times."""
+    try:
+        return float(ts)
+    except (TypeError, ValueError):
+        return None

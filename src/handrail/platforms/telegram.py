@@ -95,6 +95,7 @@ class Settings:
 
 class Adapter:
     can_edit = True
+    needs_reply = False
     # Below _MAX_CHARS, as characters outside the first plane of Unicode count twice.
     max_chars = 3500
 
@@ -168,7 +169,15 @@ class Adapter:
         if text.lower().startswith(name.lower()):
             text = text[len(name) :].lstrip(" :,")
         is_direct = received.chat.type == "private"
-        return Message(str(received.chat.id), str(received.from_user.id), text, is_direct, is_for_us)
+        return Message(
+            str(received.chat.id),
+            str(received.from_user.id),
+            text,
+            is_direct,
+            is_for_us,
+            received.date.timestamp(),
+            str(received.reply_to_message.message_id) if received.reply_to_message else "",
+        )
 
     async def send(self, chat: str, text: str, *, key: str, offers: Sequence[Decision] = ()) -> str:  # noqa: ARG002  Telegram has no such keys
         sent = await _request(lambda: self._bot.send_message(int(chat), text, reply_markup=_buttons(offers)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from .endpoint import HttpError
@@ -17,15 +17,23 @@ if TYPE_CHECKING:
     from .tokens import Keys
 
 COOKIE = "handrail"
-# A page of another site cannot send a custom header without a CORS preflight, which always fails.
-PROOF_HEADER = "x-handrail"
+# Our page sends its key with every request. No other page has it, not even one of another port, which gets the cookie.
+PAGE_KEY_HEADER = "x-handrail"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOGIN_PATH = "/v1/login"
 MAX_BODY_BYTES = 10 * 1024 * 1024
 BODY_SECONDS = 30.0
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_FAILURES, _FAILURE_SECONDS = 20, 60.0
 _MAX_REQUESTS, _REQUEST_SECONDS = 4_000, 10.0
 _MAX_ADDRESSES = 10_000
+
+
+class WrongCredentials(HttpError):
+    """Credentials were shown, and are not valid."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(401, "unauthorized", message)
 
 
 class Guard:
@@ -35,8 +43,6 @@ class Guard:
         self.keys, self.hosts = keys, hosts
         self._failures = _RateLimit(_MAX_FAILURES, _FAILURE_SECONDS)
         self._requests = _RateLimit(_MAX_REQUESTS, _REQUEST_SECONDS)
-        # A command of the agent has its user's address: its wrong tokens must not lock the user out.
-        self._known_here: set[tuple[str, str]] = set()
 
     def check_origin(self, request: Request) -> None:
         """Rejects DNS rebinding and requests from other sites. Raises HttpError."""
@@ -52,51 +58,52 @@ class Guard:
 
     def admit(self, request: Request, role: Role | None) -> Who:
         """Who sends the request, if they may. Raises HttpError."""
-        address = request.client.host if request.client else ""
+        address = address_of(request)
         if role is None:
-            self._check_rate(address)
+            if request.url.path != LOGIN_PATH:  # a right credential is let in, however many wrong ones come with it
+                self._check_rate(address)
             return Who("", Role.WATCH)
         who = self._known(request, address)
         self._check_rate(f"{address} {who.name}")
         if who.role < role:
             raise HttpError(403, "role", f"this needs the role {role.word}; yours is {who.role.word}")
-        if who.by_cookie and request.method not in _SAFE and PROOF_HEADER not in request.headers:
-            raise HttpError(403, "csrf", f"a browser's request needs the header {PROOF_HEADER}")
         return who
 
-    def by_typed_token(self, request: Request, token: str) -> Who:
-        """The owner of a token. Raises HttpError, and counts the failure."""
-        address = request.client.host if request.client else ""
-        return self._unless_locked(self.keys.by_token(token.strip()), address, "unknown token")
+    def log_in(self, request: Request, *, token: str = "", code: str = "") -> Who:
+        """The owner of a typed token, or whoever a link was made for. Raises HttpError, and counts the failure."""
+        if code:
+            otherwise = "this link was used or has expired; ask for another"
+            return self._or_refuse(self.keys.use_link(code), address_of(request), otherwise)
+        return self._or_refuse(self.keys.by_token(token.strip()), address_of(request), "unknown token")
 
     def _known(self, request: Request, address: str) -> Who:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
-        cookie = request.cookies.get(COOKIE, "")
+        cookie, page_key = request.cookies.get(COOKIE, ""), request.headers.get(PAGE_KEY_HEADER, "")
         how = "a token is needed: `Authorization: Bearer TOKEN`, or log in at /"
-        if not kind and not cookie:
+        if not kind and not (cookie and page_key):
             self._check_rate(address)
             raise HttpError(401, "unauthorized", how)
         if kind:
             who = self.keys.by_token(token.strip()) if kind.lower() == "bearer" and token else None
         else:
-            who = self.keys.by_cookie(cookie)
-        return self._unless_locked(who, address, how)
+            who = self.keys.logins.find(cookie, page_key)
+        return self._or_refuse(who, address, how)
 
-    def _unless_locked(self, who: Who | None, address: str, otherwise: str) -> Who:
-        """Who it is. After many wrong tokens from an address, only those who logged in from there before."""
-        if self._failures.is_over(address) and (who is None or (address, who.name) not in self._known_here):
+    def _or_refuse(self, who: Who | None, address: str, otherwise: str) -> Who:
+        """A right credential always counts: an agent has its user's address, and must not lock them out by guessing."""
+        if who is not None:
+            return who
+        if not self._failures.note(address):
             raise HttpError(429, "too_often", "too many wrong tokens; wait a minute")
-        if who is None:
-            self._failures.note(address)
-            raise HttpError(401, "unauthorized", otherwise)
-        if len(self._known_here) > _MAX_ADDRESSES:
-            self._known_here.clear()
-        self._known_here.add((address, who.name))
-        return who
+        raise WrongCredentials(otherwise)
 
     def _check_rate(self, key: str) -> None:
         if not self._requests.note(key):
             raise HttpError(429, "too_often", "too many requests; wait a few seconds")
+
+
+def address_of(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 class _RateLimit:
@@ -151,18 +158,3 @@ def allowed_hosts(host: str, port: int, more: tuple[str, ...] = ()) -> frozenset
 
 def _has_port(name: str) -> bool:
     return name.rpartition(":")[2].isdigit() and not name.endswith("]")
-
-
-SECURITY_HEADERS: dict[str, Any] = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-        "font-src 'self'; connect-src 'self'; "
-        "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}

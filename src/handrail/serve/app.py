@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,23 +14,26 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from ..errors import StoreError
-from .access_control import SECURITY_HEADERS, Guard, read_body
+from .access_control import Guard, WrongCredentials, address_of, read_body
 from .endpoint import Endpoint, HttpError, RequestContext, as_response, refusal
 from .gateway.gateway import Gateway
 from .http import endpoints
 from .mcp.http import McpEndpoint
 from .roles import Who
+from .security_headers import SECURITY_HEADERS
 from .shared_state import Served
 from .tokens import Audited
 
 log = logging.getLogger(__name__)
 
 _MAX_AUDITED_CHARS = 300
+# How soon a stream ends after its client's token was revoked, if anything is sent on it.
+_CHECK_SECONDS = 2.0
 
 
 def build(served: Served, guard: Guard) -> Starlette:
@@ -56,8 +60,8 @@ def build(served: Served, guard: Guard) -> Starlette:
 
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _unknown, 405: _unknown, 500: _broken})
     app.state.guard = guard
-    app.add_middleware(_Headers)
     app.add_middleware(_OurHost, guard=guard)
+    app.add_middleware(_Headers)
     return app
 
 
@@ -68,31 +72,51 @@ def _mcp(served: Served, guard: Guard) -> McpEndpoint | None:
 
 def _handler(served: Served, guard: Guard, endpoint: Endpoint) -> Any:
     async def handle(request: Request) -> Response:
-        who = None
+        who, detail = None, ""
         try:
             who = guard.admit(request, endpoint.role)
             query = endpoint.read_query(request.query_params)
             body = endpoint.read_body(await read_body(request)) if endpoint.body is not None else None
             context = RequestContext(served, who, request.path_params, query, body, request)
+            detail = endpoint.detail(context) if endpoint.detail is not None else ""
             response = as_response(await endpoint.handler(context), endpoint.status)
+            if isinstance(response, StreamingResponse) and endpoint.role is not None:
+                response.body_iterator = _while_valid(response.body_iterator, partial(served.keys.is_valid, who))
         except Exception as error:
             response = refusal(error)
             if response.status_code >= 500 and not isinstance(error, HttpError):
                 log.exception("%s %s", request.method, endpoint.path)
-        if who is not None and request.method != "GET" and endpoint.role is not None:
-            _audit(served, request, who, response.status_code)
+            if isinstance(error, WrongCredentials):
+                _audit(served, request, None, response.status_code, f"{detail} refused: {error}".strip())
+                return response
+        logged_in = getattr(request.state, "logged_in", None)
+        if logged_in is not None or (who is not None and request.method != "GET" and endpoint.role is not None):
+            _audit(served, request, logged_in or who, response.status_code, detail)
         return response
 
     return handle
 
 
-def _audit(served: Served, request: Request, who: Who, status: int) -> None:
-    address = request.client.host if request.client else ""
+async def _while_valid(pieces: Any, is_valid: Callable[[], bool]) -> AsyncIterator[Any]:
+    """The pieces of a stream, until the credentials that it was opened with are revoked."""
+    checked = time.monotonic()
+    async with contextlib.aclosing(pieces):
+        async for piece in pieces:
+            if time.monotonic() - checked > _CHECK_SECONDS:
+                if not await asyncio.to_thread(is_valid):
+                    return
+                checked = time.monotonic()
+            yield piece
+
+
+def _audit(served: Served, request: Request, who: Who | None, status: int, detail: str = "") -> None:
     action = f"{request.method} {request.url.path}"[:_MAX_AUDITED_CHARS]
+    name, role = (who.name, who.role.word) if who is not None else ("", "")
+    record = Audited(time.time(), name, role, address_of(request), action, detail[:_MAX_AUDITED_CHARS], status)
     try:
-        served.keys.note(Audited(time.time(), who.name, who.role.word, address, action, "", status))
+        served.keys.note(record)
     except StoreError as error:  # the action is done, and its caller gets the result
-        log.error("%s by %s (%d) could not be audited: %s", action, who.name, status, error)  # noqa: TRY400  the traceback says no more
+        log.error("%s by %s (%d) could not be audited: %s", action, name, status, error)  # noqa: TRY400  the traceback says no more
 
 
 def _by_method(handlers: dict[str, Any]) -> Any:
@@ -165,7 +189,8 @@ def console() -> list[Any]:
         page = FOLDER / "index.html"
         return FileResponse(page) if page.is_file() else HTMLResponse(_NOT_BUILT)
 
-    routes: list[Any] = [Route("/", index, methods=["GET"])]
+    # A login link shows the same page, which sends the link's code: whatever only looks at the link does not use it up.
+    routes: list[Any] = [Route(path, index, methods=["GET"]) for path in ("/", "/login")]
     if (FOLDER / "assets").is_dir():
         routes.append(Mount("/assets", StaticFiles(directory=FOLDER / "assets")))
     return routes

@@ -13,14 +13,17 @@ from typing import Any, ClassVar
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from .security_headers import SECURITY_HEADERS
+
 HEADER_SECONDS = 10.0
 _MAX_CONNECTIONS = 2_000
 _MAX_BACKLOG = 2_048
 _REFUSAL_SECONDS = 2.0
 _TEXT = b'{"error": "too many connections; try again in a few seconds", "error_type": "too_many"}'
+_HEADERS = "".join(f"{name}: {value}\r\n" for name, value in SECURITY_HEADERS.items()).encode()
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 5\r\nconnection: close\r\n"
-    b"content-length: %d\r\n\r\n%s" % (len(_TEXT), _TEXT)
+    b"%scontent-length: %d\r\n\r\n%s" % (_HEADERS, len(_TEXT), _TEXT)
 )
 
 
@@ -97,6 +100,15 @@ class LimitedConnection(H11Protocol):
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's signature
+        """What is not HTTP is answered here, with the headers of all other answers."""
+        text = b'{"error": "this is not an HTTP request", "error_type": "bad_request"}'
+        self.transport.write(
+            b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+            b"%scontent-length: %d\r\n\r\n%s" % (_HEADERS, len(text), text)
+        )
+        self.transport.close()
 
     def _refuse(self) -> None:
         """Send the reason and leave time to read it: it would be lost if we closed with unread data."""

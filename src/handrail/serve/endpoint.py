@@ -11,6 +11,7 @@ import jsonschema_rs
 
 from ..errors import HandrailError, StoreError, ToolError
 from .roles import Role, Who
+from .security_headers import SECURITY_HEADERS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -46,7 +47,8 @@ Handler = Callable[[RequestContext], Awaitable[Answer]]
 class Endpoint:
     """`query` and `body` are JSON Schemas; query values are parsed from text by their schema.
 
-    `streams`: on request it answers with events instead of `media`.
+    `streams`: on request it answers with events instead of `media`. `detail` says in a few words what a request is about, for
+    the audit.
     """
 
     def __init__(  # noqa: PLR0913  one keyword per property
@@ -62,10 +64,12 @@ class Endpoint:
         media: str = "application/json",
         streams: bool = False,
         status: int = 200,
+        detail: Callable[[RequestContext], str] | None = None,
     ) -> None:
         self.method, self.path, self.handler, self.role = method, path, handler, role
         self.query, self.body, self.media, self.status = dict(query or {}), body, media, status
         self.answer, self.streams = answer or {"type": "object"}, streams
+        self.detail = detail
 
     @property
     def name(self) -> str:
@@ -149,4 +153,6 @@ def refusal(error: Exception) -> Response:
     elif isinstance(error, HandrailError):
         status, kind = 422, "refused"
     message = "something went wrong; see the server's log" if kind == "internal" else str(error)
-    return as_response({"error": message, "error_type": kind}, status)
+    response = as_response({"error": message, "error_type": kind}, status)
+    response.headers.update(SECURITY_HEADERS)  # some refusals leave before the layer that adds them
+    return response

@@ -27,8 +27,10 @@ class Role(IntEnum):
 
 
 class Who(NamedTuple):
-    """An authenticated client. `by_cookie`: a browser sends it by itself, so the request needs one more proof."""
+    """An authenticated client. `credential` names what let it in: while that holds, so does whatever was made from it.
+    `login` is the id of a browser's login."""
 
     name: str
     role: Role
-    by_cookie: bool = False
+    credential: str = ""
+    login: str = ""

@@ -19,7 +19,6 @@ from ..config.paths import state_dir
 from ..errors import ConfigError, HandrailError
 from .access_control import LOOPBACK, Guard, allowed_hosts
 from .address import Address, listening
-from .roles import Role, Who
 
 if TYPE_CHECKING:
     import uvicorn
@@ -86,7 +85,7 @@ def check_bind(address: Address, *, has_token: bool) -> None:
 
 def first_link(served: Served, address: Address) -> str:
     """A login link for the user who started the server."""
-    return f"{address.url}/login?code={served.keys.new_link(Who('operator', Role.OPERATE))}"
+    return f"{address.url}/login?code={served.keys.new_link(served.keys.operator)}"
 
 
 def server(served: Served, address: Address, *, hosts: tuple[str, ...] = ()) -> uvicorn.Server:

@@ -1,4 +1,4 @@
-"""Credentials: tokens and browser logins, of which only digests are stored, and links that work once.
+"""Credentials: tokens, of which only digests are stored, links that work once, and the audit of who came in.
 
 What is on disk cannot be used to log in, as an agent that runs with your rights may read it.
 """
@@ -9,17 +9,20 @@ import hashlib
 import hmac
 import secrets
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base.agent_ancestry import started_by_agent
 from ..errors import Denied
 from ..store.database import Database
+from .logins import Logins, digest
 from .roles import Role, Who
 
-LOGIN_SECONDS = 30 * 86_400
 LINK_SECONDS = 600
 STORE_NAME = "serve.db"
+# What a login link that the server printed was made from, if no token was given at its start.
+_NO_TOKEN = "start"
 _MAX_AUDITED, _PRUNE_EVERY = 100_000, 1_000
 
 
@@ -31,7 +34,8 @@ class StoredToken(NamedTuple):
 
 
 class Audited(NamedTuple):
-    """An audited HTTP request. `status` is that of the answer."""
+    """An audited HTTP request. `who` and `role` are empty for one whose credentials were refused; `status` is that of the
+    answer."""
 
     at: float
     who: str
@@ -43,12 +47,14 @@ class Audited(NamedTuple):
 
 
 class Keys:
-    """`path` None: in memory. `token` is one more operator token, given at the start."""
+    """`path` None: in memory. `token` is one more operator token, given at the server's start; None in a process that is not
+    the server and does not know it, where the logins that came from it are taken as valid."""
 
-    def __init__(self, path: Path | None = None, *, token: str = "") -> None:
+    def __init__(self, path: Path | None = None, *, token: str | None = "") -> None:
         self._database = Database(path, Path(__file__).with_suffix(".sql"))
-        self._given = _digest(token) if token else ""
+        self._token, self._given = token, digest(token) if token else ""
         self._links: dict[str, tuple[float, Who]] = {}
+        self.logins = Logins(self._database, self._holds)
 
     def close(self) -> None:
         self._database.close()
@@ -67,7 +73,7 @@ class Keys:
             connection.execute("DELETE FROM tokens WHERE name = ?", (name,))
             connection.execute(
                 "INSERT INTO tokens (digest, name, role, created) VALUES (?, ?, ?, ?)",
-                (_digest(token), name, int(role), time.time()),
+                (digest(token), name, int(role), time.time()),
             )
         return token
 
@@ -76,57 +82,56 @@ class Keys:
         return [StoredToken(row["name"], Role(row["role"]), row["created"], row["used"]) for row in rows]
 
     def revoke(self, name: str) -> bool:
-        """Revoke a token and the browser logins by it. False if there is none of that name."""
+        """Revoke a token, and with it the browser logins and the links that came from it. False if there is none."""
         with self._database.transaction() as connection:
-            gone = connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount
-            connection.execute("DELETE FROM logins WHERE name = ?", (name,))
-        return bool(gone)
+            return bool(connection.execute("DELETE FROM tokens WHERE name = ?", (name,)).rowcount)
 
     @property
     def has_token(self) -> bool:
         return bool(self._given) or bool(self.tokens())
 
     def by_token(self, token: str) -> Who | None:
-        digest = _digest(token)
-        if self._given and hmac.compare_digest(digest, self._given):
-            return Who("operator", Role.OPERATE)
-        rows = self._database.rows("SELECT name, role FROM tokens WHERE digest = ?", (digest,))
-        return Who(rows[0]["name"], Role(rows[0]["role"])) if rows else None
+        digested = digest(token)
+        if self._given and hmac.compare_digest(digested, self._given):
+            return self.operator
+        rows = self._database.rows("SELECT name, role FROM tokens WHERE digest = ?", (digested,))
+        return Who(rows[0]["name"], Role(rows[0]["role"]), digested) if rows else None
 
-    # Browsers
+    @property
+    def operator(self) -> Who:
+        """Whoever started the server."""
+        return Who("operator", Role.OPERATE, self._start_credential)
+
+    @cached_property
+    def _start_credential(self) -> str:
+        """Stored with logins, so it must not help to guess a token that somebody chose."""
+        if not self._token:
+            return _NO_TOKEN
+        salt = self._database.rows("SELECT value FROM salt")[0]["value"]
+        return f"{_NO_TOKEN}:{hashlib.scrypt(self._token.encode(), salt=salt, n=2**14, r=8, p=1, dklen=16).hex()}"
+
+    def _holds(self, credential: str) -> bool:
+        if credential.startswith(_NO_TOKEN):
+            return self._token is None or credential == self._start_credential
+        return bool(self._database.rows("SELECT 1 FROM tokens WHERE digest = ?", (credential,)))
+
+    def is_valid(self, who: Who) -> bool:
+        """Whether somebody who was let in before would be let in now."""
+        return self.logins.is_there(who.login) if who.login else self._holds(who.credential)
+
+    # Links
 
     def new_link(self, who: Who) -> str:
         """A code that logs in one browser, once, within LINK_SECONDS."""
         code = secrets.token_urlsafe(24)
         now = time.monotonic()
-        self._links = {digest: kept for digest, kept in self._links.items() if kept[0] > now}
-        self._links[_digest(code)] = (now + LINK_SECONDS, who)
+        self._links = {digested: kept for digested, kept in self._links.items() if kept[0] > now}
+        self._links[digest(code)] = (now + LINK_SECONDS, who)
         return code
 
     def use_link(self, code: str) -> Who | None:
-        expires, who = self._links.pop(_digest(code), (0.0, None))
-        return who if expires > time.monotonic() else None
-
-    def log_in(self, who: Who) -> str:
-        """The value of a browser's cookie."""
-        value = secrets.token_urlsafe(32)
-        with self._database.transaction() as connection:
-            connection.execute("DELETE FROM logins WHERE expires < ?", (time.time(),))
-            connection.execute(
-                "INSERT INTO logins (digest, name, role, expires) VALUES (?, ?, ?, ?)",
-                (_digest(value), who.name, int(who.role), time.time() + LOGIN_SECONDS),
-            )
-        return value
-
-    def by_cookie(self, value: str) -> Who | None:
-        rows = self._database.rows(
-            "SELECT name, role FROM logins WHERE digest = ? AND expires > ?", (_digest(value), time.time())
-        )
-        return Who(rows[0]["name"], Role(rows[0]["role"]), by_cookie=True) if rows else None
-
-    def log_out(self, value: str) -> None:
-        with self._database.transaction() as connection:
-            connection.execute("DELETE FROM logins WHERE digest = ?", (_digest(value),))
+        expires, who = self._links.pop(digest(code), (0.0, None))
+        return who if who is not None and expires > time.monotonic() and self._holds(who.credential) else None
 
     # Audit
 
@@ -134,7 +139,7 @@ class Keys:
         with self._database.transaction() as connection:
             number = connection.execute(
                 "INSERT INTO audit (at, who, role, address, action, detail, status) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                record._replace(role=int(Role.named(record.role))),  # type: ignore[arg-type]
+                record._replace(role=int(Role.named(record.role)) if record.role else 0),  # type: ignore[arg-type]
             ).lastrowid
             if number and number % _PRUNE_EVERY == 0:
                 connection.execute("DELETE FROM audit WHERE id <= ?", (number - _MAX_AUDITED,))
@@ -146,7 +151,7 @@ class Keys:
             Audited(
                 row["at"],
                 row["who"],
-                Role(row["role"]).word,
+                Role(row["role"]).word if row["role"] else "",
                 row["address"],
                 row["action"],
                 row["detail"],
@@ -154,7 +159,3 @@ class Keys:
             )
             for row in reversed(rows)
         ]
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..approval.approvers.prompt import covered_by
 from ..approval.display import pieces
+from ..approval.preview import has_excerpt, preview_of
 from ..processes.tracked import TrackedProcess
 from ..protocols import ApprovalRequest
 from ..store.approvals import StoredRequest
@@ -22,6 +23,7 @@ def request_view(stored: StoredRequest) -> JsonDict:
         "asker": request.asker,
         "reason": request.reason,
         "pieces": shown(request),
+        "preview": preview(request),
         "cwd": request.cwd,
         "environment": request.environment,
         "session": request.session_id,
@@ -42,6 +44,16 @@ def shown(request: ApprovalRequest) -> list[JsonDict]:
     """The text of a request in pieces; pieces marked as ours describe characters that cannot be shown."""
     spans = [(each.start, each.end) for each in request.concerns]
     return [piece._asdict() for piece in pieces(request.text, spans)]
+
+
+def preview(request: ApprovalRequest) -> JsonDict | None:
+    """What would be written, line by line; `is_excerpt`: `pieces` shows parts of the same text. None where there is nothing more
+    to see than `pieces`."""
+    lines = preview_of(request)
+    if not lines:
+        return None
+    shown = [{"kind": line.kind.value, "pieces": [piece._asdict() for piece in line.pieces]} for line in lines]
+    return {"lines": shown, "is_excerpt": has_excerpt(request)}
 
 
 def grant_view(grant: StoredGrant) -> JsonDict:

@@ -23,7 +23,7 @@ def store(home: Path) -> ApprovalStore:
     return ApprovalStore(home / "state" / "approvals.db")
 
 
-def ask(store: ApprovalStore, text: str = "rm -rf build", seconds: float = 600) -> str:
+def ask(store: ApprovalStore, text: str = "rm -rf build", seconds: float = 600, preview: str = "") -> str:
     concern = Concern(
         "fs.rm.recursive", "deletes a tree of files", 0, len(text), KIND, "fs.rm.recursive below /srv/app"
     )
@@ -38,6 +38,7 @@ def ask(store: ApprovalStore, text: str = "rm -rf build", seconds: float = 600) 
         concerns=(concern,),
         offers=tuple(Decision),
         expires_at=time.time() + seconds,
+        preview=preview,
     )
     return store.ask(request, fingerprint=text).request.id
 
@@ -65,7 +66,36 @@ class TestList:
         assert listed["grants"][0]["scope"] == "session:s1"
 
 
+class TestShow:
+    def test_all_that_would_be_written(self, store: ApprovalStore) -> None:
+        content = "--- /dev/null\n+++ a\n@@ -0,0 +1,60 @@\n" + "".join(f"+line {number}\n" for number in range(60))
+        request_id = ask(store, "/srv/app/a", preview=content + "+\x1b[2Jthe end\n")
+        listed, shown = run_here("approvals", "list").out, run_here("approvals", "show", request_id[:5]).out
+        assert f"approvals show {request_id}" in listed
+        assert "line 59" not in listed
+        assert r"+\x1b[2Jthe end" in shown
+        assert "line 59" in json.loads(run_here("approvals", "show", request_id, "--json").out)["preview"]
+
+    def test_it_is_seen_where_it_is_answered(self, cli: Cli, store: ApprovalStore) -> None:
+        request_id = ask(store, "/srv/app/a", preview="".join(f"line {number}\n" for number in range(60)))
+        with cli.terminal("approvals", "answer", request_id) as terminal:
+            terminal.wait_for("deny, view? ")
+            assert "line 59" not in terminal.text
+            terminal.type("v\n")
+            terminal.wait_for("line 59")
+            terminal.type("once\n")
+            assert terminal.end() == 0
+        assert "Allowed once: terminal: /srv/app/a" in terminal.text
+
+
 class TestAnswer:
+    def test_an_id_that_could_be_anothers_is_refused(self, cli: Cli, store: ApprovalStore) -> None:
+        request_id = ask(store)
+        ran = cli("approvals", "answer", request_id[:3], "deny")
+        assert ran.code == 2
+        assert "give at least 4 characters" in ran.err
+        assert len(store.pending()) == 1
+
     def test_a_no_needs_no_terminal(self, cli: Cli, store: ApprovalStore) -> None:
         request_id = ask(store)
         assert cli("approvals", "answer", request_id, "deny").code == 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -109,7 +110,12 @@ class Double:
 
     # For tests
 
-    def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
+    # How long a message takes to arrive.
+    seconds_on_the_way = 0
+
+    def say(
+        self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False, reply_to: str = ""
+    ) -> None:
         raise NotImplementedError
 
     def tap(self, message: Message, person: str, choice: str) -> None:
@@ -183,10 +189,14 @@ class Telegram(Double):
     def _update(self, **what: Any) -> None:
         self.loop.call_soon_threadsafe(self._updates.append, {"update_id": int(self.next_id()), **what})
 
-    def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
+    def say(
+        self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False, reply_to: str = ""
+    ) -> None:
         said = _telegram_message("1", chat, "group" if in_group else "private")
+        said["date"] -= self.seconds_on_the_way
         text = f"@hand_bot {text}" if mention else text
-        self._update(message={**said, "from": _telegram_person(person), "text": text})
+        replied = {"reply_to_message": _telegram_message(reply_to, chat)} if reply_to else {}
+        self._update(message={**said, **replied, "from": _telegram_person(person), "text": text})
 
     def tap(self, message: Message, person: str, choice: str) -> None:
         where = _telegram_message(message.id, message.chat)
@@ -195,7 +205,7 @@ class Telegram(Double):
 
 
 def _telegram_message(message_id: str, chat: Any, kind: str = "private") -> dict[str, Any]:
-    return {"message_id": int(message_id), "date": 1_700_000_000, "chat": {"id": int(chat), "type": kind}}
+    return {"message_id": int(message_id), "date": int(time.time()), "chat": {"id": int(chat), "type": kind}}
 
 
 def _telegram_person(person: str) -> dict[str, Any]:
@@ -268,13 +278,19 @@ class Slack(Double):
     def _envelope(self, kind: str, payload: dict[str, Any]) -> None:
         self.tell({"envelope_id": self.next_id(), "type": kind, "payload": payload})
 
-    def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
-        if text.startswith("/") and not in_group:  # Slack keeps these to itself, and tells who has registered them
+    def say(
+        self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False, reply_to: str = ""
+    ) -> None:
+        if (
+            text.startswith("/") and not in_group and not reply_to
+        ):  # Slack keeps these to itself, and tells who has registered them
             command, _, rest = text.partition(" ")
             where = {"command": command, "text": rest, "channel_id": chat, "user_id": person}
             self._envelope("slash_commands", where)
             return
-        event = {"type": "message", "channel": chat, "user": person, "text": text}
+        event = {"type": "message", "channel": chat, "user": person, "text": text, "ts": f"{time.time():.6f}"}
+        if reply_to:
+            event["thread_ts"] = reply_to
         event["channel_type"] = "channel" if in_group else "im"
         self._envelope("events_api", {"event": event})
         if mention:
@@ -374,8 +390,14 @@ class Discord(Double):
             self._missed.append(value)
         await super()._tell(value)
 
-    def say(self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False) -> None:
-        data = _discord_message(self.next_id(), chat, person, text)
+    def say(
+        self, chat: str, person: str, text: str, *, in_group: bool = False, mention: bool = False, reply_to: str = ""
+    ) -> None:
+        at = time.time() - self.seconds_on_the_way
+        written = (int(at * 1000) - 1_420_070_400_000) << 22  # Discord's ids are times
+        data = _discord_message(str(written + int(self.next_id()) % 4_000_000), chat, person, text)
+        if reply_to:
+            data["message_reference"] = {"message_id": reply_to, "channel_id": chat}
         if mention:
             data |= {"content": f"<@{ME}> {text}", "mentions": [_discord_person(ME, bot=True)]}
         self.tell({"op": 0, "s": 2, "t": "MESSAGE_CREATE", "d": data | ({"guild_id": "1"} if in_group else {})})

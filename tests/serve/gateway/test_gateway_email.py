@@ -6,6 +6,7 @@ import asyncio
 import re
 import socketserver
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from email.message import EmailMessage
 from typing import Any
@@ -125,7 +126,7 @@ def test_only_a_letter_with_the_mark_of_its_sender_is_heard(mailbox: Mailbox, ma
         mailbox.letters.append(_letter("/approve all"))
         while not mail.letters:
             assert (await anext(news)).events == []
-        mark = re.search(r"\[handrail \w+\]", mail.letters[0]["Subject"])
+        mark = re.search(r"\[handrail [\w.-]+\]", mail.letters[0]["Subject"])
         assert mark
         assert mail.letters[0]["To"] == ADA
         # A mark is its reader's alone.
@@ -142,9 +143,34 @@ def test_after_a_restart_only_what_is_new_comes(mailbox: Mailbox, adapter: Adapt
     async def talk() -> None:
         await adapter.connect()
         mark = adapter._mark_of(ADA)
-        mailbox.letters += [_letter("one", f"[handrail {mark}]"), _letter("two", f"[handrail {mark}]")]
+        mailbox.letters += [_letter("one", mark), _letter("two", mark)]
         news = aiter(adapter.receive("7:2"))
         assert (await _next_message(news)).text == "two"
+        await news.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(talk())
+
+
+def test_a_mark_is_for_one_question_and_not_for_ever(mailbox: Mailbox, mail: Mail, adapter: Adapter) -> None:  # noqa: F811
+    async def talk() -> None:
+        await adapter.connect()
+        await adapter.send(ADA, "May I?", key="ask-3f9c21ab")
+        await adapter.send(ADA, "Hello.", key="x")
+        asked, other = (re.search(r"\[handrail [\w.-]+\]", each["Subject"])[0] for each in mail.letters[:2])  # type: ignore[index]
+        old = adapter._mark_of(ADA, "3f9c21ab", int(time.time()) - 8 * 86_400)
+        forged = [
+            asked.replace("3f9c21ab", "ffffffff"),
+            other.replace(".-.", ".3f9c21ab."),
+            old,
+            "[handrail 0123456789abcdef]",
+        ]
+        mailbox.letters += [_letter("/approve", each) for each in [*forged, other, asked]]
+        news = aiter(adapter.receive("7:0"))
+        first = await anext(news)
+        assert [(each.text, each.question) for each in first.events if isinstance(each, Message)] == [
+            ("/approve", ""),
+            ("/approve", "3f9c21ab"),
+        ]
         await news.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(talk())

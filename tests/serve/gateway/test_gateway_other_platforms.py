@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from tests.support import wait_until
 
 from ..conftest import Server
 from .conftest import lives_on
-from .doubles import Discord, Double, Slack, Telegram
+from .doubles import Discord, Double, Message, Slack, Telegram
 
 ADA, BOB = "501", "502"
 
@@ -46,6 +47,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             config=json.dumps(
                 {
                     "gateway": {"accounts": accounts},
+                    "approvals": {"ask_tools": ["write_file"]},
                     "hooks": {
                         "on_session_reset": [{"command": f"cat >{work}/reset.new && mv {work}/reset.new {work}/reset"}]
                     },
@@ -117,10 +119,98 @@ def test_a_stranger_is_neither_heard_nor_obeyed(place: Place, platform: Double) 
     platform.say("703", ADA, "clean up")
     question = platform.hears("703", "/deny")
     platform.tap(question, BOB, "once")
-    platform.say("703", ADA, "/deny not now")
+    platform.say("703", ADA, f"/deny {_id(question)} not now")
     platform.hears("703", "I leave it.")
     wait_until(lambda: f"denied by {platform.kind}:{ADA}: not now" in question.texts[-1], timeout=60)
     assert folder.exists()
+
+
+def _id(question: Message) -> str:
+    found = re.search(r"\[([0-9a-f]{8})\]", question.texts[0])
+    assert found
+    return found[1]
+
+
+def _ask_after_another(place: Place, platform: Double, chat: str) -> tuple[Path, Message]:
+    """A question is withdrawn while its user still reads it, and another one comes."""
+    first = place.work / f"first-{platform.kind}-{chat}"
+    place.model.say(ModelReply("", [call("terminal", command=f"rm -rf {first}")]))
+    platform.say(chat, ADA, "clean up")
+    question = platform.hears(chat, f"rm -rf {first}")
+    platform.say(chat, ADA, "/stop")
+    wait_until(lambda: "cancelled" in question.texts[-1], timeout=60)
+    second = _folder(place, f"second-{platform.kind}-{chat}", "That is done.")
+    platform.say(chat, ADA, "now the other one")
+    return second, platform.hears(chat, f"rm -rf {second}")
+
+
+def test_a_yes_that_names_nothing_is_not_for_a_question_that_took_the_place_of_another(
+    place: Place, platform: Double
+) -> None:
+    folder, question = _ask_after_another(place, platform, "721")
+    platform.say("721", ADA, "/approve")
+    which = platform.hears("721", "Which one?")
+    assert f"/approve once {_id(question)}" in which.texts[-1]
+    assert str(folder) in which.texts[-1]
+    platform.say("721", ADA, f"/approve {_id(question)}")
+    platform.hears("721", "That is done.")
+    assert not folder.exists()
+
+
+def test_a_reply_answers_the_question_that_it_is_below(place: Place, platform: Double) -> None:
+    folder, question = _ask_after_another(place, platform, "722")
+    platform.say("722", ADA, "/approve", reply_to=question.id)
+    platform.hears("722", "That is done.")
+    assert not folder.exists()
+    said = platform.hears("722", f"✅ allowed once [{_id(question)}]")
+    assert f"rm -rf {folder}" in said.texts[-1]
+
+
+@pytest.mark.parametrize("kind", ["telegram", "discord"])
+def test_a_yes_that_was_written_before_the_question_came_is_not_for_it(place: Place, kind: str) -> None:
+    platform = place.doubles[kind]
+    folder = _folder(place, f"late-{kind}", "I leave it.")
+    platform.say("725", ADA, "clean up")
+    question = platform.hears("725", f"rm -rf {folder}")
+    platform.seconds_on_the_way = 600
+    try:
+        for words in ("/approve", "/approve all", "/deny"):
+            platform.say("725", ADA, words)
+    finally:
+        platform.seconds_on_the_way = 0
+    platform.hears("725", "Which one?")
+    assert folder.exists()
+    platform.tap(question, ADA, "deny")
+    platform.hears("725", "I leave it.")
+    assert folder.exists()
+
+
+def test_an_id_of_another_question_answers_nothing(place: Place, platform: Double) -> None:
+    folder = _folder(place, f"other-{platform.kind}", "I leave it.")
+    platform.say("723", ADA, "clean up")
+    question = platform.hears("723", "/approve once")
+    platform.say("723", ADA, "/approve ffffffff")
+    platform.hears("723", "Usage: /approve")
+    assert folder.exists()
+    platform.say("723", ADA, f"/deny {_id(question)[:5]}")
+    platform.hears("723", "I leave it.")
+    assert folder.exists()
+
+
+def test_what_would_be_written_is_in_the_question_and_all_of_it_on_request(place: Place, platform: Double) -> None:
+    content = "".join(f"line {number} of many\n" for number in range(40))
+    target = place.work / f"{platform.kind}.txt"
+    ask = {"path": str(target), "content": content}
+    place.model.say(ModelReply("", [call("write_file", **ask)]), ModelReply("I leave it."))
+    platform.say("724", ADA, "write it")
+    question = platform.hears("724", "+line 0 of many")
+    assert f"more lines: /show {_id(question)}" in question.texts[0]
+    assert "line 39" not in question.texts[0]
+    platform.say("724", ADA, f"/show {_id(question)}")
+    platform.hears("724", "+line 39 of many")
+    platform.say("724", ADA, f"/deny {_id(question)}")
+    platform.hears("724", "I leave it.")
+    assert not target.exists()
 
 
 def test_in_a_group_the_agent_must_be_mentioned(place: Place, platform: Double) -> None:

@@ -177,6 +177,30 @@ def test_anything_else_at_the_client_is_a_no(victim: Path, mode: str, answer: An
     assert victim.exists()
 
 
+def test_the_client_sees_what_would_be_written_and_all_of_it_on_request(tmp_path: Path, mode: str) -> None:
+    target = tmp_path / ".git/hooks/pre-commit"
+    target.parent.mkdir(parents=True)
+    content = "#!/bin/sh\n" + "".join(f"echo {number}\n" for number in range(100))
+    seen: list[tuple[str, list[str]]] = []
+
+    async def look_first(_: Any, params: Any) -> ElicitResult:
+        offered = params.requested_schema["properties"]["decision"]["enum"]
+        seen.append((params.message, offered))
+        return ElicitResult(action="accept", content={"decision": "view" if "view" in offered else "once"})
+
+    async def work(client: Client) -> Any:
+        return await client.call_tool("write_file", {"path": str(target), "content": content})
+
+    result = talk(work, mode=mode, elicitation_callback=look_first)
+    assert not result.is_error, result
+    (first, _), (second, offered) = seen
+    assert "+echo 1\n" in first
+    assert "+echo 99" not in first
+    assert "+echo 99" in second
+    assert "view" not in offered
+    assert target.read_text() == content
+
+
 def test_a_client_that_cannot_ask_is_denied(victim: Path, mode: str) -> None:
     result = talk(remove(victim), mode=mode)
     assert result.structured_content["error_type"] == "denied"

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +28,7 @@ from .. import pages
 
 Call = Callable[..., dict[str, Any]]
 
+_CHROMIUM = "chromium --headless --no-sandbox --disable-gpu --disable-crash-reporter --remote-debugging-port=0"
 CONFIG = Config(web=WebConfig(allow_private=("127.0.0.1",)), browser=BrowserConfig(timeout=PATIENCE_SECONDS))
 
 
@@ -95,6 +99,25 @@ def own_browser(home: Path) -> Callable[..., Call]:
         return call
 
     return start
+
+
+@pytest.fixture
+def running_browser(tmp_path: Path) -> Iterator[str]:
+    """A Chromium that listens for debuggers, as people start one."""
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen(
+            [*_CHROMIUM.split(), f"--user-data-dir={tmp_path}/profile"],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    port_file = tmp_path / "profile" / "DevToolsActivePort"
+    try:
+        wait_until(lambda: port_file.exists() and port_file.read_text().strip())
+        yield f"http://127.0.0.1:{port_file.read_text().split()[0]}"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def downloaded(browser: Call, page: dict[str, Any]) -> dict[str, Any]:

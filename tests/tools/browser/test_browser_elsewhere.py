@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -19,31 +15,9 @@ from handrail.tools.browser import browsers
 from handrail.tools.browser.task_session import screenshot
 from handrail.types import CancelToken
 
-from ...support import wait_until
 from .. import pages
 from ..pages import Site, html, redirect
 from .conftest import Call
-
-_CHROMIUM = "chromium --headless --no-sandbox --disable-gpu --disable-crash-reporter --remote-debugging-port=0"
-
-
-@pytest.fixture
-def running_browser(tmp_path: Path) -> Iterator[str]:
-    """A Chromium that listens for debuggers, as people start one."""
-    with open(tmp_path / "log", "wb") as log:
-        process = subprocess.Popen(
-            [*_CHROMIUM.split(), f"--user-data-dir={tmp_path}/profile"],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    port_file = tmp_path / "profile" / "DevToolsActivePort"
-    try:
-        wait_until(lambda: port_file.exists() and port_file.read_text().strip())
-        yield f"http://127.0.0.1:{port_file.read_text().split()[0]}"
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 @pytest.mark.parametrize("is_here", [True, False])
@@ -55,7 +29,7 @@ def test_a_running_browser_is_used_and_left_running(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also one that cannot reach our proxy, as on another machine."""
-    monkeypatch.setattr(browsers, "_is_here", lambda _: is_here)
+    monkeypatch.setattr(browsers, "_is_local", lambda _: is_here)
     browser = own_browser(f"cdp_url: '{running_browser}'")
     with pages.site("127.0.0.2") as inner:
         site.pages["/"] = html(f"<p>hello</p><img src='{inner.url}/secret'>")

@@ -286,6 +286,13 @@ def test_the_devtools_reach_the_page_and_no_further(site: Site, browser: Call) -
         ("Browser.close", {}),
         ("DOM.setFileInputFiles", {"files": ["/etc/passwd"]}),
         ("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": "/"}),
+        ("Page.startScreenRecording", {}),
+        ("Input.setInterceptDrags", {"enabled": True}),
+        ("DOM.getFileInfo", {"objectId": "1"}),
+        ("Network.loadNetworkResource", {"url": "file:///etc/passwd", "options": {}}),
+        ("runtime.evaluate", {"expression": "1"}),
+        ("Runtime.evaluate ", {"expression": "1"}),
+        ("Runtime", {}),
         ("nonsense", {}),
     ]
     for method, params in methods:

@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api";
 import type { Decision, PageProps, Question } from "../types";
-import { clock, Command, Empty, lasting, Tag, Trouble, useNow } from "../ui";
+import { clock, Command, Empty, lasting, Preview, Tag, Trouble, useNow } from "../ui";
 import { useWatch, watch } from "../watch";
 
 const WORDS: Record<Decision, string> = { once: "Once", task: "Task", session: "Session", always: "Always", deny: "Deny" };
@@ -61,6 +61,7 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
   const [why, setWhy] = useState("");
   const [trouble, setTrouble] = useState("");
   const [isBusy, setBusy] = useState(false);
+  const [showsAll, setShowsAll] = useState(false);
   const card = useRef<HTMLElement>(null);
   const reason = useRef<HTMLInputElement>(null);
   const shown = useRef(performance.now());
@@ -83,6 +84,7 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
   }
   function press(event: KeyboardEvent) {
     if (event.key === "Escape") { setDenying(false); card.current!.focus(); return; }
+    if (event.key === "v" && !isTyping(event)) { setShowsAll(true); return; }
     const decision = KEYS[event.key];
     if (isTyping(event) || !mayAnswer || !decision || !offered.includes(decision)) return;
     if (performance.now() - shown.current < CALM_MS) return;
@@ -100,8 +102,9 @@ function Card({ question, mayAnswer, onAnswered }: { question: Question; mayAnsw
         <span class={left < 30 ? "left soon" : "left"}>{!question.is_waiting ? "the process that asked has exited; your answer applies if it asks again"
           : left > 0 ? `denied in ${lasting(Math.floor(left))}` : "timed out"}</span></div>
       <Command pieces={question.pieces} />
+      <Preview preview={question.preview} all={showsAll} onAll={() => setShowsAll(true)} />
       <dl class="facts">
-        <dt>in</dt><dd>{question.cwd}</dd>
+        {question.cwd && <><dt>in</dt><dd>{question.cwd}</dd></>}
         <dt>on</dt><dd>{question.environment}</dd>
         {question.session && <><dt>session</dt><dd><a href={`#/sessions/${question.session}`}>{question.session}</a></dd></>}
         {question.concerns.map((each) => <><dt>rule</dt><dd><a href={`#/policy/${each.rule}`}>{each.rule}</a> {each.why}</dd></>)}

@@ -1,6 +1,6 @@
 // Background processes and their terminals: read-only, or interactive.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ask, get } from "../api";
+import { ask, get, streamEvents } from "../api";
 import type { PageProps, Process } from "../types";
 import { clock, Empty, lasting, Rows, Split, Tag, Trouble, useAnswer, useNow, visible } from "../ui";
 
@@ -103,20 +103,22 @@ type Screen = { write(data: Uint8Array): void; letType(may: boolean): void; clos
 
 /** Stream the output, across lost connections. Returns a function that stops it. */
 function follow(id: string, write: (data: Uint8Array) => void, onEnd: () => void, onTrouble: (text: string) => void): () => void {
-  let source: EventSource | null = null;
+  let source: AbortController | null = null;
   let next = 0;
   let isOver = false;
-  const close = () => { source?.close(); source = null; };
+  const close = () => { source?.abort(); source = null; };
+  const read = async (opened: AbortController) => {
+    for await (const [kind, data] of streamEvents(`/v1/processes/${id}/output?offset=${next}`, undefined, opened.signal)) {
+      if (kind === "output") {
+        next = data.next as number;
+        write(Uint8Array.from(atob(data.data as string), (byte) => byte.charCodeAt(0)));
+      } else if (kind === "ended") { isOver = true; close(); onEnd(); return; }
+    }
+  };
   const open = () => {
     if (isOver || source || document.hidden) return;
-    const opened = (source = new EventSource(`/v1/processes/${id}/output?offset=${next}`));
-    opened.addEventListener("output", (event) => {
-      const output = JSON.parse((event as MessageEvent<string>).data) as { data: string; next: number };
-      next = output.next;
-      write(Uint8Array.from(atob(output.data), (byte) => byte.charCodeAt(0)));
-    });
-    opened.addEventListener("ended", () => { isOver = true; close(); onEnd(); });
-    opened.onerror = () => { if (source === opened) { close(); setTimeout(open, AGAIN_MS); } };
+    const opened = (source = new AbortController());
+    void read(opened).catch(() => undefined).then(() => { if (source === opened) { close(); setTimeout(open, AGAIN_MS); } });
   };
   // A browser allows six connections per server for all tabs: a hidden tab leaves them to the others.
   const turned = () => document.hidden ? close() : open();

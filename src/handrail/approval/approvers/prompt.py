@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator
 
 from ...protocols import ActionKind, ApprovalRequest, Decision
-from ..display import Piece, lines, visible
+from ..display import Piece, lines, visible, wrapped
+from ..preview import Kind, excerpt
 
 ANSWERS = {name: decision for decision in Decision for name in (decision.value, decision.value[0])}
 ANSWERS |= {"yes": Decision.ONCE, "y": Decision.ONCE, "no": Decision.DENY, "n": Decision.DENY}
@@ -20,30 +21,84 @@ _VERBS = {
     ActionKind.FILE_READ: "wants to read",
     ActionKind.TOOL: "wants to go on",
 }
-_STYLES = {"title": "1;33", "marked": "1;31", "ours": "7", "dim": "2", "key": "1"}
+_STYLES = {
+    "title": "1;33",
+    "marked": "1;31",
+    "ours": "7",
+    "dim": "2",
+    "key": "1",
+    "added": "32",
+    "removed": "31",
+    "place": "36",
+    "plain": "",
+}
+_KIND_STYLES = {
+    Kind.PLAIN: "plain",
+    Kind.HEADER: "key",
+    Kind.PLACE: "place",
+    Kind.ADDED: "added",
+    Kind.REMOVED: "removed",
+}
 
 
-def question(request: ApprovalRequest, *, width: int, painted: bool) -> str:
-    """The prompt without its last line, where the answer is typed."""
-    return "\n".join(_lines(request, width=max(width, 40), painted=painted)) + "\n"
+# How many lines of what would be written a question shows at first.
+PREVIEW_LINES = 16
+VIEW = "view"
 
 
-def _lines(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[str]:
+def question(
+    request: ApprovalRequest, *, width: int, painted: bool, max_lines: int | None = PREVIEW_LINES, how: str = ""
+) -> str:
+    """The prompt without its last line, where the answer is typed. `max_lines` None shows all that would be written; `how` says
+    how to see the rest."""
+    return "\n".join(_lines(request, max(width, 40), painted, max_lines, how)) + "\n"
+
+
+def has_more(request: ApprovalRequest, max_lines: int = PREVIEW_LINES) -> bool:
+    """Whether the question with this limit leaves something out."""
+    return excerpt(request, max_lines).is_cut
+
+
+def allowed(request: ApprovalRequest, decision: Decision) -> str:
+    """One line that repeats from the request what was allowed: what stands on the screen may have been painted over."""
+    return f"Allowed {decision.value}: {visible(request.tool)}: {visible(request.text, max_chars=200)}"
+
+
+def _lines(request: ApprovalRequest, width: int, painted: bool, max_lines: int | None, how: str) -> Iterator[str]:
     title = "── approval needed "
     yield ""
     yield _paint(title + "─" * (width - len(title)), "title", on=painted)
-    yield from _wrapped(_what(request), width, indent="  ")
+    yield from _filled(_what(request), width, indent="  ")
     yield ""
     spans = [(concern.start, concern.end) for concern in request.concerns]
     for line in lines(request.text, spans, width=width - 4):
         yield "    " + "".join(_piece(piece, on=painted) for piece in line.pieces)
         if line.pointers:
             yield "    " + _paint(line.pointers, "marked", on=painted)
+    yield from _preview(request, width=width, painted=painted, max_lines=max_lines, how=how)
     yield ""
     for rule, why in dict.fromkeys((concern.rule, concern.why) for concern in request.concerns):
-        yield from _wrapped(f"{visible(why)} ({visible(rule)})", width, indent="    ", first="  • ")
+        yield from _filled(f"{visible(why)} ({visible(rule)})", width, indent="    ", first="  • ")
     yield ""
     yield from _offers(request, width=width, painted=painted)
+
+
+def _preview(request: ApprovalRequest, *, width: int, painted: bool, max_lines: int | None, how: str) -> Iterator[str]:
+    shown = excerpt(request, max_lines)
+    if shown.lines or shown.left:
+        yield ""
+    for line in shown.lines:
+        style = _KIND_STYLES[line.kind]
+        # A line that is cut goes on below itself, further in, so that it cannot pass for a line of its own.
+        for number, part in enumerate(wrapped(line.pieces, width=width - 6)):
+            indent = "    " if number == 0 else "     ⤷"
+            yield indent + "".join(
+                _paint(piece.text, "ours" if piece.ours else style, on=painted) for piece in part.pieces
+            )
+    if shown.is_cut:
+        rest = f"… {shown.left:,} more lines" if shown.lines else f"… {shown.left:,} lines in full"
+        rest = rest if shown.left else "… cut"
+        yield "    " + _paint(f"{rest}{how and f': {how}'}", "key", on=painted)
 
 
 def _what(request: ApprovalRequest) -> str:
@@ -77,18 +132,20 @@ def _kinds(request: ApprovalRequest) -> str:
 def _offers(request: ApprovalRequest, *, width: int, painted: bool) -> Iterator[str]:
     covered = _kinds(request)
     for decision in request.offers:
-        yield f"  {_paint(f'{decision.value:8}', 'key', on=painted)} {_COVERED[decision]}"
+        first, *more = textwrap.wrap(_COVERED[decision], width - 11)
+        yield f"  {_paint(f'{decision.value:8}', 'key', on=painted)} {first}"
+        yield from (f"           {line}" for line in more)
     if covered and len(request.offers) > 2:
-        yield from _wrapped(f"The same kind is: {visible(covered)}", width, indent="           ")
+        yield from _filled(f"The same kind is: {visible(covered)}", width, indent="           ")
     left = max(0, round(request.expires_at - time.time()))
     if left:
         no_answer = f"Denied automatically in {_duration(left)}."
         here = f" Also: handrail approvals answer {request.id}" if request.id else ""
-        for line in _wrapped(no_answer + here, width, indent="  "):
+        for line in _filled(no_answer + here, width, indent="  "):
             yield _paint(line, "dim", on=painted)
 
 
-def _wrapped(text: str, width: int, *, indent: str, first: str | None = None) -> list[str]:
+def _filled(text: str, width: int, *, indent: str, first: str | None = None) -> list[str]:
     begin = indent if first is None else first
     return textwrap.wrap(text, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
 
@@ -100,7 +157,7 @@ def _piece(piece: Piece, *, on: bool) -> str:
 
 
 def _paint(text: str, style: str, *, on: bool) -> str:
-    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if on and text else text
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if on and text and _STYLES[style] else text
 
 
 def _duration(seconds: int) -> str:

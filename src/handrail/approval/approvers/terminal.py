@@ -1,7 +1,8 @@
 """Ask the user at the terminal.
 
-They see what runs, with the dangerous parts marked, and what each answer would cover. Enter alone is not an answer, nor is
-what was typed before the prompt appeared. One prompt is shown at a time; the others wait without a thread.
+They see what runs, with the dangerous parts marked, what would be written, and what each answer would cover. Enter alone is not
+an answer, nor is what was typed before the prompt appeared. When something else writes to the terminal, the prompt is drawn again
+on a cleared screen, and only an answer to that counts. One prompt is shown at a time; the others wait without a thread.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import shutil
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, TextIO
 
 from ...base.turns import Turns
 from ...base.workers import pool
 from ...protocols import Answer, ApprovalRequest, Decision
-from .prompt import ANSWERS, question
+from .prompt import ANSWERS, PREVIEW_LINES, VIEW, allowed, has_more, question
+from .tty_watch import TtyWatch
 
 # Every prompt at the terminal takes a turn here, also that of a tool which asks for something else.
 turns = Turns()
@@ -102,43 +104,124 @@ def terminal() -> Iterator[Tty | None]:
         yield Tty(number, stream) if in_foreground else None
 
 
+# After so many answers to a question that was painted over, the terminal is taken to be somebody else's.
+_MAX_REFUSED = 3
+# How long something else may write before the question is drawn again.
+_CALM_SECONDS = 1.0
+# How long a question that was drawn again is only to be read.
+_READING_SECONDS = 0.7
+_NOT_YET = "\0"
+# Leave every mode that a painter could have set (other screen, margins, character set, hidden cursor), and clear the screen.
+_FRESH = "\x1b[?1049l\x1b[!p\x1b[r\x1b(B\x0f\x1b[0m\x1b[?25h\x1b[H\x1b[2J"
+# The lines of a question beside those of what would be written.
+_OTHER_LINES = 22
+_TOUCHED = "\n  Something else wrote to this terminal, so the question is drawn again. Answer this one.\n"
+_TAKEN = "\n  Something else keeps writing here: no answer counts. In another terminal: handrail approvals answer {}\n"
+
+
 def _converse(request: ApprovalRequest, tty: Tty, gone: int) -> Decision | None:
-    painted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    width = min(shutil.get_terminal_size().columns, 100)
-    _write(tty, question(request, width=width, painted=painted))
-    # What was typed or pasted before the prompt appeared was meant for something else.
-    with contextlib.suppress(termios.error):
-        termios.tcflush(tty.read, termios.TCIFLUSH)
-    offered = [decision.value for decision in request.offers]
-    while True:
-        _write(tty, f"  {', '.join(offered)}? ")
-        line = _line(tty.read, gone, request.expires_at)
-        if line is None:
-            _write(
-                tty,
-                "\n  No answer is needed any more.\n"
-                if time.time() < request.expires_at
-                else "\n  Timed out: denied.\n",
+    with TtyWatch(tty.read) as watch:
+        return _Conversation(request, tty, gone, watch).run()
+
+
+class _Conversation:
+    """One question at the terminal, until it is answered or not needed any more."""
+
+    def __init__(self, request: ApprovalRequest, tty: Tty, gone: int, watch: TtyWatch) -> None:
+        self._request, self._tty, self._gone, self._watch = request, tty, gone, watch
+        size = shutil.get_terminal_size()
+        self._width = min(size.columns, 120)
+        self._max_lines = max(6, min(PREVIEW_LINES, size.lines - _OTHER_LINES))
+        self._has_more = has_more(request, self._max_lines)
+        self._calm_at = 0.0
+
+    def run(self) -> Decision | None:
+        self._draw()
+        while True:
+            line = self._answer()
+            if line is None:
+                over = (
+                    "No answer is needed any more." if time.time() < self._request.expires_at else "Timed out: denied."
+                )
+                self._write(f"\n  {over}\n")
+                return None
+            if line == "":  # the end of input, Ctrl-D
+                self._write("\n  Denied.\n")
+                return Decision.DENY
+            word = line.strip().lower()
+            decision = ANSWERS.get(word)
+            if decision in self._request.offers and decision is not None:
+                self._write(f"  {'Denied.' if decision is Decision.DENY else allowed(self._request, decision)}\n")
+                return decision
+            if self._has_more and word in (VIEW, VIEW[0]):
+                self._draw(whole=True)
+                continue
+            self._write("  Type one of these words, or its first letter; Enter alone is not an answer.\n")
+
+    def _answer(self) -> str | None:
+        """A line that was typed below a question which nobody has painted over."""
+        words = [decision.value for decision in self._request.offers]
+        prompt = f"  {', '.join(words)}{', view' if self._has_more else ''}? "
+        self._write(prompt)
+        refused = 0
+        while True:
+            until = (
+                min(self._calm_at, self._request.expires_at) if self._watch.was_touched() else self._request.expires_at
             )
-            return None
-        if line == "":  # the end of input, Ctrl-D
-            _write(tty, "\n  Denied.\n")
-            return Decision.DENY
-        decision = ANSWERS.get(line.strip().lower())
-        if decision in request.offers and decision is not None:
-            _write(tty, f"  {'Denied.' if decision is Decision.DENY else 'Allowed: ' + decision.value + '.'}\n")
-            return decision
-        _write(tty, "  Type one of these words, or its first letter; Enter alone is not an answer.\n")
+            line = _line(self._tty.read, self._gone, until, [] if self._watch.was_touched() else self._watch.files)
+            if line is None and time.time() < self._request.expires_at and not _is_readable(self._gone):
+                line = _NOT_YET
+            if not line or not (self._watch.was_touched() or line == _NOT_YET):
+                return line
+            refused += line != _NOT_YET
+            if refused > _MAX_REFUSED:
+                self._write(_TAKEN.format(self._request.id))
+                return _line(-1, self._gone, self._request.expires_at, [])
+            if line != _NOT_YET or time.time() >= self._calm_at:
+                self._draw_again()
+                self._write(prompt)
+
+    def _draw_again(self) -> None:
+        self._watch.reset()
+        self._write(_FRESH + _TOUCHED)
+        self._draw()
+        # An answer that was on its way is for what stood there before.
+        select.select([self._gone], [], [], _READING_SECONDS)
+        self._forget_typed()
+        self._calm_at = time.time() + _CALM_SECONDS
+
+    def _draw(self, *, whole: bool = False) -> None:
+        painted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        lines = None if whole else self._max_lines
+        self._write(question(self._request, width=self._width, painted=painted, max_lines=lines, how="v shows all"))
+        self._forget_typed()
+
+    def _forget_typed(self) -> None:
+        """What was typed or pasted before the prompt appeared was meant for something else."""
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self._tty.read, termios.TCIFLUSH)
+
+    def _write(self, text: str) -> None:
+        with self._watch.own_write(), contextlib.suppress(OSError):
+            self._tty.write.write(text)
+            self._tty.write.flush()
 
 
-def _line(number: int, gone: int, expires_at: float) -> str | None:
-    """The line that was typed; "" at the end of input; None when it is not needed any more."""
-    line = b""
+def _is_readable(number: int) -> bool:
+    return bool(select.select([number], [], [], 0)[0])
+
+
+def _line(number: int, gone: int, expires_at: float, interrupts: Sequence[int]) -> str | None:
+    """The line that was typed; "" at the end of input; None when it is not needed any more; _NOT_YET when a file of `interrupts`
+    is readable. A `number` below 0 only waits."""
+    line = b"" if number >= 0 else b"\0"
     while not line.endswith(b"\n"):
         left = max(0.0, expires_at - time.time())
-        ready, _, _ = select.select([number, gone], [], [], left)
+        ready, _, _ = select.select([*([number] if number >= 0 else []), gone, *interrupts], [], [], left)
         if not ready or gone in ready:
             return None
+        if number not in ready:
+            return _NOT_YET
         try:
             piece = os.read(number, 4096)
         except OSError:  # the terminal went away
@@ -147,9 +230,3 @@ def _line(number: int, gone: int, expires_at: float) -> str | None:
             return ""
         line += piece
     return line.decode("utf-8", "replace")
-
-
-def _write(tty: Tty, text: str) -> None:
-    with contextlib.suppress(OSError):
-        tty.write.write(text)
-        tty.write.flush()

@@ -11,13 +11,16 @@ Examples:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ...approval.approvers.prompt import allowed
+from ...approval.display import visible
 from ...approval.settings import remove_from_allowlist
 from ...approval.simulation import simulate_policy
 from ...config import config_path, load_config, state_dir
+from ...errors import InvalidArguments
 from ...protocols import Answer, Decision
 from .. import options
 from ..approvals import (
@@ -34,11 +37,9 @@ from ..approvals import (
 )
 from ..output import ExitCode, emit, emit_json, emit_table, say
 
-if TYPE_CHECKING:
-    pass
-
-
 cli = options.new_cli()
+# How much of a request's id has to be given to answer it.
+_MIN_ID = 4
 
 
 @cli.command("list")
@@ -73,6 +74,24 @@ def list_waiting(as_json: options.Json = False) -> None:
 
 
 @cli.command()
+def show(
+    request: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")],
+    as_json: options.Json = False,
+) -> None:
+    """Show one request with all that it would run or write.
+
+    \b
+    Examples:
+      handrail approvals show 3f9c
+    """
+    stored = open_approvals().get(request)
+    if as_json:
+        emit_json(request_view(stored))
+    else:
+        show_request(stored, in_full=True)
+
+
+@cli.command()
 def answer(
     request: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or the start of it.")],
     decision: Annotated[
@@ -93,6 +112,10 @@ def answer(
     Exit codes: 0 it holds, 1 it came too late, 2 no such request or answer, 3 not allowed from here.
     """
     options.refuse_agents("answer requests")
+    if len(request) < _MIN_ID:
+        raise InvalidArguments(
+            f"{request!r} could be another request by now; give at least {_MIN_ID} characters of its id"
+        )
     store = open_approvals()
     stored = store.get(request)
     made = chosen(stored, decision)
@@ -104,7 +127,8 @@ def answer(
     if before is not None:
         say(come_too_late(before))
         raise typer.Exit(ExitCode.FAILED)
-    say(f"{stored.request.id}: {'denied' if made is Decision.DENY else 'allowed, ' + made.value}")
+    said = f"Denied: {stored.request.text}" if made is Decision.DENY else allowed(stored.request, made)
+    say(f"{stored.request.id}: {visible(said)}")
     if not stored.is_waiting:
         say("the process that asked has exited; the answer holds if the same is asked again before it expires")
 

@@ -11,11 +11,14 @@ Examples:
 
 from __future__ import annotations
 
+import sys
+from datetime import datetime
 from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
+from ...approval.display import visible
 from ...config.paths import state_dir
 from ...errors import ConfigError
 from ...model_tools import default
@@ -32,7 +35,12 @@ from ..runtime import hide_from_others, log_as_notes
 cli = options.new_cli()
 tokens = options.new_cli(help="Tokens for programs and other devices.")
 cli.add_typer(tokens, name="token")
+logins = options.new_cli(help="Browsers that are logged in.")
+cli.add_typer(logins, name="login")
 DEFAULT = "127.0.0.1:8765"
+_LINK_NOTE = (
+    "The link works once, within ten minutes. Other devices need `handrail serve token new NAME`. Ctrl-C stops it."
+)
 Http = Annotated[str, typer.Option("--http", metavar="[HOST:]PORT", help="Where to listen.")]
 NoCron = Annotated[bool, typer.Option("--no-cron", help="Do not run scheduled jobs.")]
 
@@ -55,12 +63,12 @@ def run(context: typer.Context, http: Http = DEFAULT, host: options.Hosts = None
     running.check_bind(address, has_token=served.keys.has_token)
     with running.as_the_server(address) as (door, address):
         server = running.server(served, address, hosts=tuple(host or ()))
-        emit(f"Open {running.first_link(served, address)}")
-        emit(
-            as_typed(
-                "The link works once, within ten minutes. Other devices need `handrail serve token new NAME`. Ctrl-C stops it."
-            )
-        )
+        if sys.stdout.isatty():
+            emit(f"Open {running.first_link(served, address)}")
+            emit(as_typed(_LINK_NOTE))
+        else:  # a log that others may read
+            emit(f"Open {address.url}")
+            emit(as_typed("Log in with a token: `handrail serve token new NAME --role operate`. Ctrl-C stops it."))
         running.keep_serving(server, served, door, token=token, with_jobs=not no_cron)
 
 
@@ -108,8 +116,44 @@ def revoke_token(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     say(f"{name} is no longer let in")
 
 
+@logins.command("list")
+def list_logins(as_json: options.Json = False) -> None:
+    """List the browsers that are logged in, the one used last first."""
+    found = _keys().logins.all()
+    if as_json:
+        emit_json([{**each._asdict(), "role": each.role.word} for each in found])
+    elif found:
+        rows = [
+            (each.id, each.name, each.role.word, _day(each.used), each.address, visible(each.agent)) for each in found
+        ]
+        emit_table(("ID", "NAME", "ROLE", "LAST USED", "FROM", "BROWSER"), rows, wide=5)
+    else:
+        emit("No browser is logged in.")
+
+
+@logins.command("end")
+def end_login(
+    login: Annotated[str, typer.Argument(metavar="ID", help="As `handrail serve login list` shows it.")],
+) -> None:
+    """Log a browser out.
+
+    \b
+    Examples:
+      handrail serve login end 3f9a01bc
+    """
+    options.refuse_agents("end logins")
+    if not _keys().logins.end(login):
+        say(f"there is no login {login!r}; `handrail serve login list` shows those there are")
+        raise typer.Exit(ExitCode.USAGE)
+    say(f"{login} is logged out")
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 def _keys() -> Keys:
-    return Keys(state_dir() / STORE_NAME)
+    return Keys(state_dir() / STORE_NAME, token=None)
 
 
 def _check_installed() -> None:

@@ -30,6 +30,7 @@ _UNKNOWN_PROGRAM = "tail.destructive"
 _PROTECTED_ARGUMENT = "tail.protected_path"
 _ON_WRITE = (
     ("device", "redirect.device"),
+    ("terminal", "term.write"),
     ("own", "own.files"),
     ("startup", "redirect.startup"),
     ("hook", "redirect.startup"),

@@ -127,6 +127,8 @@ DATA_NAMES = tuple(
         "*.qcow2 *.vmdk *.vdi *.vhd *.vhdx"
     ).split()
 )
+# A terminal of its own that a program asks for (`/dev/tty`, `/dev/ptmx`) is not among them, nor is a serial port.
+TERMINAL = re.compile(r"/dev/(?:pts/.+|tty\d+|console|vcs[au]?\d*|tty[p-za-e][0-9a-f])")
 BLOCK_DEVICE = re.compile(
     r"/dev/(?:fd\d|[shv]d[a-zX*?\[{]|xvd|nvme|mmcblk|dm-|md\d|md/|loop|r?disk\d|disk/|mapper/|vg\w*/|sr\d|"
     r"nbd|zd|zvol/|bcache|drbd|pmem|mtd|"

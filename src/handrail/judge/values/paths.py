@@ -29,6 +29,7 @@ CLASSES: dict[str, str] = {
     "config": "the system's configuration, programs and libraries",
     "kernel": "switches of the running kernel",
     "device": "a disk or other block device",
+    "terminal": "the terminal of a person or a program",
     "log": "the system's logs and mail",
     "home": "in a home directory",
     "credential": "a known file of keys, passwords or tokens",
@@ -194,6 +195,8 @@ def _special(path: str, top: str) -> set[str]:
     found = set()
     if top == "dev" and lists.BLOCK_DEVICE.match(path) and not lists.HARMLESS_DEVICE.match(path):
         found.add("device")
+    if top == "dev" and lists.TERMINAL.fullmatch(path):
+        found.add("terminal")
     if lists.CONFIG.match(path) or lists.SHADOWING.fullmatch(path) or path.startswith("/usr/local/share/ca-cert"):
         found.add("config")
     if path.startswith(("/proc/sys", "/sys/", "/selinux/")):

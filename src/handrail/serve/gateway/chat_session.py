@@ -51,6 +51,11 @@ class Chat:
         return self._store.session_of(self.where)
 
     @property
+    def needs_reply(self) -> bool:
+        """Whether a question is only answered by a reply to it."""
+        return self._account.adapter.needs_reply
+
+    @property
     def is_busy(self) -> bool:
         return self._work is not None and not self._work.done()
 

@@ -7,15 +7,15 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 from ...config.paths import state_dir
 from ...errors import ConfigError, HandrailError
 from ...platforms.base import ButtonPress, Message, Unreachable
 from ...platforms.table import Account, accounts
-from ...protocols import Answer, Decision
 from ..shared_state import Served
 from . import texts
+from .chat_commands import run_command
 from .chat_session import BROKEN, Chat
 from .questions import Questions
 from .store import STORE_NAME, GatewayStore, Where
@@ -113,7 +113,7 @@ class Gateway:
         if not text:
             return ""
         if text.startswith("/"):
-            return run_command(self._questions, chat, message.user, text)
+            return run_command(self._questions, chat, message, text)
         is_queued = chat.receive(text if message.is_direct else f"{message.user}: {text}")
         return "" if is_queued else "Too many messages are waiting; let me finish, or /stop."
 
@@ -138,102 +138,13 @@ class Gateway:
 
     async def _reply(self, where: Where, text: str) -> None:
         """Send a text of our own, without retries: a user who gets no reply asks again."""
+        adapter, key = self._accounts[where.adapter].adapter, uuid.uuid4().hex
         try:
-            await self._accounts[where.adapter].adapter.send(where.chat, text, key=uuid.uuid4().hex)
+            if len(text) > adapter.max_chars:
+                await adapter.send_file(where.chat, "question.txt", text.encode("utf-8", "replace"), key=key)
+            else:
+                await adapter.send(where.chat, text, key=key)
         except Unreachable as error:
             log.info("%s: %s", where.adapter, error)
         except HandrailError as error:
             log.warning("%s: %s", where.adapter, error)
-
-
-def run_command(questions: Questions, chat: Chat, user: str, text: str) -> str:
-    """Run a command, which starts with a slash, and return the reply."""
-    name, _, rest = text.partition(" ")
-    # Telegram writes `/help@name_of_the_bot` in groups.
-    command = _COMMANDS.get(name.partition("@")[0].lower())
-    if command is None:
-        return f"Unknown command {name[:50]}.\n{texts.HELP}"
-    return command(questions, chat, user, rest.strip())
-
-
-def approve(questions: Questions, chat: Chat, user: str, rest: str) -> str:
-    words = rest.lower().split()
-    is_all = "all" in words
-    given = [word for word in words if word != "all"]
-    decisions = {each.value: each for each in Decision if each.allows}
-    if len(given) > 1 or any(word not in decisions for word in given):
-        return f"Usage: /approve [all] [{'|'.join(decisions)}]"
-    return _answer(questions, chat, Answer(decisions[given[0]] if given else Decision.ONCE, user), is_all=is_all)
-
-
-def deny(questions: Questions, chat: Chat, user: str, rest: str) -> str:
-    first, _, more = rest.partition(" ")
-    is_all = first.lower() == "all"
-    return _answer(questions, chat, Answer(Decision.DENY, user, (more if is_all else rest).strip()), is_all=is_all)
-
-
-def _answer(questions: Questions, chat: Chat, answer: Answer, *, is_all: bool) -> str:
-    waiting = questions.at(chat.where)
-    if not waiting:
-        return "There is no open question here."
-    replies = []
-    for stored in waiting if is_all else waiting[:1]:
-        if answer.decision not in stored.request.offers:
-            replies.append(f"{stored.request.id} takes {', '.join(each.value for each in stored.request.offers)}.")
-            continue
-        before = questions.answer(stored.request.id, answer._replace(by=f"{chat.where.adapter}:{answer.by}"))
-        if before is not None:
-            replies.append(texts.too_late(before))
-    # A question that was answered shows that in its own message.
-    return "\n".join(replies)
-
-
-def yolo(questions: Questions, chat: Chat, user: str, rest: str) -> str:
-    if rest.lower() == "off":
-        questions.yolo.discard(chat.where)
-        return "I will ask you again."
-    if rest and rest.lower() != "on":
-        return "Usage: /yolo [off]"
-    questions.yolo.add(chat.where)
-    for stored in questions.at(chat.where):
-        questions.answer(stored.request.id, Answer(Decision.ONCE, f"{chat.where.adapter}:{user}"))
-    return "Everything in this chat is approved, until /yolo off or a restart. What can never run is still blocked."
-
-
-def status(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
-    lines = ["I am working." if chat.is_busy else "I am idle."]
-    if chat.where in questions.yolo:
-        lines.append("/yolo is on.")
-    waiting = questions.at(chat.where)
-    lines += ["Waiting for your answer:", *map(texts.brief, waiting)] if waiting else []
-    return "\n".join([*lines, f"Session {chat.session or 'not started'}."])
-
-
-def stop(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
-    return "" if chat.stop() else "There is nothing to stop."
-
-
-def new(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
-    chat.start_new_session()
-    return "New session. `handrail sessions list` still has the previous one."
-
-
-def tools(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
-    return "Tools here: " + ", ".join(chat.tools())
-
-
-def help_(questions: Questions, chat: Chat, user: str, rest: str) -> str:  # noqa: ARG001  every command has these
-    return texts.HELP
-
-
-_COMMANDS: dict[str, Callable[[Questions, Chat, str, str], str]] = {
-    "/approve": approve,
-    "/deny": deny,
-    "/yolo": yolo,
-    "/status": status,
-    "/stop": stop,
-    "/new": new,
-    "/tools": tools,
-    "/help": help_,
-    "/start": help_,  # what Telegram sends when a user opens the chat
-}

@@ -7,7 +7,7 @@ import logging
 import time
 
 from ...errors import HandrailError, SessionNotFound
-from ...platforms.base import Unreachable
+from ...platforms.base import QUESTION_KEY, Message, Unreachable
 from ...platforms.table import Account
 from ...protocols import Answer, Decision
 from ...store.approvals import StoredRequest
@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 2.0
 _MAX_DEPTH = 10
+# Nobody reads a question and writes an answer in less.
+_READING_SECONDS = 1.0
 
 
 class Questions:
@@ -98,7 +100,7 @@ class Questions:
         adapter = self._accounts[where.adapter].adapter
         text = texts.question(request, can_tap=adapter.can_edit, max_chars=adapter.max_chars)
         try:
-            message = await adapter.send(where.chat, text, key=f"ask-{request.id}", offers=request.offers)
+            message = await adapter.send(where.chat, text, key=f"{QUESTION_KEY}{request.id}", offers=request.offers)
         except Unreachable as error:
             log.info("%s: %s", where.adapter, error)
             return False
@@ -124,6 +126,36 @@ class Questions:
     def at(self, where: Where) -> list[StoredRequest]:
         """The open questions of this chat, the oldest first."""
         return [stored for stored in self._served.approvals.pending() if where in self._places(stored)]
+
+    def meant(self, where: Where, message: Message) -> StoredRequest | None:
+        """The question that a message answers although it names none: the one that it replies to, or the only one that this
+        chat has seen lately, if it was there for long enough before the message was written. None if that is not clear."""
+        open_here = {stored.request.id: stored for stored in self.at(where)}
+        if message.question:
+            return open_here.get(message.question)
+        if self._accounts[where.adapter].adapter.needs_reply:
+            return None
+        quoted = self._store.request_at(where, message.reply_to) if message.reply_to else None
+        if quoted is not None:
+            return open_here.get(quoted)
+        seen = self.seen(where, message)
+        # Of the questions that the writer may have had before them, one has to be left, and none that has ended meanwhile.
+        lately = [
+            each for each in self._store.posted(where) if each in open_here or not self._was_answered_in(each, where)
+        ]
+        return seen[0] if len(seen) == len(lately) == 1 else None
+
+    def seen(self, where: Where, message: Message) -> list[StoredRequest]:
+        """The open questions that were in this chat before the message was written."""
+        now = time.time()
+        written = now if message.written_at is None else min(now, message.written_at)
+        posted = self._store.posted(where)
+        return [stored for stored in self.at(where) if posted.get(stored.request.id, now) <= written - _READING_SECONDS]
+
+    def _was_answered_in(self, request_id: str, where: Where) -> bool:
+        """Whether somebody in this chat ended it, and so knows that it has ended."""
+        answer = self._served.approvals.get(request_id).answer
+        return answer is not None and answer.by.startswith(f"{where.adapter}:")
 
     async def pressed(self, where: Where, message: str, decision: Decision, user: str) -> str:
         """The reply to a button press; empty if the question's own message will show the outcome."""

@@ -14,6 +14,8 @@ from ...store.database import Database
 
 STORE_NAME = "gateway.db"
 CODE_SECONDS = 600
+# For so long after a question has ended, somebody may still believe that it is open.
+RECENT_SECONDS = 120.0
 # Without letters that look alike.
 _ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 _CODE_CHARS = 10
@@ -121,7 +123,8 @@ class GatewayStore:
     def add_post(self, post: Post) -> None:
         with self._database.transaction() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO posts VALUES (?, ?, ?, ?, 0)", (post.request, *post.where, post.message)
+                "INSERT OR REPLACE INTO posts VALUES (?, ?, ?, ?, 0, ?, 0)",
+                (post.request, *post.where, post.message, time.time()),
             )
 
     def open_posts(self, adapter: str) -> list[Post]:
@@ -134,11 +137,17 @@ class GatewayStore:
         rows = self._database.rows(query, (*where, message))
         return rows[0]["request"] if rows else None
 
+    def posted(self, where: Where) -> dict[str, float]:
+        """When each question was posted into this chat, for those that are open or ended a short while ago."""
+        query = "SELECT request, posted FROM posts WHERE adapter = ? AND chat = ? AND (is_over = 0 OR ended > ?)"
+        rows = self._database.rows(query, (*where, time.time() - RECENT_SECONDS))
+        return {row["request"]: row["posted"] for row in rows}
+
     def end_post(self, post: Post) -> None:
         with self._database.transaction() as connection:
             connection.execute(
-                "UPDATE posts SET is_over = 1 WHERE request = ? AND adapter = ? AND chat = ?",
-                (post.request, *post.where),
+                "UPDATE posts SET is_over = 1, ended = ? WHERE request = ? AND adapter = ? AND chat = ?",
+                (time.time(), post.request, *post.where),
             )
 
     # Cursors

@@ -8,3 +8,6 @@ CREATE TABLE posts (
   PRIMARY KEY (request, adapter, chat)
 );
 CREATE TABLE places (adapter TEXT PRIMARY KEY, place TEXT NOT NULL);
+-- step
+ALTER TABLE posts ADD COLUMN posted REAL NOT NULL DEFAULT 0;
+ALTER TABLE posts ADD COLUMN ended REAL NOT NULL DEFAULT 0;

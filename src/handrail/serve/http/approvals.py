@@ -88,6 +88,7 @@ ENDPOINTS = (
         answer,
         role=Role.APPROVE,
         body=_ANSWER,
+        detail=lambda context: str(context.body["decision"]),
         answer=record(holds=FLAG, request=_REQUEST),
     ),
     Endpoint("DELETE", "/v1/grants/{id:path}", revoke, role=Role.APPROVE, answer=record(revoked=TEXT)),

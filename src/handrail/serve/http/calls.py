@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from ...approval.display import visible
 from ...types import CancelToken, JsonDict, Progress
 from ..endpoint import Endpoint, RequestContext
 from ..roles import Role
@@ -113,6 +114,11 @@ async def recent(context: RequestContext) -> JsonDict:
     return {"running": live.running(), "ended": live.recent()[-context.query["limit"] :]}
 
 
+def _batch_tools(context: RequestContext) -> str:
+    functions = [each.get("function") for each in context.body["tool_calls"]]
+    return visible(" ".join(str(each.get("name")) for each in functions if isinstance(each, dict)))
+
+
 _WHO = {"task": bounded(200, minLength=1), "session": bounded(200, minLength=1)}
 _CALL = record(("tool",), tool=bounded(200), arguments=ANYTHING, stream=FLAG, **_WHO)
 _BATCH = record(("tool_calls",), tool_calls={"type": "array", "maxItems": 1000, "items": ANYTHING}, **_WHO)
@@ -123,7 +129,16 @@ _PAGE = {
 _NEXT = {"anyOf": [WHOLE, {"type": "null"}]}
 
 ENDPOINTS = (
-    Endpoint("POST", "/v1/calls", call, role=Role.OPERATE, body=_CALL, answer=loose(result={}), streams=True),
+    Endpoint(
+        "POST",
+        "/v1/calls",
+        call,
+        role=Role.OPERATE,
+        body=_CALL,
+        answer=loose(result={}),
+        streams=True,
+        detail=lambda context: visible(context.body["tool"]),
+    ),
     Endpoint(
         "GET",
         "/v1/calls",
@@ -131,7 +146,15 @@ ENDPOINTS = (
         query={"limit": count(200, 2000)},
         answer=record(running=many(ANYTHING), ended=many(ANYTHING)),
     ),
-    Endpoint("POST", "/v1/batches", batch, role=Role.OPERATE, body=_BATCH, answer=record(messages=many(ANYTHING))),
+    Endpoint(
+        "POST",
+        "/v1/batches",
+        batch,
+        role=Role.OPERATE,
+        body=_BATCH,
+        answer=record(messages=many(ANYTHING)),
+        detail=_batch_tools,
+    ),
     Endpoint(
         "GET", "/v1/results/{id}", result, query=_PAGE, answer=record(text=TEXT, offset=WHOLE, total=WHOLE, next=_NEXT)
     ),

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...approval.approvers.prompt import question
+from ...approval.approvers.prompt import VIEW, has_more, question
 from ...base.lazy_module import lazy_import
 from ...errors import InvalidArguments
-from ...protocols import Answer, ApprovalRequest, Decision, Reply
+from ...protocols import Answer, ApprovalRequest, Decision
 from ...types import CancelToken
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ else:
 _FIELD = "decision"
 _KEY = "approval"
 _WIDTH = 100
+_MAX_LINES = 40
+# The answer that asks to see the rest before deciding.
+VIEW_ALL = object()
 
 
 class CallInProgress:
@@ -36,8 +39,8 @@ class CallInProgress:
         self.work: asyncio.Task[Any] | None = None
         self.session: Any = None  # to send questions on; None if the protocol has no back channel
         self.can_ask = False
-        self.asked: asyncio.Future[ApprovalRequest] = asyncio.get_running_loop().create_future()
-        self.answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.asked: asyncio.Future[Question] = asyncio.get_running_loop().create_future()
+        self.answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     @property
     def may_park(self) -> bool:
@@ -53,65 +56,87 @@ class CallInProgress:
 current: contextvars.ContextVar[CallInProgress | None] = contextvars.ContextVar("mcp_call_in_progress", default=None)
 
 
+class Question(NamedTuple):
+    """A request as it is put to the client's user; `is_whole` with all that would be written."""
+
+    request: ApprovalRequest
+    is_whole: bool = False
+
+    @property
+    def has_more(self) -> bool:
+        return not self.is_whole and has_more(self.request, _MAX_LINES)
+
+
 class ClientApprover:
     """The client's user. A client that cannot ask leaves the question to the next approver."""
 
     name = "mcp client"
 
-    async def decide(self, request: ApprovalRequest) -> Reply:
+    async def decide(self, request: ApprovalRequest) -> Any:
         call = current.get()
         if call is None or not call.can_ask:
             return None
-        if call.session is not None:
-            answer = await call.session.elicit_form(_message(request), form(request))
-            return reply_of(answer, request)
-        call.asked.set_result(request)
-        return await call.answered
+        is_whole = False
+        while True:
+            asked = Question(request, is_whole)
+            if call.session is not None:
+                reply = reply_of(await call.session.elicit_form(_message(asked), form(asked)), asked)
+            else:
+                call.asked.set_result(asked)
+                reply = await call.answered
+            if reply is not VIEW_ALL:
+                return reply
+            is_whole = True
 
 
 class ParkedCalls:
     """Calls that wait for their client's answer, by a secret that only the client knows."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, tuple[CallInProgress, ApprovalRequest]] = {}
+        self._calls: dict[str, tuple[CallInProgress, Question]] = {}
 
-    def park(self, call: CallInProgress, request: ApprovalRequest) -> Any:
+    def park(self, call: CallInProgress, asked: Question) -> Any:
         secret = secrets.token_urlsafe(24)
-        self._calls[secret] = (call, request)
+        self._calls[secret] = (call, asked)
         if call.work is not None:  # the client did not answer before the gate's timeout
             call.work.add_done_callback(lambda _: self._calls.pop(secret, None))
-        params = mcp_types.ElicitRequestFormParams(message=_message(request), requested_schema=form(request))
+        params = mcp_types.ElicitRequestFormParams(message=_message(asked), requested_schema=form(asked))
         question = mcp_types.ElicitRequest(params=params)
         return mcp_types.InputRequiredResult(input_requests={_KEY: question}, request_state=secret)
 
     def resume(self, secret: str, identity: tuple[str, Any, str], responses: Any) -> CallInProgress:
         """The parked call, with its answer set. Raises InvalidArguments for any other call."""
-        call, request = self._calls.get(secret, (None, None))
-        if call is None or request is None or call.identity != identity:
+        call, asked = self._calls.get(secret, (None, None))
+        if call is None or asked is None or call.identity != identity:
             raise InvalidArguments("this is not an answer to one of our questions, or it came too late; call again")
         del self._calls[secret]
         answered = call.answered
         call.reset()
-        answered.set_result(reply_of((responses or {}).get(_KEY), request))
+        answered.set_result(reply_of((responses or {}).get(_KEY), asked))
         return call
 
 
-def form(request: ApprovalRequest) -> Any:
-    offers = [each.value for each in request.offers]
-    choice = {"type": "string", "title": "Decision", "enum": offers, "description": "Without an answer it is denied."}
+def form(asked: Question) -> Any:
+    offers = [each.value for each in asked.request.offers]
+    choice: dict[str, Any] = {"type": "string", "title": "Decision", "description": "Without an answer it is denied."}
+    choice["enum"] = [*offers, VIEW] if asked.has_more else offers
     return {"type": "object", "properties": {_FIELD: choice}, "required": [_FIELD]}
 
 
-def reply_of(answer: Any, request: ApprovalRequest) -> Reply:
-    """An offered decision that was accepted; everything else is a denial."""
+def reply_of(answer: Any, asked: Question) -> Any:
+    """An offered decision that was accepted, or VIEW_ALL; everything else is a denial."""
     action, content = getattr(answer, "action", ""), getattr(answer, "content", None) or {}
     chosen = content.get(_FIELD)
     if action == "accept":
-        for offered in request.offers:
+        if chosen == VIEW and asked.has_more:
+            return VIEW_ALL
+        for offered in asked.request.offers:
             if offered.value == chosen:
                 return Answer(offered, ClientApprover.name)
     return Answer(Decision.DENY, ClientApprover.name)
 
 
-def _message(request: ApprovalRequest) -> str:
-    return question(request, width=_WIDTH, painted=False).strip("\n")
+def _message(asked: Question) -> str:
+    lines = None if asked.is_whole else _MAX_LINES
+    how = f"answer {VIEW} to see all"
+    return question(asked.request, width=_WIDTH, painted=False, max_lines=lines, how=how).strip("\n")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
-from ..access_control import Guard, allowed_hosts
+from ...approval.display import visible
+from ..access_control import Guard, WrongCredentials, allowed_hosts
 from ..endpoint import HttpError, refusal
 from ..roles import Role, Who
+from ..security_headers import SECURITY_HEADERS
 
 if TYPE_CHECKING:
     import socket
@@ -35,6 +38,7 @@ class BearerOnly:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and not self._is_known(scope["headers"]):
             headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+            headers += [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
             await send({"type": "http.response.start", "status": 401, "headers": headers})
             await send({"type": "http.response.body", "body": b"a bearer token is needed\n"})
             return
@@ -65,13 +69,17 @@ async def serve_http(app: Any, listener: socket.socket) -> None:
     await uvicorn.Server(config).serve([listener])
 
 
+# Enough to know what a message is about.
+_MAX_HEARD = 1 << 20
+
+
 class McpEndpoint:
     """An ASGI application for one path. `running` must be open while it is used.
 
     The SDK takes longer to import than the rest of the server, so it is imported at the first request.
     """
 
-    def __init__(self, app: Handrail, guard: Guard, audit: Callable[[Request, Who, int], None]) -> None:
+    def __init__(self, app: Handrail, guard: Guard, audit: Callable[[Request, Who | None, int, str], None]) -> None:
         self._app, self._guard, self._audit = app, guard, audit
         self._wanted = asyncio.Event()
         self._ready: asyncio.Future[Any]
@@ -112,15 +120,34 @@ class McpEndpoint:
         try:
             who = self._guard.admit(request, Role.OPERATE)
         except HttpError as error:
+            if isinstance(error, WrongCredentials):
+                self._audit(request, None, error.status, f"refused: {error}")
             await refusal(error)(scope, receive, send)
             return
         self._wanted.set()
         app = await asyncio.shield(self._ready)
 
+        heard = bytearray()
+
+        async def listening() -> Any:
+            message = await receive()
+            heard.extend(message.get("body", b"")[: _MAX_HEARD - len(heard)])
+            return message
+
         async def audited(message: Any) -> None:
             if message["type"] == "http.response.start" and request.method != "GET":
-                self._audit(request, who, message["status"])
+                self._audit(request, who, message["status"], _detail(heard))
             await send(message)
 
         with contextlib.suppress(ClientDisconnect):
-            await app(scope, receive, audited)
+            await app(scope, listening, audited)
+
+
+def _detail(body: bytearray) -> str:
+    """What an MCP message is about: its method and, for a call, the tool."""
+    try:
+        message = json.loads(body)
+        words = [message.get("method"), (message.get("params") or {}).get("name")]
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return visible(" ".join(each for each in words if isinstance(each, str)))

@@ -40,8 +40,14 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--disable-crash-reporter",
     "--disable-sync",
-    # Voice and video would bypass the proxy.
+    # Voice and video would bypass the proxy. Chromium reads the first of these, headless shells of its project the second.
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+
+# In every document before its own scripts. Voice and video would bypass the proxy.
+_WITHOUT_WEBRTC = (
+    "for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) delete globalThis[name];"
 )
 
 
@@ -181,6 +187,8 @@ class _BrowserThread:
             proxy = {"server": await self.proxy.address(), "bypass": "<-loopback>"}
         # A browser that we did not start has windows of its own: leave them alone.
         context = await self._browser.new_context(accept_downloads=True, service_workers="block", proxy=proxy)
+        if self._config.browser.cdp_url:  # it was started without our switches
+            await context.add_init_script(_WITHOUT_WEBRTC)
         if is_remote:
             await context.route("**/*", self._judge)
         return context

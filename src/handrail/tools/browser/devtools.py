@@ -1,4 +1,4 @@
-"""Commands of the DevTools protocol that a model may send: those that stay inside its page."""
+"""Commands of the DevTools protocol that a model may send, by name: those that stay inside its page."""
 
 from __future__ import annotations
 
@@ -13,16 +13,30 @@ from ...types import JsonDict
 if TYPE_CHECKING:
     from .session import Session
 
-# Domains that read or change nothing but the page. Everything else is refused.
-_DOMAINS = frozenset(
-    "Accessibility Animation CSS DOM DOMDebugger DOMSnapshot DOMStorage Emulation Input LayerTree Log Network Overlay Page "
-    "Performance Profiler Runtime".split()
-)
-# Their commands that reach past it: files of this machine, other pages, the browser itself.
-_NOT = frozenset(
-    "DOM.setFileInputFiles Page.setDownloadBehavior Page.setInterceptFileChooserDialog Page.close Page.crash Page.navigate "
-    "Page.handleJavaScriptDialog Page.addCompilationCache Runtime.terminateExecution Network.setRequestInterception "
-    "Network.loadNetworkResource Network.emulateNetworkConditions".split()
+# Each reads or changes nothing but the page, and none takes a path: the browser would hand files of this machine to the page.
+# Everything else is refused, also what a later version of the protocol adds.
+ALLOWED = frozenset(
+    f"{domain}.{name}"
+    for domain, names in {
+        "Accessibility": "getFullAXTree getPartialAXTree queryAXTree",
+        "Animation": "getCurrentTime seekAnimations setPaused setPlaybackRate",
+        "CSS": "enable getBackgroundColors getComputedStyleForNode getInlineStylesForNode getMatchedStylesForNode "
+        "getPlatformFontsForNode",
+        "DOM": "describeNode enable focus getAttributes getBoxModel getContentQuads getDocument getNodeForLocation getOuterHTML "
+        "performSearch querySelector querySelectorAll requestNode resolveNode scrollIntoViewIfNeeded",
+        "DOMDebugger": "getEventListeners",
+        "DOMSnapshot": "captureSnapshot",
+        "Emulation": "clearDeviceMetricsOverride setDeviceMetricsOverride setEmulatedMedia setEmulatedVisionDeficiency "
+        "setGeolocationOverride setLocaleOverride setTimezoneOverride setTouchEmulationEnabled setUserAgentOverride",
+        "Input": "dispatchKeyEvent dispatchMouseEvent dispatchTouchEvent insertText synthesizePinchGesture "
+        "synthesizeScrollGesture synthesizeTapGesture",
+        "Network": "getCookies setBlockedURLs setCacheDisabled setExtraHTTPHeaders",
+        "Page": "captureScreenshot getAppManifest getFrameTree getLayoutMetrics getNavigationHistory getResourceTree printToPDF "
+        "reload stopLoading",
+        "Performance": "enable getMetrics",
+        "Runtime": "callFunctionOn evaluate getHeapUsage getProperties",
+    }.items()
+    for name in names.split()
 )
 _RESULT_CHARS = 50_000
 
@@ -50,7 +64,9 @@ async def send(session: Session, method: str, params: JsonDict) -> JsonDict:
 
 
 def check(method: str) -> None:
-    domain, _, command = method.partition(".")
-    if not command or domain not in _DOMAINS or method in _NOT:
-        known = ", ".join(sorted(_DOMAINS))
-        raise Denied(f"{method[:100]} reaches past the page and is not sent; what stays in it is: {known}")
+    if method not in ALLOWED:
+        domain = method.partition(".")[0]
+        alike = sorted(each for each in ALLOWED if each.startswith(f"{domain}.")) or sorted(ALLOWED)
+        raise Denied(
+            f"{method[:100]} is not sent, as it could reach past the page; what is allowed: {', '.join(alike)}"
+        )

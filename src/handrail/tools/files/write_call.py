@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...base.safe_text import well_formed
 from ...core.outcome import tool_result
 from ...files.content import Current, check_unchanged, load
-from ...files.diff import bounded_diff
+from ...files.diff import bounded_diff, diff_to_approve
+from ...files.failures import size_text
 from ...files.read_tracking import Since, reads
 from ...files.task_arguments import files_of, path_argument, task_of, text_argument, write_actions, written_name
 from ...files.text import Text, line_endings, with_crlf
-from ...protocols import Action
+from ...protocols import Action, Preview
 from ...types import JsonDict, Resources, ToolContext
 
 
@@ -41,7 +44,22 @@ def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    return write_actions([path_argument(args)], context)
+    return write_actions([path_argument(args)], context, partial(_preview, args, context))
+
+
+def _preview(args: JsonDict, context: ToolContext) -> Preview:
+    files, path, content = files_of(context), path_argument(args), text_argument(args, "content")
+    current = load(files, path)
+    resolved, base = files.resolve(path), "" if current is None else current.digest
+    if current is not None:
+        check_unchanged(reads, task_of(context), current)
+    before = current.text if current is not None else None
+    after = _encoded(content, current)[1].body
+    diff = diff_to_approve(before.body if before else "", after, path=well_formed(resolved), is_new=before is None)
+    if current is not None and before is None:
+        lost = f"[replaces {size_text(current.stat.size)} that cannot be shown: not text, or too large]"
+        return Preview(f"{diff}\n{lost}", base)
+    return Preview(diff or "[the content is the same as before]", base)
 
 
 def _encoded(content: str, current: Current | None) -> tuple[bytes, Text]:

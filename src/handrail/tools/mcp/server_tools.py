@@ -24,7 +24,7 @@ from ...mcp_client.server_config import Server
 from ...mcp_client.server_requests import Sampler
 from ...mcp_client.tool_calls import RemoteTool
 from ...mcp_client.tool_listing import Listed, Offer
-from ...protocols import Action, ActionKind
+from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict, ToolContext, Unavailable
 
 if TYPE_CHECKING:
@@ -224,12 +224,28 @@ def _actions(server: Server, tool: Listed) -> Callable[[JsonDict, ToolContext], 
         rule = f"mcp.{server.name}.{tool.name}"
         details = {"why": f"mcp_servers.{server.name}.ask is {ask}", "rule": rule}
 
-    return lambda args, context: [Action(ActionKind.TOOL, f"{context.tool} {_short(args)}", details=details)]
+    def actions(args: JsonDict, context: ToolContext) -> list[Action]:
+        text = f"{context.tool} {_short(args)}"
+        return [Action(ActionKind.TOOL, text, details=details, preview=lambda: Preview(_written_out(args)))]
+
+    return actions
 
 
 def _short(args: JsonDict) -> str:
     text = json.dumps(args, ensure_ascii=False, default=str)
     return text if len(text) <= 2000 else text[:2000] + "…"
+
+
+def _written_out(args: JsonDict) -> str:
+    """Every argument in full, a text with its own lines. Empty where one line shows all of it."""
+    if len(_short(args)) <= 200 and not any("\n" in str(value) for value in args.values()):
+        return ""
+    texts = {name: value if isinstance(value, str) else _indented(value) for name, value in args.items()}
+    return "\n".join(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}" for name, text in texts.items())
+
+
+def _indented(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str, indent=2)
 
 
 async def _list_resources(client: Client, args: JsonDict, _: ToolContext) -> Any:

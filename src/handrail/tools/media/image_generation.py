@@ -15,7 +15,7 @@ from ...files.task_arguments import text_argument, write_actions, written_name
 from ...media.images import check_suffix, in_format
 from ...media.providers import Place, place_of, post
 from ...net.http_client import ask
-from ...protocols import Action
+from ...protocols import Action, Preview
 from ...types import JsonDict, Resources, ToolContext
 from .output_files import output_path, save
 
@@ -56,7 +56,8 @@ def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    return write_actions([_path(args)], context)
+    shown = Preview(f"[an image that is made of:]\n{args.get('prompt')}")
+    return write_actions([_path(args)], context, lambda: shown)
 
 
 async def _downloaded(url: str, place: Place) -> bytes:

@@ -12,7 +12,7 @@ from ...errors import InvalidArguments, ToolFailed
 from ...files.task_arguments import text_argument, write_actions, written_name
 from ...media import ESPEAK
 from ...media.providers import place_of, post
-from ...protocols import Action
+from ...protocols import Action, Preview
 from ...settings.schema import Config
 from ...types import JsonDict, Resources, ToolContext
 from .output_files import output_path, save
@@ -55,7 +55,8 @@ def resources(args: JsonDict, context: ToolContext | None = None) -> Resources:
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    return write_actions([_path(args)], context)
+    shown = Preview(f"[speech that is made of:]\n{args.get('text')}")
+    return write_actions([_path(args)], context, lambda: shown)
 
 
 async def _by_model(text: str, suffix: str, config: Config) -> bytes:

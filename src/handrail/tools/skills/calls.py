@@ -7,7 +7,7 @@ from ...errors import InvalidArguments, SkillError
 from ...protocols import Action
 from ...types import JsonDict, ToolContext
 from .content import text_of
-from .edits import apply, plan, question
+from .edits import apply, plan, preview, question
 from .format import FILE, parse
 from .library import Library, State
 
@@ -65,7 +65,7 @@ def skill_manage(args: JsonDict, *, context: ToolContext | None = None, **_: obj
 
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
-    return [question(plan(args, _library(context)))]
+    return [question(plan(args, _library(context)), lambda: preview(plan(args, _library(context))))]
 
 
 def _library(context: ToolContext | None) -> Library:

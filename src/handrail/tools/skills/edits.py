@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ...errors import InvalidArguments, SkillError, ToolFailed
 from ...files.atomic import replace_file
+from ...files.diff import diff_to_approve
 from ...files.failures import os_failure
-from ...protocols import Action, ActionKind
+from ...protocols import Action, ActionKind, Preview
 from ...types import JsonDict
 from .content import suspicion_of_file, text_of
 from .format import FILE, check_name, parse
@@ -24,14 +26,16 @@ _MAX_DEPTH = 4
 
 
 class Change(NamedTuple):
-    """One change. `path` is a file of the skill, empty for the skill itself; `after` is None for a removal."""
+    """One change. `path` is a file of the skill, empty for the skill itself; `after` is None for a removal, `before` for what is
+    new. `files` are those that the removal of a skill takes away."""
 
     action: str
     name: str
     folder: str
     path: str
     after: str | None
-    shown: str
+    before: str | None = None
+    files: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -47,14 +51,22 @@ def plan(args: JsonDict, library: Library) -> Change:
         raise InvalidArguments(str(error)) from None
 
 
-def question(change: Change) -> Action:
-    """The question for the gate. A skill is read in every later session, so the user sees all of it."""
+def question(change: Change, preview: Callable[[], Preview]) -> Action:
+    """The question for the gate. A skill is read in every later session, so the user sees all of it, or what changes."""
     removes = change.after is None
     why = (
         "removes what the user or an earlier session wrote" if removes else "a skill is followed in all later sessions"
     )
     details = {"why": why, "rule": "skills.remove" if removes else "skills.write"}
-    return Action(ActionKind.TOOL, f"{change.action} {change.place}\n{change.shown}".rstrip(), details=details)
+    return Action(ActionKind.TOOL, f"{change.action} {change.place}", details=details, preview=preview)
+
+
+def preview(change: Change) -> Preview:
+    """The diff; for a whole skill that is removed, the names of its files."""
+    if change.files:
+        return Preview("\n".join(change.files))
+    diff = diff_to_approve(change.before or "", change.after or "", path=change.place, is_new=change.before is None)
+    return Preview(diff, change.before or "")
 
 
 def apply(change: Change) -> None:
@@ -80,14 +92,14 @@ def _create(args: JsonDict, library: Library) -> Change:
     if folder.exists():
         raise SkillError(f"{folder} exists already and is not a skill; ask the user to look at it")
     _check_skill(name, text)
-    return Change("create", name, str(folder), FILE, text, text)
+    return Change("create", name, str(folder), FILE, text)
 
 
 def _edit(args: JsonDict, library: Library) -> Change:
-    skill, _ = _own(args["name"], library)
+    skill, files = _own(args["name"], library)
     text = _text(args, "content")
     _check_skill(skill.name, text)
-    return Change("edit", skill.name, skill.place.folder, FILE, text, text)
+    return Change("edit", skill.name, skill.place.folder, FILE, text, text_of(files, FILE))
 
 
 def _patch(args: JsonDict, library: Library) -> Change:
@@ -101,26 +113,26 @@ def _patch(args: JsonDict, library: Library) -> Change:
         raise SkillError(f"old_string is in {path} {count} times; {how}")
     after = before.replace(old, new)
     _check_file(skill.name, path, after)
-    shown = "\n".join([*(f"- {line}" for line in old.splitlines()), *(f"+ {line}" for line in new.splitlines())])
-    return Change("patch", skill.name, skill.place.folder, path, after, shown)
+    return Change("patch", skill.name, skill.place.folder, path, after, before)
 
 
 def _delete(args: JsonDict, library: Library) -> Change:
     skill, files = _own(args["name"], library)
-    return Change("delete", skill.name, skill.place.folder, "", None, "\n".join(sorted(files)))
+    return Change("delete", skill.name, skill.place.folder, "", None, files=tuple(sorted(files)))
 
 
 def _write_file(args: JsonDict, library: Library) -> Change:
     skill, files = _own(args["name"], library)
     path, text = _inner(args.get("file_path"), files, may_be_new=True), _text(args, "file_content")
     _check_file(skill.name, path, text)
-    return Change("write", skill.name, skill.place.folder, path, text, text)
+    before = text_of(files, path) if path in files else None
+    return Change("write", skill.name, skill.place.folder, path, text, before)
 
 
 def _remove_file(args: JsonDict, library: Library) -> Change:
     skill, files = _own(args["name"], library)
     path = _inner(args.get("file_path"), files, may_be_new=False)
-    return Change("remove", skill.name, skill.place.folder, path, None, "")
+    return Change("remove", skill.name, skill.place.folder, path, None, text_of(files, path))
 
 
 _PLANS = {

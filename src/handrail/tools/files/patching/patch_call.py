@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ....base.safe_text import well_formed
 from ....core.outcome import tool_result
 from ....errors import InvalidArguments, ToolError
-from ....files.diff import MAX_DIFF_CHARS
+from ....files.diff import MAX_DIFF_CHARS, bounded_diff, diff_to_approve
 from ....files.read_tracking import reads
 from ....files.roots import check_path
 from ....files.task_arguments import (
@@ -17,13 +19,13 @@ from ....files.task_arguments import (
     write_actions,
     written_name,
 )
-from ....protocols import Action, FileStat
+from ....protocols import Action, FileStat, Preview
 from ....types import JsonDict, Resources, ToolContext
 from .apply import replace_string
 from .changes import Change
 from .commit import Step, commit
 from .match import How
-from .plan import Done, Plan
+from .plan import Diff, Done, Plan
 from .unified import is_unified, parse_unified
 from .v4a import is_v4a, parse_v4a
 
@@ -31,12 +33,7 @@ from .v4a import is_v4a, parse_v4a
 def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) -> str:
     """Return what was done to each file, and the diff."""
     files, task_id = files_of(context), task_of(context)
-    plan = Plan(files, reads, task_id)
-    if _is_patch(args):
-        for change in _changes(args):
-            plan.change(change)
-    else:
-        _plan_replacement(plan, args)
+    plan = _planned(args, context)
     steps = plan.steps()
     _remember(task_id, steps, commit(files, steps))
     return tool_result(_described(plan.done))
@@ -44,10 +41,28 @@ def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) ->
 
 def actions(args: JsonDict, context: ToolContext) -> list[Action]:
     """Writes to every file that the call would change. Raises InvalidArguments as the call itself would."""
+    preview = partial(_preview, args, context)
     if not _is_patch(args):
-        return write_actions([path_argument(args)], context)
+        return write_actions([path_argument(args)], context, preview)
     paths = [path for change in _changes(args) for path in (change.path, change.move_to) if path is not None]
-    return write_actions(paths, context)
+    return write_actions(paths, context, preview)
+
+
+def _planned(args: JsonDict, context: ToolContext | None, diff: Diff = bounded_diff) -> Plan:
+    plan = Plan(files_of(context), reads, task_of(context), diff)
+    if _is_patch(args):
+        for change in _changes(args):
+            plan.change(change)
+    else:
+        _plan_replacement(plan, args)
+    return plan
+
+
+def _preview(args: JsonDict, context: ToolContext) -> Preview:
+    plan = _planned(args, context, diff_to_approve)
+    bases = [f"{step.path} {step.before.digest if step.before else ''}" for step in plan.steps()]
+    moved = [f"[{well_formed(one.path)} is moved to {well_formed(one.moved_to)}]" for one in plan.done if one.moved_to]
+    return Preview("\n".join([*(one.diff for one in plan.done if one.diff), *moved]), "\n".join(bases))
 
 
 def _changes(args: JsonDict) -> list[Change]:

@@ -18,6 +18,8 @@ from .changes import Action, Change
 from .commit import Step
 from .match import How
 
+Diff = Callable[..., str]
+
 
 @dataclass(slots=True)
 class _File:
@@ -48,6 +50,7 @@ class Plan:
     files: Files
     reads: ReadTracker
     task_id: str | None
+    diff: Diff = bounded_diff
     done: list[Done] = field(default_factory=list)
     _known: dict[str, _File] = field(default_factory=dict)
 
@@ -69,7 +72,7 @@ class Plan:
         applied = make(file.body if file.body is not None else "")
         before, file.text = file.body or "", text
         target = self.files.resolve(move_to) if move_to else resolved
-        diff = bounded_diff(before, applied.body, path=resolved, to_path=target)
+        diff = self.diff(before, applied.body, path=resolved, to_path=target)
         if target == resolved:
             file.body, file.touched = applied.body, True
             self.done.append(Done("update", resolved, applied.hunks, diff=diff))
@@ -93,7 +96,7 @@ class Plan:
                 f"{shown(change.path)} cannot be added: it exists. Update it instead. Nothing was written."
             )
         file.body, file.text, file.touched = new_content(change.hunks), Text(""), True
-        self.done.append(Done("add", resolved, diff=bounded_diff("", file.body, path=resolved)))
+        self.done.append(Done("add", resolved, diff=self.diff("", file.body, path=resolved)))
 
     def _delete(self, change: Change) -> None:
         resolved, file = self._there(change.path)
