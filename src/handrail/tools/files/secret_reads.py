@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from ...files.task_arguments import read_actions
-from ...judge.values.homes import local_homes
-from ...judge.values.paths import classes, with_homes
+from ...files.task_arguments import files_of, read_actions
 
 if TYPE_CHECKING:
     from ...protocols import Action
@@ -14,13 +13,22 @@ if TYPE_CHECKING:
 
 _SECRET = frozenset(("credential",))
 _SECRET_BELOW = frozenset(("credential", "root", "home-root"))
+# Every path that can be a secret has one of these in it.
+_MAY_BE_SECRET = re.compile(r"/\.|^/(?:etc|var|run|vault|opt|dev)/|^/proc/.*(?:environ|mem|kcore)$|/_netrc$|/Library/")
 
 
 def secret_reads(path: str, context: ToolContext, *, below: bool = False) -> list[Action]:
-    """`below`: everything in a folder will be read."""
+    """`below`: everything in a folder will be read. The environment is not asked unless it is a secret: it may not run yet."""
+    files = files_of(context)
+    resolved = files.resolve(path)
+    place = files.host_path(resolved) or resolved
+    if not below and _MAY_BE_SECRET.search(place) is None:
+        return []
+    # Loaded only when needed: most reads are of ordinary files.
+    from ...judge.values.homes import local_homes
+    from ...judge.values.paths import classes, with_homes
+
     with with_homes(local_homes()):
-        return [
-            action._replace(details={"below": below})
-            for action in read_actions([path], context)
-            if not classes(action.text, "/").isdisjoint(_SECRET_BELOW if below else _SECRET)
-        ]
+        if classes(place, "/").isdisjoint(_SECRET_BELOW if below else _SECRET):
+            return []
+    return [action._replace(details={"below": below}) for action in read_actions([path], context)]
