@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import handrail
-from handrail.environments import interpreter, landlock
+from handrail.environments import interpreter
+from handrail.environments.shell_host import landlock
 from handrail.environments.sandbox import Mechanism
 
 PACKAGE = Path(handrail.__file__).parent

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.environments import landlock
+from handrail.environments.shell_host import landlock
 from handrail.environments.errors import EnvironmentStartError, SandboxUnavailable
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.sandbox import Mechanism, SandboxPolicy

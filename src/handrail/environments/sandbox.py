@@ -17,8 +17,9 @@ from enum import Enum
 
 from ..config.paths import config_path, state_dir
 from ..types import Unavailable
-from . import interpreter, landlock
+from . import interpreter
 from .errors import SandboxUnavailable
+from .shell_host import landlock
 from .transport.link import Link
 from .transport.session import Session, Transport
 

@@ -51,19 +51,20 @@ class DirectLink:
 
     state = None  # the fork server has it
 
-    def __init__(self, *, env: dict[str, str], cwd: str, jobs_root: str) -> None:
+    def __init__(self, *, env: dict[str, str], cwd: str, jobs_root: str, protection: Packet | None = None) -> None:
+        """`protection` is a policy of shell_host/protection.py."""
         spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
         try:
-            self._fork_server, self._shell = self._open(spec)
+            self._fork_server, self._shell = self._open(spec, protection)
         except Lost:  # the fork server was killed; another replaces it
-            self._fork_server, self._shell = self._open(spec)
+            self._fork_server, self._shell = self._open(spec, protection)
         self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
 
     @staticmethod
-    def _open(spec: Packet) -> tuple[ForkServerClient, LiveShell]:
+    def _open(spec: Packet, protection: Packet | None) -> tuple[ForkServerClient, LiveShell]:
         try:
-            fork_server = fork_servers.acquire()
+            fork_server = fork_servers.acquire(protection)
         except OSError as error:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
@@ -107,4 +108,5 @@ class DirectLink:
         if not self._is_closed:
             self._is_closed = True
             self._shell.close()
+            self._ops.remove_folders()
             fork_servers.release(self._fork_server)

@@ -1,0 +1,236 @@
+"""What the kernel protects from local commands: Handrail's folders and program, and sockets through which others would act.
+
+This says what; shell_host/protection.py does it. A sandbox protects more and does not need this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from ..base.agent_ancestry import started_by_agent
+from ..config.paths import cache_dir, config_path, state_dir
+from ..config.project import project_folder
+from ..errors import InvalidArguments
+from .private_dirs import shared_parents
+from .shell_host.wire import Packet
+
+_PACKAGE = __name__.partition(".")[0]
+# Of the state, what a command is told the path of.
+_SHOWN = ("downloads",)
+
+
+@dataclass(frozen=True, slots=True)
+class SocketKind:
+    """Sockets of one program: where they are, and the variables that point at them. `{run}` is the user's runtime folder."""
+
+    places: tuple[str, ...]
+    variables: tuple[str, ...] = ()
+
+
+# Whoever can talk to one of these can run a program, or type, outside of what protects commands.
+SOCKETS: Mapping[str, SocketKind] = {
+    "docker": SocketKind(
+        (
+            "/run/docker.sock",
+            "{run}/docker.sock",
+            "~/.docker/run",
+            "~/.docker/desktop",
+            "~/.colima/*/*.sock",
+            "~/.rd/*.sock",
+            "~/.orbstack/run",
+            "~/.lima/*/sock",
+        ),
+        ("DOCKER_HOST", "DOCKER_CONTEXT"),
+    ),
+    "podman": SocketKind(("/run/podman", "{run}/podman"), ("CONTAINER_HOST",)),
+    "containerd": SocketKind(
+        ("/run/containerd", "/run/k3s", "/run/crio", "/run/buildkit", "{run}/containerd*", "{run}/buildkit"),
+        ("CONTAINERD_ADDRESS", "BUILDKIT_HOST"),
+    ),
+    "lxd": SocketKind(
+        ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket")
+    ),
+    "libvirt": SocketKind(("/run/libvirt", "{run}/libvirt")),
+    "snapd": SocketKind(("/run/snapd.socket", "/run/snapd-snap.socket")),
+    "dbus": SocketKind(
+        ("/run/dbus", "{run}/bus", "{run}/dbus-1", "{run}/at-spi", "/tmp/dbus-*"),
+        ("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_STARTER_ADDRESS", "AT_SPI_BUS_ADDRESS"),
+    ),
+    "systemd": SocketKind(("/run/systemd/private", "/run/systemd/io.systemd.*", "{run}/systemd"), ("NOTIFY_SOCKET",)),
+    "tmux": SocketKind(("/tmp/tmux-{uid}",), ("TMUX", "TMUX_PANE", "TMUX_TMPDIR")),
+    "screen": SocketKind(("/run/screen", "/run/screens", "~/.screen"), ("STY", "WINDOW", "SCREENDIR")),
+    "zellij": SocketKind(("/tmp/zellij-{uid}", "{run}/zellij"), ("ZELLIJ", "ZELLIJ_SESSION_NAME", "ZELLIJ_SOCKET_DIR")),
+    "kitty": SocketKind(("/tmp/kitty-*", "/tmp/mykitty*"), ("KITTY_LISTEN_ON", "KITTY_PID", "KITTY_PUBLIC_KEY")),
+    "wezterm": SocketKind(
+        ("{run}/wezterm", "~/.local/share/wezterm/*sock*"),
+        ("WEZTERM_UNIX_SOCKET", "WEZTERM_PANE", "WEZTERM_EXECUTABLE"),
+    ),
+    "ssh-agent": SocketKind(
+        ("/tmp/ssh-*", "~/.ssh/agent*", "~/.1password/agent.sock", "{run}/ssh-agent*", "{run}/keyring", "{run}/gcr"),
+        ("SSH_AUTH_SOCK", "SSH_AGENT_PID"),
+    ),
+    "gpg-agent": SocketKind(("~/.gnupg/S.*", "{run}/gnupg"), ("GPG_AGENT_INFO",)),
+    "x11": SocketKind(("/tmp/.X11-unix", "~/.Xauthority", "{run}/xauth*"), ("DISPLAY", "XAUTHORITY")),
+    "wayland": SocketKind(
+        ("{run}/wayland-*", "{run}/sway-ipc*", "{run}/hypr", "{run}/i3"),
+        ("WAYLAND_DISPLAY", "WAYLAND_SOCKET", "SWAYSOCK", "I3SOCK", "HYPRLAND_INSTANCE_SIGNATURE", "NIRI_SOCKET"),
+    ),
+    "editors": SocketKind(
+        ("/tmp/emacs{uid}", "{run}/emacs", "{run}/nvim*", "{run}/vscode-*", "/tmp/vscode-*.sock"),
+        ("NVIM", "NVIM_LISTEN_ADDRESS", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "EMACS_SERVER_FILE"),
+    ),
+}
+# Made in advance, so that one that starts later is covered too.
+_MADE_IN_ADVANCE = ("/tmp/tmux-{uid}",)
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """What to protect. `home` is Handrail's folder if it is not the usual ones; `package` includes the program itself;
+    `allowed` are names of `SOCKETS` that commands may use."""
+
+    home: str = ""
+    package: bool = True
+    allowed: tuple[str, ...] = ()
+
+    def policy(self, cwd: str, jobs_root: str) -> Packet:
+        """For shells that start in `cwd`. Folders that are missing are made: a missing one could be made by a command."""
+        config, state, cache = own_folders(self.home)
+        for folder in (config, state, cache):
+            with contextlib.suppress(OSError):  # where we cannot make it, a command cannot either
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+        program, outside = _program() if self.package else ([], [])
+        covered, kept = self._sockets()
+        return {
+            "read_only": _real([config, cache, *_project_policy(cwd), *_leads_to(config_path(self.home)), *program]),
+            "hidden": _real([state, *_jobs(jobs_root, state)]),
+            "shown": _real([os.path.join(state, part) for part in _SHOWN]),
+            "writable": _real([*outside, *_work_tree(cwd, config)]),
+            "covered": covered,
+            "kept": kept,
+            "pids": True,
+            "jobs_root": jobs_root,
+            "is_nested": started_by_agent(),
+        }
+
+    def without_variables(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The variables that do not point at a covered socket."""
+        removed = {name for kind in self._refused() for name in SOCKETS[kind].variables}
+        return {name: value for name, value in env.items() if name not in removed}
+
+    def _refused(self) -> list[str]:
+        return [name for name in SOCKETS if name not in self.allowed]
+
+    def _sockets(self) -> tuple[list[str], list[str]]:
+        for pattern in _MADE_IN_ADVANCE:
+            with contextlib.suppress(OSError):
+                os.mkdir(_spelled(pattern)[0], 0o700)
+        refused = {path for name in self._refused() for path in _places(name)}
+        allowed = {path for name in self.allowed for path in _places(name)}
+        covered = {*refused, *_runtime_folders(), *shared_parents()} - allowed
+        return _real(covered), _real(allowed)
+
+
+def check_allowed(names: Collection[str]) -> None:
+    """Raise InvalidArguments for a socket that is not known."""
+    for name in names:
+        if name not in SOCKETS:
+            raise InvalidArguments(f"local: there is no socket {name!r} to allow; known: {', '.join(SOCKETS)}")
+
+
+def own_folders(home: str = "") -> tuple[str, str, str]:
+    """The configuration, the state and the cache."""
+    return str(config_path(home).parent), str(state_dir(home)), str(cache_dir(home))
+
+
+def _project_policy(cwd: str) -> list[str]:
+    """The rules of the project, which its agents cannot change either."""
+    folder = project_folder(Path(cwd))
+    found = folder / "config.yaml" if folder is not None else None
+    return [str(found)] if found is not None and found.exists() else []
+
+
+def _leads_to(config: os.PathLike[str]) -> list[str]:
+    """The file that a linked configuration really is."""
+    return [os.path.realpath(config)] if os.path.islink(config) else []
+
+
+def _jobs(jobs_root: str, state: str) -> list[str]:
+    """The folder of background processes, if it is not in the state."""
+    if os.path.realpath(jobs_root).startswith(os.path.realpath(state) + "/"):
+        return []
+    with contextlib.suppress(OSError):
+        os.makedirs(jobs_root, mode=0o700, exist_ok=True)
+    return [jobs_root]
+
+
+def _work_tree(cwd: str, config: str) -> list[str]:
+    """A work tree in the configuration's folder stays writable, unless it is something that Handrail reads."""
+    inside = os.path.relpath(os.path.realpath(cwd), os.path.realpath(config)).split("/")
+    ours = ("..", ".", "plugins", "skills", "state", "cache", "rl_environments")
+    return [] if inside[0] in ours else [os.path.join(config, inside[0])]
+
+
+def _program() -> tuple[list[str], list[str]]:
+    """What this program is made of, and what lies in it that is not: packages of a Python that we do not import from."""
+    site_folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    if site.ENABLE_USER_SITE:
+        site_folders.append(site.getusersitepackages())
+    # The folder on sys.path that has the package: the source folder of an editable install.
+    places = [*site_folders, os.path.dirname(str(files(_PACKAGE))), os.path.realpath(sys.executable)]
+    is_venv = sys.prefix != sys.base_prefix
+    if is_venv:
+        places += [os.path.join(sys.prefix, part) for part in ("bin", "pyvenv.cfg")]
+    else:
+        places += [path for name in ("handrail", "python3") if os.path.isfile(path := f"{sys.prefix}/bin/{name}")]
+    library = sysconfig.get_path("stdlib")
+    outside = []
+    if not library.startswith("/usr/"):  # the system's own is the package manager's
+        places.append(library)
+        outside = [os.path.join(library, "site-packages")] if is_venv else []
+    return places, outside
+
+
+def _places(name: str) -> Iterator[str]:
+    kind = SOCKETS[name]
+    patterns = [path for place in kind.places for path in _spelled(place)]
+    for pattern in patterns:
+        yield from glob.glob(pattern) if "*" in pattern else [pattern]
+    for variable in kind.variables:
+        value = os.environ.get(variable, "")
+        path = value.partition("path=")[2] or value.removeprefix("unix://").removeprefix("unix:")
+        path = path.partition(",")[0]
+        if path.startswith("/") and _is_socket_or_its_folder(path):
+            yield path
+
+
+def _is_socket_or_its_folder(path: str) -> bool:
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return (found.st_mode & 0o170000) == 0o140000 or (path.count("/") > 2 and os.path.isdir(path))
+    return False
+
+
+def _spelled(pattern: str) -> list[str]:
+    place = os.path.expanduser(pattern.replace("{uid}", str(os.getuid())))
+    return [place.replace("{run}", folder) for folder in _runtime_folders()] if "{run}" in place else [place]
+
+
+def _runtime_folders() -> list[str]:
+    usual = f"/run/user/{os.getuid()}"
+    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    return list(dict.fromkeys([usual, *([named] if named.startswith("/") and named.count("/") > 1 else [])]))
+
+
+def _real(paths: Iterable[str]) -> list[str]:
+    """Where they lead, each once. What does not exist is left out later, when shells start."""
+    return sorted({os.path.realpath(path) for path in paths} - {"/"})
