@@ -11,7 +11,7 @@ from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
 from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
-from .protection import Protection
+from .protection import JOBS_FOLDER, Protection
 from .remote_files import RemoteFiles
 from .shell_host.operations import JobOperations
 from .transport.link import DirectLink, Link
@@ -30,14 +30,14 @@ class LocalEnvironment(LiveEnvironment):
 
     `env` is added to this process's variables (None removes one); `allowed_secrets` are names of secret variables that commands
     may see; `login` starts with the variables of a login shell. `roots` are the folders that the file tools may not leave (only a
-    sandbox restricts commands); `protection` is what the kernel protects from commands without a sandbox; `file_limits` are the largest files that they read whole and write. `processes_dir` is where
-    background processes keep their logs.
+    sandbox restricts commands); `protection` is what the kernel protects from commands without a sandbox. `file_limits` are the
+    largest files that the file tools read whole and write. `processes_dir` is where background processes keep their logs.
     """
 
     name: str = "local"
     reaches_host = persistent = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one per setting of this backend
         self,
         cwd: str | None = None,
         *,
@@ -85,7 +85,7 @@ class LocalEnvironment(LiveEnvironment):
         if self._sandbox is not None:
             return self._sandbox.connect(cwd=self._first_cwd, env=variables, state=state)
         jobs_root, protection = self._jobs_root(), self._protection
-        policy = protection.policy(self._first_cwd, jobs_root) if protection is not None else None
+        policy = protection.policy(self._first_cwd) if protection is not None else None
         return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=jobs_root, protection=policy)
 
     def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
@@ -105,7 +105,7 @@ class LocalEnvironment(LiveEnvironment):
         if self._processes_dir is not None:
             return self._processes_dir
         home = self._protection.home if self._protection is not None else ""
-        return str(state_dir(home) / "processes")
+        return str(state_dir(home) / JOBS_FOLDER)
 
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from .private_dirs import shared_parents
 from .shell_host.wire import Packet
 
 _PACKAGE = __name__.partition(".")[0]
-# Of the state, what a command is told the path of.
-_SHOWN = ("downloads",)
+# Of the state: the background processes, and what a command is told the path of.
+JOBS_FOLDER, _SHOWN = "processes", ("downloads",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,14 @@ _MADE_IN_ADVANCE = ("/tmp/tmux-{uid}",)
 @dataclass(frozen=True, slots=True)
 class Protection:
     """What to protect. `home` is Handrail's folder if it is not the usual ones; `package` includes the program itself;
-    `allowed` are names of `SOCKETS` that commands may use."""
+    `allowed` are names of `SOCKETS` that commands may use; without `pids` commands see all processes of the machine."""
 
     home: str = ""
     package: bool = True
     allowed: tuple[str, ...] = ()
+    pids: bool = True
 
-    def policy(self, cwd: str, jobs_root: str) -> Packet:
+    def policy(self, cwd: str) -> Packet:
         """For shells that start in `cwd`. Folders that are missing are made: a missing one could be made by a command."""
         config, state, cache = own_folders(self.home)
         for folder in (config, state, cache):
@@ -112,13 +113,13 @@ class Protection:
         covered, kept = self._sockets()
         return {
             "read_only": _real([config, cache, *_project_policy(cwd), *_leads_to(config_path(self.home)), *program]),
-            "hidden": _real([state, *_jobs(jobs_root, state)]),
+            "hidden": _real([state]),
             "shown": _real([os.path.join(state, part) for part in _SHOWN]),
             "writable": _real([*outside, *_work_tree(cwd, config)]),
             "covered": covered,
             "kept": kept,
-            "pids": True,
-            "jobs_root": jobs_root,
+            "pids": self.pids,
+            "jobs_root": os.path.join(state, JOBS_FOLDER),
             "is_nested": started_by_agent(),
         }
 
@@ -162,15 +163,6 @@ def _project_policy(cwd: str) -> list[str]:
 def _leads_to(config: os.PathLike[str]) -> list[str]:
     """The file that a linked configuration really is."""
     return [os.path.realpath(config)] if os.path.islink(config) else []
-
-
-def _jobs(jobs_root: str, state: str) -> list[str]:
-    """The folder of background processes, if it is not in the state."""
-    if os.path.realpath(jobs_root).startswith(os.path.realpath(state) + "/"):
-        return []
-    with contextlib.suppress(OSError):
-        os.makedirs(jobs_root, mode=0o700, exist_ok=True)
-    return [jobs_root]
 
 
 def _work_tree(cwd: str, config: str) -> list[str]:
