@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import json
 import os
 import site
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ..base.agent_ancestry import started_by_agent
 from ..config.paths import cache_dir, config_path, state_dir
 from ..config.project import project_folder
 from ..errors import InvalidArguments
+from ..settings.schema import Config
 from .private_dirs import shared_parents
 from .shell_host.wire import Packet
 
@@ -89,8 +91,16 @@ SOCKETS: Mapping[str, SocketKind] = {
         ("NVIM", "NVIM_LISTEN_ADDRESS", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "EMACS_SERVER_FILE"),
     ),
 }
+_ENGINES = {"docker": "docker", "podman": "podman", "nerdctl": "containerd"}
 # Made in advance, so that one that starts later is covered too.
 _MADE_IN_ADVANCE = ("/tmp/tmux-{uid}",)
+# The modules that it imports lie beside others of the same names as some of Python's: those come first.
+_LAUNCH = f"""
+import sys
+sys.path.append({os.path.dirname(__file__)!r})
+from shell_host import launcher
+launcher.main(sys.argv[1:])
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +133,13 @@ class Protection:
             "is_nested": started_by_agent(),
         }
 
+    def launched(self, program: str, *arguments: str, cwd: str | None = None) -> list[str]:
+        """The words that run a program outside of a shell, protected. An engine's own program may talk to its engine."""
+        engine = _ENGINES.get(os.path.basename(program))
+        protection = replace(self, allowed=(*self.allowed, engine)) if engine else self
+        policy = json.dumps(protection.policy(cwd or os.getcwd()))
+        return [sys.executable, "-I", "-S", "-c", _LAUNCH, policy, program, *arguments]
+
     def without_variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """The variables that do not point at a covered socket."""
         removed = {name for kind in self._refused() for name in SOCKETS[kind].variables}
@@ -146,6 +163,23 @@ def check_allowed(names: Collection[str]) -> None:
     for name in names:
         if name not in SOCKETS:
             raise InvalidArguments(f"local: there is no socket {name!r} to allow; known: {', '.join(SOCKETS)}")
+
+
+def configured(config: Config) -> Protection | None:
+    """What the configuration says; None if nothing is to be protected."""
+    if not config.terminal.protect:
+        return None
+    return Protection(config.home, config.protect.package, tuple(config.terminal.allow_sockets))
+
+
+def launcher(config: Config) -> Callable[[str, Sequence[str], str | None], list[str]]:
+    """What makes the words that run a server of tools: a program, its arguments, and the directory that it starts in."""
+
+    def words(program: str, arguments: Sequence[str], cwd: str | None) -> list[str]:
+        protection = configured(config)
+        return [program, *arguments] if protection is None else protection.launched(program, *arguments, cwd=cwd)
+
+    return words
 
 
 def own_folders(home: str = "") -> tuple[str, str, str]:

@@ -49,7 +49,8 @@ def abi() -> int:
 def restrict(*, writable: list[str], readable: list[str], hidden: list[str], network: bool) -> None:
     """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next.
 
-    `readable` lies in hidden places; what is hidden inside of it stays hidden.
+    `readable` lies in hidden places; what is hidden inside of it, or of what is writable, stays hidden. No new name can be made
+    directly in a writable folder above a hidden one.
     """
     rights = _rights()
     rules = _ruleset(rights, 0 if network else _TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
@@ -60,7 +61,9 @@ def restrict(*, writable: list[str], readable: list[str], hidden: list[str], net
             _allow(rules, place, _READ)
     for name in _DEVICES:
         _allow(rules, os.path.join("/dev", name), rights & (_OF_FILES | _READ_DIR))
-    for place in writable:
+    for place in (
+        part for top in writable for part in _without(os.path.realpath(top), secret - {os.path.realpath(top)})
+    ):
         _allow(rules, place, rights)
     # Root could otherwise still read the memory of other processes.
     for capability in range(_CAPABILITIES):

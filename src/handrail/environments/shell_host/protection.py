@@ -52,6 +52,23 @@ def enter(policy: Packet) -> Packet:
     return {"missing": [], **answer, "why": why} if "by" in answer else {"by": NOTHING, "pids": False, "why": why}
 
 
+def enter_alone(policy: Packet) -> str:
+    """Protect this process without a fork, and so without a process namespace. Returns by what."""
+    try:
+        mounts.unshare(_namespaces())
+    except OSError:
+        if policy["is_nested"]:
+            return OUTER
+        try:
+            _by_landlock(policy)
+        except OSError:
+            return NOTHING
+        return LANDLOCK
+    _arrange(policy, [])
+    _give_up_rights([])
+    return NAMESPACES
+
+
 def _attempt(policy: Packet, protect: Callable[[], Packet]) -> Packet:
     """Do it in a fork. Returns there with the report; here only if it failed, with why."""
     proc.become_subreaper()  # of the first process of a process namespace, whose parent does not stay
@@ -86,30 +103,45 @@ def _attempt(policy: Packet, protect: Callable[[], Packet]) -> Packet:
 
 
 def _by_namespaces(policy: Packet, pids: bool) -> Packet:
-    is_root = os.geteuid() == 0
-    users = 0 if is_root else mounts.NEW_USERS
-    mounts.unshare(users | mounts.NEW_MOUNTS | (mounts.NEW_PIDS if pids else 0))
+    mounts.unshare(_namespaces() | (mounts.NEW_PIDS if pids else 0))
     missing: list[str] = []
-    _protect_folders(policy)
-    for what, apply in (
-        ("sockets", lambda: _cover_sockets(policy)),
-        ("ssh settings", _own_ssh_settings if users else lambda: None),
-        ("terminals", _own_terminals),
-        ("/sys", lambda: mounts.make_read_only("/sys")),
-        ("disks", _cover_disks if is_root else lambda: None),
-    ):
-        _or_missing(what, apply, missing)
+    _arrange(policy, missing)
     if pids:
         if os.fork():
             os._exit(0)
         mounts.mount("proc", "/proc", "proc", mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_EXEC)
-    if is_root:
+    _give_up_rights(missing)
+    return {"by": NAMESPACES, "pids": pids, "missing": missing}
+
+
+def _namespaces() -> int:
+    return mounts.NEW_MOUNTS if _is_root() else mounts.NEW_MOUNTS | mounts.NEW_USERS
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _arrange(policy: Packet, missing: list[str]) -> None:
+    """Mount everything. What cannot be had besides the folders is `missing`."""
+    _protect_folders(policy)
+    for what, apply in (
+        ("sockets", lambda: _cover_sockets(policy)),
+        ("ssh settings", (lambda: None) if _is_root() else _own_ssh_settings),
+        ("terminals", _own_terminals),
+        ("/sys", lambda: mounts.make_read_only("/sys")),
+        ("disks", _cover_disks if _is_root() else lambda: None),
+    ):
+        _or_missing(what, apply, missing)
+
+
+def _give_up_rights(missing: list[str]) -> None:
+    if _is_root():
         for part in ("sys", "sysrq-trigger", "irq", "bus"):
             _or_missing(f"/proc/{part}", lambda part=part: mounts.make_read_only(f"/proc/{part}"), missing)  # type: ignore[misc]
     _or_missing("signals", landlock.keep_signals_inside, missing)
     privileges.forbid_mount_namespaces()
     privileges.drop_capabilities()
-    return {"by": NAMESPACES, "pids": pids, "missing": missing}
 
 
 def _or_missing(what: str, apply: Callable[[], object], missing: list[str]) -> None:
