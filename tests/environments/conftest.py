@@ -42,8 +42,8 @@ class FramedEnvironment(LiveEnvironment):
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_zygote() -> Iterator[None]:
-    """One fork server for all tests: each starts its own shell in some milliseconds."""
-    with LocalEnvironment("/"):
+    """One fork server for all tests without protection: each starts its own shell in some milliseconds."""
+    with LocalEnvironment("/", protection=None):
         yield
 
 

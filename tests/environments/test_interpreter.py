@@ -14,8 +14,8 @@ import pytest
 
 import handrail
 from handrail.environments import interpreter
-from handrail.environments.shell_host import landlock
 from handrail.environments.sandbox import Mechanism
+from handrail.environments.shell_host import landlock
 
 PACKAGE = Path(handrail.__file__).parent
 DEPENDENCIES = [path for path in sys.path if path.endswith("-packages")]

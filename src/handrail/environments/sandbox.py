@@ -142,7 +142,7 @@ class SandboxPolicy:
             steps[path] = ["--ro-bind", path, path]
         steps |= {path: ["--bind", path, path] for path in writable}
         # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
-        words = ["--unshare-all", "--new-session", "--cap-drop", "ALL"]
+        words = ["--unshare-all", *(["--share-net"] if self.network else []), "--new-session", "--cap-drop", "ALL"]
         words += [word for path in sorted(steps, key=lambda path: path.split("/")) for word in steps[path]]
         return [*words, "--chdir", cwd]
 

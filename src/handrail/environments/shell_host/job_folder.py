@@ -131,10 +131,9 @@ class LogWriter:
             self._begin = None  # output that comes when there is space again starts a new file
 
     def _next_segment(self, begin: int) -> None:
-        oldest = self._files[0]
-        os.ftruncate(oldest, 0)
-        os.pwrite(oldest, b"%0*d" % (_HEAD_BYTES, begin), 0)
         self._files.reverse()
+        os.ftruncate(self._files[-1], 0)
+        os.pwrite(self._files[-1], b"%0*d" % (_HEAD_BYTES, begin), 0)
         self._begin, self._size = begin, 0
 
 
