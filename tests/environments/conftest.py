@@ -129,7 +129,8 @@ def is_running(pid: int) -> bool:
 
 def host_pid(pid: int) -> int:
     """The number here of a process that commands know by `pid`."""
-    (found,) = filter(_runs, _known_as(pid))
+    below = proc.tree(os.getpid())
+    (found,) = (number for number in _known_as(pid) if number in below)
     return found
 
 

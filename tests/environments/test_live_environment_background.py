@@ -238,9 +238,12 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path, work: Pat
 
 
 def test_a_log_keeps_its_latest_part_in_bounded_space(tmp_path: Path) -> None:
-    log = LogWriter(job_folder.open_log(str(tmp_path)), segment_bytes=1000)
+    files = job_folder.open_log(str(tmp_path))
+    log = LogWriter(files, segment_bytes=1000)
     for number in range(1000):
         log.write(b"%09d\n" % number)
+    for fd in files:
+        os.close(fd)
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2100
     first = read_log(str(tmp_path), 0, 100)
     assert first.end == 10_000
@@ -251,10 +254,13 @@ def test_a_log_keeps_its_latest_part_in_bounded_space(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_costs_the_log_and_not_the_process(tmp_path: Path) -> None:
-    (tmp_path / "log.a").symlink_to("/dev/full")
-    log = LogWriter(job_folder.open_log(str(tmp_path)))
+    (tmp_path / "log.b").symlink_to("/dev/full")
+    files = job_folder.open_log(str(tmp_path))
+    log = LogWriter(files)
     log.write(b"lost")
     log.write(b"kept")
+    for fd in files:
+        os.close(fd)
     piece = read_log(str(tmp_path), 0, 100)
     assert (piece.offset, piece.data, piece.end) == (4, b"kept", 8)
 

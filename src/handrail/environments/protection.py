@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from ..base.agent_ancestry import started_by_agent
 from ..config.paths import cache_dir, config_path, state_dir
@@ -23,7 +24,9 @@ from ..config.project import project_folder
 from ..errors import InvalidArguments
 from ..settings.schema import Config
 from .private_dirs import shared_parents
+from .shell_host.protection import LANDLOCK, NOTHING, OUTER
 from .shell_host.wire import Packet
+from .transport.fork_server_client import fork_servers
 
 _PACKAGE = __name__.partition(".")[0]
 # Of the state: the background processes, and what a command is told the path of.
@@ -91,6 +94,7 @@ SOCKETS: Mapping[str, SocketKind] = {
         ("NVIM", "NVIM_LISTEN_ADDRESS", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "EMACS_SERVER_FILE"),
     ),
 }
+_TURN_ON = "turn it on: `handrail config set terminal.protect true`"
 _ENGINES = {"docker": "docker", "podman": "podman", "nerdctl": "containerd"}
 # Made in advance, so that one that starts later is covered too.
 _MADE_IN_ADVANCE = ("/tmp/tmux-{uid}",)
@@ -170,6 +174,60 @@ def configured(config: Config) -> Protection | None:
     if not config.terminal.protect:
         return None
     return Protection(config.home, config.protect.package, tuple(config.terminal.allow_sockets))
+
+
+class Enforcement(NamedTuple):
+    """How commands on this machine are held back, for people: one line, more detail, and what would improve it."""
+
+    is_whole: bool
+    line: str
+    detail: str
+    fix: str = ""
+
+
+def examine(config: Config) -> Enforcement:
+    """Start a protected process, and say what protects it."""
+    protection = configured(config)
+    if protection is None:
+        what = "nothing but the gate keeps commands from Handrail's own files"
+        return Enforcement(False, f"terminal.protect is off: {what}", f"terminal.protect is off: {what}", _TURN_ON)
+    try:
+        started = fork_servers.acquire(protection.policy(os.getcwd()))
+    except OSError as error:
+        why = error.strerror or str(error)
+        return Enforcement(False, f"commands cannot be protected: {why}", f"no protected process started: {why}")
+    try:
+        return _described(started.report, protection)
+    finally:
+        fork_servers.release(started)
+
+
+def _described(report: Packet, protection: Protection) -> Enforcement:
+    by, missing = report["by"], report.get("missing", [])
+    program = "" if protection.package else ", but not the program itself (protect.package is off)"
+    if by == OUTER:
+        line = "the Handrail outside of this one protects its files"
+        return Enforcement(True, line, line)
+    if by == NOTHING:
+        line = "the kernel protects nothing here: only the gate keeps commands from Handrail's own files"
+        return Enforcement(
+            False, line, f"{line} ({report.get('why', '')})", "allow user namespaces, or use a container"
+        )
+    if by == LANDLOCK:
+        line = f"Landlock protects Handrail's own files{program}; other programs' sockets and terminals are open"
+        price = "no new file or folder can be made directly in /, your home and ~/.config"
+        return Enforcement(False, line, f"{line}; the price: {price}; sudo gains no rights", "allow user namespaces")
+    line = f"the kernel protects Handrail's own files{program}"
+    allowed = f"; allowed: {', '.join(protection.allowed)}" if protection.allowed else ""
+    seen = (
+        "commands see their own processes only"
+        if report["pids"]
+        else ("commands see the names and arguments of all processes (not their environment or memory)")
+    )
+    open_still = f"; not protected: {', '.join(missing)}" if missing else ""
+    sudo = "" if os.geteuid() == 0 else "; sudo gains no rights"
+    detail = f"{line}; {seen}; sockets of engines, agents and terminals are covered{allowed}{sudo}{open_still}"
+    return Enforcement(not missing and report["pids"] and protection.package, line, detail)
 
 
 def launcher(config: Config) -> Callable[[str, Sequence[str], str | None], list[str]]:

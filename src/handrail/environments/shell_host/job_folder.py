@@ -165,7 +165,7 @@ def _head(path: str) -> tuple[int, int, str] | None:
             size = os.fstat(file.fileno()).st_size - _HEAD_BYTES
     except FileNotFoundError:
         return None
-    return (int(begin), size, path) if len(begin) == _HEAD_BYTES else None
+    return (int(begin), size, path) if begin.isdigit() and len(begin) == _HEAD_BYTES else None
 
 
 def remove_folder(folder: str) -> None:
