@@ -138,8 +138,11 @@ class SandboxPolicy:
             # Name resolution uses files that are often links into /run.
             steps["/run/systemd/resolve"] = ["--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]
         writable = self._writable(cwd)
-        for path in (kept for tree in writable for kept in runs_elsewhere(tree)):
-            steps[path] = ["--ro-bind", path, path]
+        for tree in writable:
+            for path in runs_elsewhere(tree):
+                # A folder that something is mounted on cannot be renamed, and another put in its place.
+                steps |= {above: ["--bind", above, above] for above in _between(tree, path) if above not in steps}
+                steps[path] = ["--ro-bind", path, path]
         steps |= {path: ["--bind", path, path] for path in writable}
         # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
         words = ["--unshare-all", *(["--share-net"] if self.network else []), "--new-session", "--cap-drop", "ALL"]
@@ -178,3 +181,9 @@ class SandboxPolicy:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+
+
+def _between(tree: str, path: str) -> list[str]:
+    """The folders below `tree` that lead to `path`."""
+    names = os.path.relpath(path, tree).split("/")[:-1]
+    return [os.path.join(tree, *names[: count + 1]) for count in range(len(names))]
