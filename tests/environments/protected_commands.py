@@ -27,8 +27,8 @@ def main() -> None:
                 command = command.replace("@OUTSIDE@", str(outside.pid)).replace("@RUNTIME@", str(os.getpid()))
                 result = shell.execute(command, timeout=60)
                 said.append([result.exit_code, result.output.head.decode("utf-8", "replace")])
-            policy = protection.policy(order["cwd"]) if protection is not None else None
-            report = fork_servers.acquire(policy).report
+            confinement = protection.confinement(order["cwd"]) if protection is not None else None
+            report = fork_servers.acquire(confinement).report
         alive = outside.poll() is None
     finally:
         outside.kill()

@@ -84,9 +84,9 @@ class LocalEnvironment(LiveEnvironment):
         variables = self._variables()
         if self._sandbox is not None:
             return self._sandbox.connect(cwd=self._first_cwd, env=variables, state=state)
-        jobs_root, protection = self._jobs_root(), self._protection
-        policy = protection.policy(self._first_cwd) if protection is not None else None
-        return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=jobs_root, protection=policy)
+        protection = self._protection
+        confinement = protection.confinement(self._first_cwd) if protection is not None else None
+        return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=self._jobs_root(), confinement=confinement)
 
     def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         if self._sandbox is None and hasattr(JobOperations, f"op_{op}"):

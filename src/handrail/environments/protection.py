@@ -26,7 +26,7 @@ from ..settings.schema import Config
 from .private_dirs import shared_parents
 from .shell_host.protection import LANDLOCK, NOTHING, OUTER
 from .shell_host.wire import Packet
-from .transport.fork_server_client import fork_servers
+from .transport.fork_server_client import Confinement, fork_servers
 
 _PACKAGE = __name__.partition(".")[0]
 # Of the state: the background processes, and what a command is told the path of.
@@ -117,6 +117,19 @@ class Protection:
     allowed: tuple[str, ...] = ()
     pids: bool = True
 
+    def confinement(self, cwd: str) -> Confinement:
+        """For shells that start in `cwd`."""
+        config, state, cache = own_folders(self.home)
+        differs = (
+            state,
+            cache,
+            *_project_policy(cwd),
+            *_work_tree(cwd, config),
+            *_runtime_folders(),
+            os.path.expanduser("~"),
+        )
+        return Confinement(repr((self, config, differs)), lambda: self.policy(cwd))
+
     def policy(self, cwd: str) -> Packet:
         """For shells that start in `cwd`. Folders that are missing are made: a missing one could be made by a command."""
         config, state, cache = own_folders(self.home)
@@ -192,7 +205,7 @@ def examine(config: Config) -> Enforcement:
         what = "nothing but the gate keeps commands from Handrail's own files"
         return Enforcement(False, f"terminal.protect is off: {what}", f"terminal.protect is off: {what}", _TURN_ON)
     try:
-        started = fork_servers.acquire(protection.policy(os.getcwd()))
+        started = fork_servers.acquire(protection.confinement(os.getcwd()))
     except OSError as error:
         why = error.strerror or str(error)
         return Enforcement(False, f"commands cannot be protected: {why}", f"no protected process started: {why}")

@@ -118,9 +118,9 @@ class ForkServer:
         self._events.close()
         self._client.close()
         self._job_reports.close()
-        for fd in (self._owner, self._alive):
-            if fd is not None:
-                os.close(fd)
+        for other in (self._owner, self._alive):
+            if other is not None:
+                os.close(other)
 
     def _receive_jobs(self) -> None:
         while True:

@@ -81,12 +81,15 @@ class JobFiles(NamedTuple):
 def create(folder: str) -> JobFiles:
     """Make the folder with its files. Raises OSError, and leaves nothing open in that case."""
     os.makedirs(folder, mode=0o700)
-    with contextlib.ExitStack() as undo:
-        opened = [_listen(folder)]
-        undo.callback(lambda: [os.close(fd) for fd in opened])
+    opened: list[int] = []
+    try:
+        opened.append(_listen(folder))
         opened.append(create_status(folder))
         opened += open_log(folder)
-        undo.pop_all()
+    except BaseException:
+        for fd in opened:
+            os.close(fd)
+        raise
     control, status, *log = opened
     return JobFiles(control, status, (log[0], log[1]))
 

@@ -13,15 +13,15 @@ from .wire import Packet
 def main(arguments: Packet) -> None:
     """Role `fork_server`: serve a client on this machine, through its socket. `remote`: serve the client at stdin and stdout."""
     if arguments["role"] == "fork_server":
-        client = socket.socket(fileno=arguments["socket"])
+        served = socket.socket(fileno=arguments["socket"])
         owner, alive = open_pidfd(arguments["owner"]), None
         if arguments["protection"] is not None:
             from . import protection  # sent along only when the shell is local
 
             report = protection.enter(arguments["protection"])
             alive = report.pop("alive", None)
-            wire.send(client, report)
-        ForkServer(client, owner, alive).run()
+            wire.send(served, report)
+        ForkServer(served, owner, alive).run()
         return
     mine, theirs = wire.packet_pair()
     relay = os.getpid()

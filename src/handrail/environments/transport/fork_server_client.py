@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from typing import NamedTuple
 
 from ..shell_host import wire
 from ..shell_host.wire import Packet
@@ -15,6 +16,13 @@ from . import bundle
 
 _START_SECONDS = 20.0
 _END_SECONDS = 10.0
+
+
+class Confinement(NamedTuple):
+    """A policy of shell_host/protection.py, made when a fork server starts. Shells with the same key share one."""
+
+    key: str
+    policy: Callable[[], Packet]
 
 
 class ForkServerClient:
@@ -82,14 +90,15 @@ class ForkServerClients:
         self._lock, self._process = threading.Lock(), os.getpid()
         self._current: dict[str, ForkServerClient] = {}
 
-    def acquire(self, protection: Packet | None = None) -> ForkServerClient:
+    def acquire(self, confinement: Confinement | None = None) -> ForkServerClient:
         if self._process != os.getpid():
             self._forget()
-        key = json.dumps(protection)
+        key = confinement.key if confinement is not None else ""
         with self._lock:
             found = self._current.get(key)
             if found is None or not found.is_alive:
-                found = self._current[key] = ForkServerClient(protection)
+                policy = confinement.policy() if confinement is not None else None
+                found = self._current[key] = ForkServerClient(policy)
             found.users += 1
             return found
 
