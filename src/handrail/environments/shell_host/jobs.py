@@ -94,6 +94,12 @@ def _lives(status: Packet, which: str) -> bool:
     return proc.is_alive(proc.pid_here(status[which], start, status.get("pid_namespace", 0)), start)
 
 
+def pid_outside(folder: str) -> int:
+    """The pid in this process's namespace of the process of a folder; 0 if it has ended. Commands may know it by another."""
+    status = job_folder.read_status(folder)
+    return proc.pid_here(status["pid"], status["start"], status.get("pid_namespace", 0))
+
+
 def end_orphan(folder: str) -> None:
     """Kill a process that outlived its job supervisor, with its descendants."""
     try:
