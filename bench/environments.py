@@ -34,6 +34,7 @@ def figures() -> Iterator[Figure]:
         LocalEnvironment(folder, processes_dir=f"{folder}/processes") as local,
     ):
         yield echo("`echo hi`, to a one-shot bash -c", lambda: _echo(local), limit=0.3)
+        yield protected(folder, local)
         yield state_pair(local)
         for name, there in elsewhere(folder).items():
             with there:
@@ -68,6 +69,23 @@ def echo(what: str, run: Callable[[], bytes], *, limit: float) -> Figure:
     mine, base, ratio = paired(ours, floor)
     peers = "hermes 6.5, SWE-ReX 51, stateless ones 0.7-1.6"
     return Figure(what, milliseconds(mine), milliseconds(base), ratio, limit, peers)
+
+
+def protected(folder: str, local: Environment) -> Figure:
+    with LocalEnvironment(folder, protection=None, processes_dir=f"{folder}/processes") as plain:
+
+        def ours(count: int) -> None:
+            for _ in range(count):
+                _echo(local)
+
+        def floor(count: int) -> None:
+            for _ in range(count):
+                _echo(plain)
+
+        mine, base, ratio = paired(ours, floor, rounds=41)
+    return Figure(
+        "  the same in the protected namespace, to without", milliseconds(mine), milliseconds(base), ratio, 1.05
+    )
 
 
 def echo_elsewhere(name: str, there: Environment, local: Environment) -> Figure:

@@ -90,9 +90,10 @@ class Handrail:
         self.backends = Backends() if backends is None else backends
         self.plugins = self._load_plugins()
         if config.hooks:
-            from .plugins.command_hooks import register_external  # few have hooks in their configuration
+            from .environments.protection import configured as protected_by  # few have hooks in their configuration
+            from .plugins.command_hooks import register_external
 
-            register_external(self.hooks, config.hooks, plugin=CONFIG_HOOKS)
+            register_external(self.hooks, config.hooks, plugin=CONFIG_HOOKS, protection=protected_by(config))
         contributed = self.plugins.contributions.toolsets if self.plugins else {}
         self._toolsets = Toolsets(self.registry, {**contributed, **config.toolsets})
         self.environments = TaskEnvironments(config, backends=self.backends)
@@ -316,11 +317,12 @@ class Handrail:
         """Nothing is connected before somebody asks for the tools there are, or calls one of a server's."""
         if not self.config.mcp_servers and project_mcp_file() is None:
             return None
+        from .environments.protection import launcher
         from .mcp_client.server_config import find_servers
         from .tools.mcp.server_tools import McpTools
 
         servers = find_servers(self.config.mcp_servers, config_file=config_path(self.config.home))
-        mcp = McpTools(servers, self.registry, folder=state_dir(self.config.home) / "mcp")
+        mcp = McpTools(servers, self.registry, folder=state_dir(self.config.home) / "mcp", launch=launcher(self.config))
         self.registry.late = mcp.find
         self._toolsets.expected = frozenset(f"mcp-{name}" for name in mcp.connections.servers)
         return mcp

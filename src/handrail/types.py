@@ -167,6 +167,7 @@ class ToolContext:
     processes: Processes | None = None
     tools: Toolbox | None = None
     config: Config = field(default_factory=Config)
+    judged_paths: tuple[str, ...] = ()  # of the files that the gate let this call write
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever listens how far the call is. Never fails, costs nothing when nobody listens."""

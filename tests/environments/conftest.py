@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -40,8 +42,8 @@ class FramedEnvironment(LiveEnvironment):
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm_zygote() -> Iterator[None]:
-    """One fork server for all tests: each starts its own shell in some milliseconds."""
-    with LocalEnvironment("/"):
+    """One fork server for all tests without protection: each starts its own shell in some milliseconds."""
+    with LocalEnvironment("/", protection=None):
         yield
 
 
@@ -121,6 +123,41 @@ def naps() -> list[str]:
 
 
 def is_running(pid: int) -> bool:
+    """Whether a process has this number: here, or in the process namespace of a command of this test."""
+    return any(map(_runs, _known_as(pid)))
+
+
+def host_pid(pid: int) -> int:
+    """The number here of a process that commands know by `pid`."""
+    below = proc.tree(os.getpid())
+    (found,) = (number for number in _known_as(pid) if number in below)
+    return found
+
+
+def _known_as(pid: int) -> list[int]:
+    """The numbers here of processes that have the number `pid` in their own namespace, and are not another test's."""
+    mine = proc.stat_of(os.getpid())
+    assert mine is not None
+    found = []
+    for number in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        with contextlib.suppress(OSError), open(f"/proc/{number}/status") as file:
+            inner = re.search(r"^NSpid:.*\s(\d+)$", file.read(), re.MULTILINE)
+            stat = proc.stat_of(number)
+            if inner is None or int(inner[1]) != pid or stat is None or stat.start < mine.start:
+                continue
+            if not any("pytest" in proc.command_line(above) for above in _above(number) if above != os.getpid()):
+                found.append(number)
+    return found
+
+
+def _above(pid: int) -> Iterator[int]:
+    """The ancestors of a process, as far as this one."""
+    while pid > 1 and pid != os.getpid() and (stat := proc.stat_of(pid)) is not None:
+        pid = stat.parent
+        yield pid
+
+
+def _runs(pid: int) -> bool:
     stat = proc.stat_of(pid)
     return stat is not None and stat.state not in b"ZX"
 

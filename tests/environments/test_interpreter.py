@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import handrail
-from handrail.environments import interpreter, landlock
+from handrail.environments import interpreter
 from handrail.environments.sandbox import Mechanism
+from handrail.environments.shell_host import landlock
 
 PACKAGE = Path(handrail.__file__).parent
 DEPENDENCIES = [path for path in sys.path if path.endswith("-packages")]

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from handrail.environments import landlock
 from handrail.environments.errors import EnvironmentStartError, SandboxUnavailable
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.sandbox import Mechanism, SandboxPolicy
-from handrail.environments.shell_host import proc
+from handrail.environments.shell_host import landlock, proc
 
 from ..support import PYTHON, wait_until
 from .conftest import PATIENCE_SECONDS, is_running, text

@@ -19,7 +19,7 @@ from handrail.environments.shell_host import job_folder
 from handrail.environments.shell_host.job_folder import LogWriter, read_log
 
 from ..support import takes_less_than, wait_until
-from .conftest import PATIENCE_SECONDS, Run, is_running, text
+from .conftest import PATIENCE_SECONDS, Run, host_pid, is_running, text
 
 _CLIENT = """
 import sys
@@ -207,7 +207,7 @@ def test_one_whose_minder_was_killed_is_lost_and_does_not_go_on(shell: LiveEnvir
     from handrail.environments.shell_host import proc
 
     process = shell.background("sleep 1000")
-    stat = proc.stat_of(process.pid)
+    stat = proc.stat_of(host_pid(process.pid))
     assert stat is not None
     os.kill(stat.parent, signal.SIGKILL)
     wait_until(lambda: process.poll().state is ProcessState.LOST)
@@ -238,10 +238,12 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path, work: Pat
 
 
 def test_a_log_keeps_its_latest_part_in_bounded_space(tmp_path: Path) -> None:
-    log = LogWriter(str(tmp_path), segment_bytes=1000)
+    files = job_folder.open_log(str(tmp_path))
+    log = LogWriter(files, segment_bytes=1000)
     for number in range(1000):
         log.write(b"%09d\n" % number)
-    log.close()
+    for fd in files:
+        os.close(fd)
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2100
     first = read_log(str(tmp_path), 0, 100)
     assert first.end == 10_000
@@ -252,11 +254,13 @@ def test_a_log_keeps_its_latest_part_in_bounded_space(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_costs_the_log_and_not_the_process(tmp_path: Path) -> None:
-    log = LogWriter(str(tmp_path))
-    (tmp_path / "log.0").symlink_to("/dev/full")
+    (tmp_path / "log.b").symlink_to("/dev/full")
+    files = job_folder.open_log(str(tmp_path))
+    log = LogWriter(files)
     log.write(b"lost")
     log.write(b"kept")
-    log.close()
+    for fd in files:
+        os.close(fd)
     piece = read_log(str(tmp_path), 0, 100)
     assert (piece.offset, piece.data, piece.end) == (4, b"kept", 8)
 

@@ -19,7 +19,7 @@ from handrail.environments.shell_host import proc
 
 from ..services.small_disk import small_disk
 from ..support import wait_until
-from .conftest import PATIENCE_SECONDS, FramedEnvironment, Run, is_running, naps, text
+from .conftest import PATIENCE_SECONDS, FramedEnvironment, Run, host_pid, is_running, naps, text
 
 DISK_BYTES = 1 << 20
 
@@ -103,7 +103,7 @@ def test_a_keeper_killed_between_two_commands_takes_all_with_it_and_is_replaced(
     left = run("sleep 1000 & echo $PPID")
     process = shell.background("sleep 1001")
     lasting = shell.background("sleep 1002", survives=True)
-    os.kill(int(text(left)), signal.SIGKILL)
+    os.kill(host_pid(int(text(left))), signal.SIGKILL)
     wait_until(lambda: naps() == ["sleep 1002"])
     result = run("echo works")
     assert text(result) == "works\n"
@@ -119,7 +119,7 @@ def test_a_shell_that_is_killed_again_and_again_comes_back_each_time(run: Run) -
     run("KEPT=1; true; exit")
     for _ in range(10):
         pid = int(text(run("echo $$")))
-        os.kill(pid, signal.SIGKILL)
+        os.kill(host_pid(pid), signal.SIGKILL)
         wait_until(partial(_has_ended, pid))
         assert text(run("echo $KEPT")) == "1\n"
 
@@ -127,7 +127,7 @@ def test_a_shell_that_is_killed_again_and_again_comes_back_each_time(run: Run) -
 def test_signals_for_the_runtimes_own_processes_do_no_harm(run: Run) -> None:
     """What `pkill` and a closed terminal send."""
     pid = int(text(run("echo $$")))
-    bash = proc.stat_of(pid)
+    bash = proc.stat_of(host_pid(pid))
     assert bash is not None
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         os.kill(bash.parent, number)

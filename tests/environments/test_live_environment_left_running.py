@@ -14,7 +14,7 @@ from handrail.environments.errors import InputRefused
 from handrail.environments.live_environment import LiveEnvironment
 
 from ..support import takes_less_than, wait_until
-from .conftest import Run, is_running, text
+from .conftest import Run, host_pid, is_running, text
 
 
 def test_a_background_job_does_not_hold_up_the_command(run: Run, shell: LiveEnvironment) -> None:
@@ -64,7 +64,7 @@ def test_a_subshell_is_named_by_its_command(run: Run) -> None:
 
 def test_what_ends_by_itself_is_not_listed_any_more(run: Run, shell: LiveEnvironment) -> None:
     (left,) = run("sleep 1000 &").left_running
-    os.kill(left.pid, signal.SIGKILL)
+    os.kill(host_pid(left.pid), signal.SIGKILL)
     wait_until(lambda: shell.left_running() == ())
 
 

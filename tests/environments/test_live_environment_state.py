@@ -15,7 +15,7 @@ from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.shell_host import proc
 
 from ..support import wait_until
-from .conftest import PATIENCE_SECONDS, Run, is_running, text
+from .conftest import PATIENCE_SECONDS, Run, host_pid, is_running, text
 
 _PREPARE = (
     'cd "$PLACE"; export X=1; y="a b"; declare -A m=([k]=v); arr=(1 "2 3"); f() { echo F$1; }; alias ll="echo LL"; '
@@ -191,13 +191,13 @@ def test_a_trap_of_the_user_runs_in_the_command_that_is_signalled(run: Run) -> N
 def test_a_signal_between_two_commands_is_no_end(shell: LiveEnvironment, run: Run) -> None:
     run("trap 'GOT=yes' USR1")
     pid = int(text(run("echo $$")))
-    os.kill(pid, signal.SIGUSR1)
+    os.kill(host_pid(pid), signal.SIGUSR1)
     assert text(run("echo $GOT")) == "yes\n"
 
 
 def test_a_shell_killed_between_two_commands_is_replaced_and_the_next_command_runs_once(run: Run, work: Path) -> None:
     pid = int(text(run("echo $$")))
-    os.kill(pid, signal.SIGKILL)
+    os.kill(host_pid(pid), signal.SIGKILL)
     wait_until(lambda: not is_running(pid))
     result = run("echo $$ >>ran; exit 5")
     assert result.exit_code == 5
@@ -207,7 +207,7 @@ def test_a_shell_killed_between_two_commands_is_replaced_and_the_next_command_ru
 def test_a_state_saved_when_idle_survives_a_kill_from_outside(run: Run) -> None:
     run("KEPT=1; cd /usr")
     pid = _save(run)
-    os.kill(pid, signal.SIGKILL)
+    os.kill(host_pid(pid), signal.SIGKILL)
     wait_until(lambda: not is_running(pid))
     result = run("echo $KEPT; pwd")
     assert text(result) == "1\n/usr\n"
@@ -254,7 +254,7 @@ def test_an_empty_path_leaves_the_builtins_and_the_shell(run: Run) -> None:
 
 def test_a_background_job_that_is_killed_says_nothing_in_the_next_command(run: Run) -> None:
     result = run("sleep 1000 & echo $!")
-    os.kill(int(text(result)), signal.SIGKILL)
+    os.kill(host_pid(int(text(result))), signal.SIGKILL)
     wait_until(lambda: not is_running(int(text(result))))
     assert text(run("echo clean")) == "clean\n"
 
@@ -280,7 +280,7 @@ def test_a_forged_report_does_not_confuse_the_next_command(run: Run, work: Path)
 def test_a_killed_keeper_costs_no_more_than_the_jobs(run: Run) -> None:
     run("KEPT=1; f() { echo F; }; cd /usr")
     pid = _save(run)
-    bash = proc.stat_of(pid)
+    bash = proc.stat_of(host_pid(pid))
     assert bash is not None
     os.kill(bash.parent, signal.SIGTERM)
     wait_until(lambda: not is_running(pid))
@@ -301,7 +301,7 @@ def _save(run: Run) -> int:
     """Wait until the supervisor has the state of this moment, as it has when nothing was run for a while: bash's pid."""
     mark = os.urandom(8).hex()
     pid = int(text(run(f"MARK={mark}; echo $$")))
-    bash = proc.stat_of(pid)
+    bash = proc.stat_of(host_pid(pid))
     assert bash is not None
     wait_until(lambda: f'MARK="{mark}"'.encode() in _saved_state(bash.parent))
     return pid

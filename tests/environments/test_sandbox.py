@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from handrail.environments import landlock
 from handrail.environments.errors import EnvironmentStartError, SandboxUnavailable
 from handrail.environments.local_environment import LocalEnvironment
 from handrail.environments.sandbox import Mechanism, SandboxPolicy
-from handrail.environments.shell_host import proc
+from handrail.environments.shell_host import landlock, proc
 
 from ..support import wait_until
 from .conftest import PATIENCE_SECONDS, is_running, text
@@ -166,3 +168,73 @@ local.execute("echo begun; sleep 2001", on_output=lambda _: print(*proc.tree(os.
         lambda: not any(map(is_running, pids)),
         otherwise=lambda: str([proc.command_line(p) for p in pids if is_running(p)]),
     )
+
+
+_SANDBOXES = [Mechanism.BUBBLEWRAP, Mechanism.LANDLOCK]
+
+
+@pytest.mark.parametrize("mechanism", _SANDBOXES, ids=lambda one: one.value)
+@pytest.mark.parametrize("above", [".", "..", "/"])
+def test_a_work_tree_above_them_does_not_uncover_hidden_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: Mechanism, above: str
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/lib" if os.geteuid() == 0 else Path.home()) as folder:
+        home = Path(folder, "home")
+        own = [home / ".config/handrail", home / ".cache/handrail", home / ".local/state/handrail", home / ".ssh"]
+        for place in own:
+            place.mkdir(parents=True)
+            (place / "secret").write_text("SECRET")
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.delenv("HANDRAIL_HOME", raising=False)
+        policy = SandboxPolicy(mechanism=mechanism)
+        with LocalEnvironment(os.path.normpath(home / above), sandbox=policy) as shell:
+            for place in own:
+                result = shell.execute(f"cat {place}/secret; echo x > {place}/secret; echo x > {place}/new", timeout=60)
+                assert "SECRET" not in text(result)
+        assert [(place / "secret").read_text() for place in own] == ["SECRET"] * 4
+        assert not any((place / "new").exists() for place in own)
+
+
+def test_what_makes_other_programs_run_something_is_read_only(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    script = (
+        "git init -q sub && git -C sub -c user.name=x -c user.email=x@x commit -q --allow-empty -m x && "
+        "git init -q tree && cd tree && "
+        "git -c protocol.file.allow=always submodule --quiet add ../sub inner && mkdir .vscode .idea .husky && "
+        "touch .envrc .mcp.json .vscode/tasks.json && git config core.hooksPath .husky"
+    )
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True, capture_output=True)
+    protected = [".git/config", ".git/hooks/x", ".git/modules/inner/config", ".git/modules/inner/hooks/x", ".envrc"]
+    protected += [".mcp.json", ".vscode/tasks.json", ".idea/x", ".husky/pre-commit"]
+    with LocalEnvironment(str(tree), sandbox=SandboxPolicy(mechanism=Mechanism.BUBBLEWRAP)) as shell:
+        for path in protected:
+            assert shell.execute(f"echo x >> {path}", timeout=60).exit_code != 0, path
+        for command in (
+            "git config core.fsmonitor evil",
+            "mv .vscode v2",
+            "rm -rf .git/hooks",
+            "mv .git g2",
+            "mv .git/modules m2",
+        ):
+            shell.execute(command, timeout=60)
+        git = "git -c user.name=x -c user.email=x@x"
+        assert shell.execute(f"echo x > new && git add new && {git} commit -qm y", timeout=60).exit_code == 0
+    assert "fsmonitor" not in (tree / ".git/config").read_text()
+    assert (tree / ".vscode/tasks.json").read_text() == ""
+
+
+@pytest.mark.parametrize("place", ["/var/tmp", "~"])
+def test_sockets_of_other_programs_cannot_be_reached(tmp_path: Path, place: str) -> None:
+    with tempfile.TemporaryDirectory(dir=os.path.expanduser(place)) as folder, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{folder}/s")
+        server.listen()
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect({folder + '/s'!r})"
+        with LocalEnvironment(str(tmp_path), sandbox=SandboxPolicy(mechanism=Mechanism.BUBBLEWRAP)) as shell:
+            assert shell.execute(f"python3 -c {shlex.quote(code)}", timeout=60).exit_code != 0
+
+
+def test_handrails_own_folder_is_no_work_tree(home: Path) -> None:
+    shell = LocalEnvironment(str(home), sandbox=SandboxPolicy())
+    with pytest.raises(SandboxUnavailable, match="belongs to Handrail"):
+        shell.execute("true", timeout=60)
+    shell.close()

@@ -18,7 +18,7 @@ from handrail.processes.table import Limits, ProcessTable, TooManyProcesses, Wan
 from handrail.processes.tracked import State, TrackedProcess
 from handrail.store.processes import ProcessRecords
 
-from ..environments.conftest import is_running
+from ..environments.conftest import host_pid, is_running
 from ..support import wait_until
 from .conftest import Start, forget_all, left_of, output
 
@@ -76,7 +76,7 @@ def lose(start: Start) -> TrackedProcess:
     """One whose job supervisor was killed, and that still runs."""
     one = start("echo up; sleep 1000")
     wait_until(lambda: output(one) == "up\n")
-    found = proc.stat_of(one.record.pid)
+    found = proc.stat_of(host_pid(one.record.pid))
     assert found is not None
     os.kill(found.parent, signal.SIGKILL)
     wait_until(lambda: one.status().state is State.LOST)

@@ -6,10 +6,12 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ..config.paths import state_dir
 from ..files.local import DEFAULT_MAX_BYTES, LocalFiles
 from .clean_env import clean_environment, login_environment
 from .errors import EnvironmentStartError
 from .live_environment import LiveEnvironment
+from .protection import JOBS_FOLDER, Protection
 from .remote_files import RemoteFiles
 from .shell_host.operations import JobOperations
 from .transport.link import DirectLink, Link
@@ -20,20 +22,22 @@ if TYPE_CHECKING:
     from .sandbox import SandboxPolicy
     from .shell_host.wire import Packet
 
+_DEFAULT_PROTECTION = Protection()
+
 
 class LocalEnvironment(LiveEnvironment):
     """A bash on this machine, in a directory, without this process's secrets.
 
     `env` is added to this process's variables (None removes one); `allowed_secrets` are names of secret variables that commands
     may see; `login` starts with the variables of a login shell. `roots` are the folders that the file tools may not leave (only a
-    sandbox restricts commands); `file_limits` are the largest files that they read whole and write. `processes_dir` is where
-    background processes keep their logs.
+    sandbox restricts commands); `protection` is what the kernel protects from commands without a sandbox. `file_limits` are the
+    largest files that the file tools read whole and write. `processes_dir` is where background processes keep their logs.
     """
 
     name: str = "local"
     reaches_host = persistent = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one per setting of this backend
         self,
         cwd: str | None = None,
         *,
@@ -41,6 +45,7 @@ class LocalEnvironment(LiveEnvironment):
         allowed_secrets: Collection[str] = (),
         login: bool = False,
         sandbox: SandboxPolicy | None = None,
+        protection: Protection | None = _DEFAULT_PROTECTION,
         roots: Sequence[str] = (),
         processes_dir: str | None = None,
         file_limits: tuple[int, int] = (DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES),
@@ -49,6 +54,7 @@ class LocalEnvironment(LiveEnvironment):
         self._first_cwd = os.path.abspath(cwd or os.getcwd())
         self._env, self._allowed, self._login = dict(env or {}), tuple(allowed_secrets), login
         self._sandbox, self._roots, self._processes_dir = sandbox, tuple(roots), processes_dir
+        self._protection = protection
         if sandbox is not None:
             self.isolated, self.persistent = sandbox.isolates, False
         self._file_limits = file_limits
@@ -78,7 +84,9 @@ class LocalEnvironment(LiveEnvironment):
         variables = self._variables()
         if self._sandbox is not None:
             return self._sandbox.connect(cwd=self._first_cwd, env=variables, state=state)
-        return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=self._jobs_root())
+        protection = self._protection
+        confinement = protection.confinement(self._first_cwd) if protection is not None else None
+        return DirectLink(env=variables, cwd=self._first_cwd, jobs_root=self._jobs_root(), confinement=confinement)
 
     def _call(self, op: str, data: bytes = b"", **details: object) -> tuple[Packet, bytes]:
         if self._sandbox is None and hasattr(JobOperations, f"op_{op}"):
@@ -87,16 +95,17 @@ class LocalEnvironment(LiveEnvironment):
         return super()._call(op, data, **details)
 
     def _variables(self) -> dict[str, str]:
-        begin = login_environment if self._login else clean_environment
-        changed = {**begin(self._allowed), **self._env}
+        inherited = login_environment(self._allowed) if self._login else clean_environment(self._allowed)
+        if self._protection is not None:
+            inherited = self._protection.without_variables(inherited)
+        changed = {**inherited, **self._env}
         return {name: value for name, value in changed.items() if value is not None}
 
     def _jobs_root(self) -> str:
         if self._processes_dir is not None:
             return self._processes_dir
-        from ..config.paths import state_dir
-
-        return str(state_dir() / "processes")
+        home = self._protection.home if self._protection is not None else ""
+        return str(state_dir(home) / JOBS_FOLDER)
 
 
 if TYPE_CHECKING:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 
@@ -15,11 +17,16 @@ _MAX_PLACE = 40
 
 def make(prefix: str) -> str:
     """Make one that only this user can enter."""
-    stat = proc.stat_of(os.getpid())
+    mine = proc.stat_of(os.getpid())
     place = next((place for place in _places() if os.access(place, os.W_OK | os.X_OK)), None)
     if place is None:
         raise FileNotFoundError(2, "there is no folder for temporary files that has a short path", "/tmp")
-    return tempfile.mkdtemp(prefix=f"{prefix}.{os.getpid()}.{stat.start if stat else 0}.", dir=place)
+    return tempfile.mkdtemp(prefix=f"{prefix}.{os.getpid()}.{mine.start if mine else 0}.", dir=_parent(place))
+
+
+def shared_parents() -> list[str]:
+    """The folders that have them all. Commands of an agent do not see what is in these."""
+    return [_parent(place) for place in _places() if os.access(place, os.W_OK | os.X_OK)]
 
 
 def left_behind(prefix: str) -> list[str]:
@@ -38,9 +45,20 @@ def prune(prefix: str, whose: str, *, dry_run: bool) -> list[str]:
 
 def every(prefix: str) -> Iterator[str]:
     """Those of this user, of all processes."""
-    for place in dict.fromkeys(map(os.path.realpath, _places())):
+    for place in dict.fromkeys(map(os.path.realpath, shared_parents())):
         with os.scandir(place) as entries:
             yield from (entry.path for entry in entries if entry.name.startswith(f"{prefix}.") and _is_ours(entry))
+
+
+def _parent(place: str) -> str:
+    """This user's folder below a place for temporary files, made if it is missing. Raises PermissionError if it is not ours."""
+    folder = os.path.join(place, f".handrail-{os.getuid()}")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(1, "it does not belong to this user alone; remove it", folder)
+    return folder
 
 
 def _places() -> list[str]:

@@ -15,12 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from ..config.paths import config_path, state_dir
 from ..types import Unavailable
-from . import interpreter, landlock
+from . import interpreter
 from .errors import SandboxUnavailable
+from .open_sockets import open_sockets
+from .protection import Protection, own_folders
+from .shell_host import landlock
 from .transport.link import Link
 from .transport.session import Session, Transport
+from .work_tree import runs_elsewhere
 
 # What a command must not read in the user's home: keys, and passwords of other programs.
 DEFAULT_HIDDEN = (
@@ -41,7 +44,7 @@ DEFAULT_HIDDEN = (
     "~/.config/google-chrome",
 )
 # Where a sandbox has its own, or none.
-_OWN = ("/tmp", "/run", "/dev/shm")
+_OWN = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 _SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 
 
@@ -83,6 +86,8 @@ class SandboxPolicy:
         problem = self.check()
         if problem is not None:
             raise SandboxUnavailable(f"a sandbox was requested, and {problem}. Nothing was run without it")
+        self._check_work_tree(cwd)
+        env = Protection().without_variables(env)
         if self._chosen() is Mechanism.LANDLOCK:
             return self._by_landlock(cwd, env, state)
         return self._by_bubblewrap(cwd, env, state)
@@ -93,13 +98,20 @@ class SandboxPolicy:
         has_landlock = landlock.abi() >= landlock.OLDEST_ABI
         return Mechanism.LANDLOCK if shutil.which("bwrap") is None and has_landlock else Mechanism.BUBBLEWRAP
 
+    def _check_work_tree(self, cwd: str) -> None:
+        own = [os.path.realpath(folder) for folder in own_folders()]
+        for path in self._writable(cwd):
+            if any(path == folder or path.startswith(f"{folder}/") for folder in own):
+                raise SandboxUnavailable(
+                    f"{path} belongs to Handrail, and a sandbox does not show that; choose another working directory"
+                )
+
     def _writable(self, cwd: str) -> list[str]:
         return [os.path.realpath(place) for place in ((cwd,) if self.writable is None else self.writable)]
 
     def _hidden(self) -> list[str]:
-        """Including this runtime's own configuration and state, which its commands must not see."""
-        own = (str(config_path().parent), str(state_dir()))
-        return [os.path.realpath(os.path.expanduser(place)) for place in (*self.hidden, *own)]
+        """Including this runtime's own configuration, state and cache, which its commands must not see."""
+        return [os.path.realpath(os.path.expanduser(place)) for place in (*self.hidden, *own_folders())]
 
     # Bubblewrap
 
@@ -114,27 +126,37 @@ class SandboxPolicy:
         return Session(transport, env={}, cwd=cwd, jobs_root="/tmp/handrail", state=state)
 
     def arguments(self, cwd: str) -> Sequence[str]:
-        """For bwrap. Later ones win, so that a work tree inside of a hidden folder is there."""
-        # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
-        words = ["--unshare-all", "--new-session", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
-        words += ["--dev", "/dev", "--proc", "/proc", *self._covers()]
+        """For bwrap. A folder comes before what is in it, so that the inner one holds: a work tree in a hidden folder is there,
+        and a hidden folder in the work tree is not."""
+        steps = {
+            "/": ["--ro-bind", "/", "/"],
+            "/dev": ["--dev", "/dev"],
+            "/proc": ["--proc", "/proc"],
+            **self._covers(),
+        }
         if self.network:
             # Name resolution uses files that are often links into /run.
-            words += ["--share-net", "--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]
-        for path in self._writable(cwd):
-            words += ["--bind", path, path]
+            steps["/run/systemd/resolve"] = ["--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"]
+        writable = self._writable(cwd)
+        for tree in writable:
+            for path in runs_elsewhere(tree):
+                # A folder that something is mounted on cannot be renamed, and another put in its place.
+                steps |= {above: ["--bind", above, above] for above in _between(tree, path) if above not in steps}
+                steps[path] = ["--ro-bind", path, path]
+        steps |= {path: ["--bind", path, path] for path in writable}
+        # Not --die-with-parent, which means the thread that started it. It ends with its stdin, and everything in it.
+        words = ["--unshare-all", *(["--share-net"] if self.network else []), "--new-session", "--cap-drop", "ALL"]
+        words += [word for path in sorted(steps, key=lambda path: path.split("/")) for word in steps[path]]
         return [*words, "--chdir", cwd]
 
-    def _covers(self) -> list[str]:
+    def _covers(self) -> dict[str, list[str]]:
         """Hide what is to be hidden, and leave the interpreter where it is, wherever that may be."""
         covers = {place: ["--tmpfs", place] for place in _OWN}
-        for path in filter(os.path.exists, self._hidden()):
+        for path in filter(os.path.exists, (*self._hidden(), *open_sockets(_OWN))):
             covers[path] = ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
         openings = {path: ["--ro-bind", path, path] for path in interpreter.files_below(covers)}
         links = {path: ["--symlink", target, path] for path, target in interpreter.links_below(covers).items()}
-        steps = {**covers, **openings, **links}
-        # A folder before what is in it: a secret in the folder of the interpreter is hidden nevertheless.
-        return [word for path in sorted(steps, key=lambda path: path.split("/")) for word in steps[path]]
+        return {**covers, **openings, **links}
 
     # Landlock
 
@@ -159,3 +181,9 @@ class SandboxPolicy:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
+
+
+def _between(tree: str, path: str) -> list[str]:
+    """The folders below `tree` that lead to `path`."""
+    names = os.path.relpath(path, tree).split("/")[:-1]
+    return [os.path.join(tree, *names[: count + 1]) for count in range(len(names))]

@@ -66,7 +66,7 @@ def resolve(task_id: str, config: Config, overrides: Mapping[str, Any], backends
     cwd = overrides.get("cwd") or options.pop("cwd", None) or usual
     if is_host(backend):
         cwd = os.path.abspath(os.path.expanduser(cwd)) if cwd else _current_directory()
-        options = {**_file_limits(config), **options}
+        options = {**_file_limits(config), **_protection(config), **options}
     secrets = overrides.get("allowed_secrets", terminal.allowed_secrets)
     env = {**terminal.env, **overrides.get("env", {})}
     return EnvironmentSettings(task_id, name, cwd, env, tuple(secrets), options)
@@ -116,4 +116,13 @@ def _file_limits(config: Config) -> dict[str, Any]:
         "roots": list(files.roots),
         "max_read_bytes": files.max_read_bytes,
         "max_write_bytes": files.max_write_bytes,
+    }
+
+
+def _protection(config: Config) -> dict[str, Any]:
+    return {
+        "protect": config.terminal.protect,
+        "protect_package": config.protect.package,
+        "allow_sockets": list(config.terminal.allow_sockets),
+        "home": config.home,
     }

@@ -3,56 +3,64 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 
+from .directories import opened_or_made
 
-def replace_file(path: str, data: bytes, *, mode: int | None = None) -> None:
-    """Write `data` to `path`, which is resolved. An existing file keeps its mode and owner; `mode` is for a new one."""
+
+def replace_file(path: str, data: bytes, *, mode: int | None = None) -> os.stat_result:
+    """Write `data` to `path`, whose links were resolved: one that is there now is refused. Returns what was written.
+
+    An existing file keeps its mode and owner; `mode` is for a new one.
+    """
+    folder, name = os.path.split(path)
+    made: list[tuple[int, str]] = []
     try:
-        before: os.stat_result | None = os.stat(path)
-    except FileNotFoundError:
-        before = None
-    made = _make_folders(os.path.dirname(path))
-    temporary = os.path.join(os.path.dirname(path), f".handrail-{os.urandom(8).hex()}.tmp")
+        with opened_or_made(folder, made) as fd:
+            return _replace(fd, name, data, mode)
+    except BaseException:
+        for above, step in reversed(made):
+            with contextlib.suppress(OSError):
+                os.rmdir(step, dir_fd=above)
+        raise
+    finally:
+        for above, _ in made:
+            os.close(above)
+
+
+def _replace(folder: int, name: str, data: bytes, mode: int | None) -> os.stat_result:
+    before = _state(folder, name)
+    temporary = f".handrail-{os.urandom(8).hex()}.tmp"
     try:
         # A new file gets what the umask leaves of 0666; the copy of a private file must not be readable for a moment.
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if before is None else 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=folder)
         try:
             _write_all(fd, data)
             _copy_mode_and_owner(fd, before, mode)
             os.fsync(fd)
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            written = os.fstat(fd)
         finally:
             os.close(fd)
-        os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        for folder in reversed(made):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
+            os.unlink(temporary, dir_fd=folder)
         raise
-    _sync_folder(os.path.dirname(path))
+    _sync_folder(folder)
+    return written
 
 
-def _make_folders(folder: str) -> list[str]:
-    """Make the missing folders of a path and return them, outermost first."""
-    missing = []
-    while not os.path.lexists(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    made: list[str] = []
+def _state(folder: int, name: str) -> os.stat_result | None:
     try:
-        for step in reversed(missing):
-            with contextlib.suppress(FileExistsError):  # another process was faster
-                os.mkdir(step)
-                made.append(step)
-    except OSError:
-        for step in reversed(made):
-            with contextlib.suppress(OSError):
-                os.rmdir(step)
-        raise
-    return made
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+    return found
 
 
 def _write_all(fd: int, data: bytes) -> None:
@@ -70,10 +78,10 @@ def _copy_mode_and_owner(fd: int, before: os.stat_result | None, mode: int | Non
         os.fchmod(fd, stat.S_IMODE(mode))
 
 
-def _sync_folder(folder: str) -> None:
+def _sync_folder(folder: int) -> None:
     """Make the new name durable. Some file systems cannot sync a folder; the content is safe by then."""
     with contextlib.suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
         try:
             os.fsync(fd)
         finally:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..errors import ToolFailed
 from ..protocols import FileEntry, FileStat
 from .atomic import replace_file
+from .directories import opened
 from .failures import os_failure, shown, size_text
 from .file_kinds import special_kind
 from .roots import Roots
@@ -40,7 +42,8 @@ class LocalFiles:
     def stat(self, path: str) -> FileStat | None:
         resolved = self.resolve(path)
         try:
-            return _stat(os.stat(resolved))
+            with _inside(resolved) as (folder, name):
+                return _stat(_without_link(os.stat(name, dir_fd=folder, follow_symlinks=False)))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -49,7 +52,7 @@ class LocalFiles:
     def entries(self, path: str) -> list[FileEntry]:
         resolved = self.resolve(path)
         try:
-            with os.scandir(resolved) as found:
+            with opened(resolved) as folder, _scanned(folder) as found:
                 return [
                     FileEntry(
                         entry.name,
@@ -66,8 +69,9 @@ class LocalFiles:
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
         resolved = self.resolve(path)
         try:
-            _check_regular(path, os.stat(resolved))
-            fd = os.open(resolved, flags)
+            with _inside(resolved) as (folder, name):
+                _check_regular(path, _without_link(os.stat(name, dir_fd=folder, follow_symlinks=False)))
+                fd = os.open(name, flags, dir_fd=folder)
             try:
                 _check_regular(path, os.fstat(fd))
                 return _read(fd, offset, min(max_bytes, self.max_read_bytes))
@@ -84,24 +88,30 @@ class LocalFiles:
             )
         resolved = self.resolve(path)
         try:
-            if os.path.lexists(resolved):
-                _check_regular(path, os.stat(resolved))
-                _check_writable(resolved)
-            replace_file(resolved, data, mode=mode)
-            return _stat(os.stat(resolved))
+            self._check_replaceable(path, resolved)
+            return _stat(replace_file(resolved, data, mode=mode))
         except OSError as error:
             raise os_failure(error, doing="write", path=path) from None
+
+    @staticmethod
+    def _check_replaceable(path: str, resolved: str) -> None:
+        with contextlib.suppress(FileNotFoundError), _inside(resolved) as (folder, name):
+            _check_regular(path, _without_link(os.stat(name, dir_fd=folder, follow_symlinks=False)))
+            # Replacing a file needs permission for its folder only; respect the file's own mode all the same.
+            if not os.access(name, os.W_OK, dir_fd=folder, effective_ids=os.access in os.supports_effective_ids):
+                raise PermissionError(errno.EACCES, "read-only")
 
     def remove(self, path: str) -> None:
         literal = self._roots.resolve_parent(path)
         try:
-            kind = os.lstat(literal).st_mode
-            if stat.S_ISLNK(kind):
-                raise ToolFailed(f"cannot remove {shown(path)}: it is a link, and links are left alone")
-            if stat.S_ISDIR(kind):
-                os.rmdir(literal)
-            else:
-                os.unlink(literal)
+            with _inside(literal) as (folder, name):
+                kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+                if stat.S_ISLNK(kind):
+                    raise ToolFailed(f"cannot remove {shown(path)}: it is a link, and links are left alone")
+                if stat.S_ISDIR(kind):
+                    os.rmdir(name, dir_fd=folder)
+                else:
+                    os.unlink(name, dir_fd=folder)
         except OSError as error:
             raise os_failure(error, doing="remove", path=path) from None
 
@@ -119,10 +129,28 @@ def _check_regular(path: str, found: os.stat_result) -> None:
         raise ToolFailed(f"{shown(path)} is {kind}, not a regular file", path=shown(path), kind=kind)
 
 
-def _check_writable(resolved: str) -> None:
-    """Replacing a file needs permission for its folder only; respect the file's own mode all the same."""
-    if not os.access(resolved, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise PermissionError(errno.EACCES, "read-only")
+@contextlib.contextmanager
+def _inside(resolved: str) -> Iterator[tuple[int, str]]:
+    """A descriptor of the folder of a path without links, and the name in it."""
+    folder, name = os.path.split(resolved)
+    with opened(folder) as fd:
+        yield fd, name or "."
+
+
+@contextlib.contextmanager
+def _scanned(folder: int) -> Iterator[Iterator[os.DirEntry[str]]]:
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        with os.scandir(fd) as found:
+            yield found
+    finally:
+        os.close(fd)
+
+
+def _without_link(found: os.stat_result) -> os.stat_result:
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return found
 
 
 def _read(fd: int, offset: int, max_bytes: int) -> bytes:

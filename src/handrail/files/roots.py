@@ -9,6 +9,12 @@ from ..errors import Denied, InvalidArguments, ToolFailed
 from .failures import os_failure, shown
 
 
+class ResolvedPath(str):
+    """An absolute path whose links were followed. Whoever uses it follows none: what was judged is what is used."""
+
+    __slots__ = ()
+
+
 class Roots:
     """A working directory, and the folders that every path must be in. Without folders there is no limit."""
 
@@ -16,20 +22,26 @@ class Roots:
         self._cwd = cwd
         self.allowed = tuple(os.path.realpath(os.path.expanduser(root)) for root in roots)
 
-    def resolve(self, path: str) -> str:
-        """The absolute path with links followed. Raises Denied outside of the roots, ToolError for an invalid path."""
+    def resolve(self, path: str) -> ResolvedPath:
+        """The absolute path with links followed. Raises Denied outside of the roots, ToolError for an invalid path.
+
+        A path that was resolved before is left as it is.
+        """
+        if isinstance(path, ResolvedPath):
+            self.check_inside(path, path)
+            return path
         literal = self._absolute(path)
         try:
             resolved = os.path.realpath(literal)
         except OSError as error:
             raise os_failure(error, doing="use", path=path) from None
         self.check_inside(path, resolved)
-        return resolved
+        return ResolvedPath(resolved)
 
-    def resolve_parent(self, path: str) -> str:
+    def resolve_parent(self, path: str) -> ResolvedPath:
         """Like `resolve` without following a link at the last step."""
         literal = self._absolute(path)
-        return os.path.join(self.resolve(os.path.dirname(literal)), os.path.basename(literal))
+        return ResolvedPath(os.path.join(self.resolve(os.path.dirname(literal)), os.path.basename(literal)))
 
     def _absolute(self, path: str) -> str:
         check_path(path)

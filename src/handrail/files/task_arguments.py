@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidArguments
+from ..errors import InvalidArguments, ToolFailed
 from ..protocols import Action, ActionKind, Files, Preview
 from .failures import shown
 from .local import LocalFiles
@@ -89,6 +89,17 @@ def _actions(
         )
         for path in resolved
     ]
+
+
+def judged_path(path: str, context: ToolContext | None) -> str:
+    """The resolved path of a file that will be written. Raises ToolFailed if a link has changed since the gate judged it."""
+    files = files_of(context)
+    resolved = files.resolve(path)
+    if context is not None and context.judged_paths and files.host_path(resolved) not in (None, *context.judged_paths):
+        raise ToolFailed(
+            f"{shown(path)} leads elsewhere than when it was checked: a link was changed; nothing was written"
+        )
+    return resolved
 
 
 def everything(context: ToolContext | None) -> str:

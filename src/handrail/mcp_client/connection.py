@@ -21,7 +21,7 @@ from .list_changes import changes
 from .oauth import LOGIN_SECONDS, Browse, Logins
 from .server_config import Server, expanded
 from .server_requests import ServerRequests
-from .stdio import Process, stdio_transport
+from .stdio import Launch, Process, stdio_transport
 from .tool_listing import Offer, list_offer
 from .watchdog import Watchdog
 
@@ -75,6 +75,7 @@ class Connection:
         requests: ServerRequests,
         publish: Callable[[Server, Offer], Awaitable[None]],
         browse: Browse | None = None,
+        launch: Launch | None = None,
     ) -> None:
         self.server = server
         self.state = State.NEW
@@ -84,7 +85,7 @@ class Connection:
         self._watchdog = watchdog
         self._requests = requests
         self._publish = publish
-        self._browse = browse
+        self._browse, self._launch = browse, launch
         self._no_login = ""
         self._rejected = ""  # why an answer was rejected
         self._client: mcp.Client | None = None
@@ -172,7 +173,11 @@ class Connection:
     def _transport(self, settings: McpServerConfig) -> Any:
         if self.server.way == "stdio":
             return stdio_transport(
-                settings, watchdog=self._watchdog, started=self._started, ended=lambda: self._lost.set()
+                settings,
+                watchdog=self._watchdog,
+                started=self._started,
+                ended=lambda: self._lost.set(),
+                launch=self._launch,
             )
         logins = Logins(self._browse, self._set_no_login)
         return http_transport(self.server, settings, logins, refused=self._set_rejected)

@@ -15,6 +15,7 @@ from .connection import Connection, Status
 from .oauth import Browse
 from .server_config import Server
 from .server_requests import Caller, ServerRequests, calling
+from .stdio import Launch
 from .tool_listing import Offer
 from .watchdog import Watchdog
 
@@ -32,10 +33,17 @@ CLOSE_SECONDS = 8.0
 class McpConnections:
     """Connects in the background. `on_offer` gets a server's offer on a worker thread: at first, and at every change."""
 
-    def __init__(self, servers: Sequence[Server], *, on_offer: OnOffer, browse: Browse | None = None) -> None:
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        *,
+        on_offer: OnOffer,
+        browse: Browse | None = None,
+        launch: Launch | None = None,
+    ) -> None:
         self.servers = {server.name: server for server in servers}
         self._on_offer = on_offer
-        self._browse = browse
+        self._browse, self._launch = browse, launch
         self._watchdog = Watchdog()
         self.requests = ServerRequests()
         self._connections: dict[str, Connection] = {}
@@ -56,7 +64,12 @@ class McpConnections:
             if name in self._tasks or server.problem or not server.settings.enabled:
                 continue
             connection = Connection(
-                server, watchdog=self._watchdog, requests=self.requests, publish=self._publish, browse=self._browse
+                server,
+                watchdog=self._watchdog,
+                requests=self.requests,
+                publish=self._publish,
+                browse=self._browse,
+                launch=self._launch,
             )
             self._connections[name] = connection
             self._tasks[name] = asyncio.ensure_future(connection.run())

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import os
 import re
+import shutil
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base.agent_ancestry import MARKER
@@ -41,6 +42,9 @@ _STDERR_BYTES = 8 * 1024
 _EXIT_SECONDS = 1.0
 _TERM_SECONDS = 1.0
 _EXIT_CODE_SECONDS = 2.0
+
+# Makes the words that start a program: from the program, its arguments, and the directory that it starts in.
+Launch = Callable[[str, Sequence[str], "str | None"], list[str]]
 
 
 class Process:
@@ -76,10 +80,15 @@ def environment(settings: McpServerConfig) -> dict[str, str]:
 
 @contextlib.asynccontextmanager
 async def stdio_transport(
-    settings: McpServerConfig, *, watchdog: Watchdog, started: Callable[[Process], None], ended: Callable[[], None]
+    settings: McpServerConfig,
+    *,
+    watchdog: Watchdog,
+    started: Callable[[Process], None],
+    ended: Callable[[], None],
+    launch: Launch | None = None,
 ) -> AsyncIterator[Any]:
     """The pair of streams that the SDK's client works on. `ended` is called when the server's output closes."""
-    process = await _start(settings)
+    process = await _start(settings, launch)
     watchdog.watch(process.child.pid)
     started(process)
     incoming, read_stream = anyio.create_memory_object_stream[Any](64)
@@ -121,15 +130,18 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
         raise asyncio.CancelledError
 
 
-async def _start(settings: McpServerConfig) -> Process:
+async def _start(settings: McpServerConfig, launch: Launch | None) -> Process:
+    env = environment(settings)
+    words = [settings.command, *settings.args]
+    if launch is not None and _is_there(settings, env):  # otherwise the error is that of the program itself
+        words = launch(settings.command, settings.args, settings.cwd)
     try:
         child = await asyncio.create_subprocess_exec(
-            settings.command,
-            *settings.args,
+            *words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=environment(settings),
+            env=env,
             cwd=settings.cwd,
             start_new_session=True,
             limit=_PIECE_BYTES,
@@ -138,6 +150,13 @@ async def _start(settings: McpServerConfig) -> Process:
         why = getattr(error, "strerror", None) or str(error)
         raise ToolUnavailable(f"{settings.command} cannot be started: {why}") from None
     return Process(child)
+
+
+def _is_there(settings: McpServerConfig, env: dict[str, str]) -> bool:
+    program = settings.command
+    if "/" in program:
+        program = os.path.join(settings.cwd or "", program)
+    return shutil.which(program, path=env.get("PATH")) is not None and os.path.isdir(settings.cwd or ".")
 
 
 async def _read(process: Process, incoming: Any, max_bytes: int, ended: Callable[[], None]) -> None:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol
 from ..base.safe_text import safe_error
 from ..base.suggest import did_you_mean
 from ..environments.clean_env import clean_environment
+from ..environments.protection import Protection
 from ..errors import ConfigError
 from ..types import JsonDict
 from .hook_manager import HookManager
@@ -67,8 +68,15 @@ class Answer(NamedTuple):
     stderr: str
 
 
-def register_external(hooks: HookManager, configured: Mapping[str, Sequence[HookCommand]], *, plugin: str) -> None:
-    """Add the configured commands. Raises ConfigError for an unknown event or an invalid pattern."""
+def register_external(
+    hooks: HookManager,
+    configured: Mapping[str, Sequence[HookCommand]],
+    *,
+    plugin: str,
+    protection: Protection | None = None,
+) -> None:
+    """Add the configured commands, which run under `protection`. Raises ConfigError for an unknown event or an invalid
+    pattern."""
     for event, commands in configured.items():
         hook = EVENTS.get(event, event)
         if hook not in HOOK_NAMES:
@@ -84,7 +92,7 @@ def register_external(hooks: HookManager, configured: Mapping[str, Sequence[Hook
                 raise ConfigError(f"is not a regular expression: {error}", key=f"{key}.matcher") from None
             hooks.register_hook(
                 hook,
-                _implementation(event, hook, each, matches),
+                _implementation(event, hook, each, matches, protection),
                 plugin=plugin,
                 policy=each.policy,
                 timeout=each.timeout + 1,  # the command's own limit comes first, and ends it
@@ -92,12 +100,16 @@ def register_external(hooks: HookManager, configured: Mapping[str, Sequence[Hook
 
 
 def _implementation(
-    event: str, hook: str, command: HookCommand, matches: Callable[[str], object]
+    event: str,
+    hook: str,
+    command: HookCommand,
+    matches: Callable[[str], object],
+    protection: Protection | None,
 ) -> Callable[..., Any]:
     def call(**payload: Any) -> Any:
         if not matches(str(payload.get("tool_name", ""))):
             return None
-        answer = run_command(command.command, _event(event, payload), timeout=command.timeout)
+        answer = run_command(command.command, _event(event, payload), timeout=command.timeout, protection=protection)
         if hook == "pre_tool_call":
             return verdict(answer, payload["args"])
         if hook == "post_tool_call":
@@ -117,14 +129,15 @@ def _event(name: str, payload: Mapping[str, Any]) -> bytes:
     return json.dumps(event, default=str).encode()
 
 
-def run_command(command: str, event: bytes, *, timeout: float) -> Answer:
+def run_command(command: str, event: bytes, *, timeout: float, protection: Protection | None = None) -> Answer:
     """Raises TimeoutError when it takes too long; its whole process group is killed then."""
+    words = ["/bin/sh", "-c", command]
     with subprocess.Popen(
-        ["/bin/sh", "-c", command],
+        protection.launched(*words) if protection is not None else words,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=clean_environment(),
+        env=clean_environment() if protection is None else protection.without_variables(clean_environment()),
         start_new_session=True,
     ) as process:
         try:

@@ -23,6 +23,7 @@ from ..base.safe_text import safe_error
 from ..core.outcome import error_outcome, failure_outcome, to_outcome, tool_error
 from ..core.registry import ToolRegistry, unknown_tool
 from ..errors import CallCancelled, CallTimeout, Denied, NeedsAgent, ToolError, ToolUnavailable
+from ..protocols import ActionKind
 from ..types import CancelToken, Gate, JsonDict, Outcome, ToolContext
 from .arguments import prepare
 from .steps import TURN, Call, Flow, Step, StepKind, cause, guarded
@@ -171,6 +172,7 @@ class CallPath:
                 f"{entry.name} passes a gate before it does this, and there is none here; give the runtime a gate",
                 decided_by="nobody",
             )
+        call.judged_paths = tuple(action.text for action in actions if action.kind is ActionKind.FILE_WRITE)
         return gate.review(actions, context)
 
     @property

@@ -136,6 +136,7 @@ class Runtime:
             processes=self.processes,
             tools=CallersTools(self, call),
             config=self.config,
+            judged_paths=call.judged_paths,
         )
 
     @cached_property

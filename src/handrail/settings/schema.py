@@ -22,6 +22,7 @@ from .sections import (
     HookCommandConfig,
     PluginConfig,
     ProcessesConfig,
+    ProtectConfig,
     ResultsConfig,
     RolloutsConfig,
     ScheduleConfig,
@@ -55,6 +56,7 @@ class Config(Section):
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     files: FilesConfig = field(default_factory=FilesConfig)
     terminal: TerminalConfig = field(default_factory=TerminalConfig)
+    protect: ProtectConfig = field(default_factory=ProtectConfig)
     code: CodeConfig = field(default_factory=CodeConfig)
     processes: ProcessesConfig = field(default_factory=ProcessesConfig)
     results: ResultsConfig = field(default_factory=ResultsConfig)

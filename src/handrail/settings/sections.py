@@ -62,6 +62,14 @@ class TerminalConfig(Section):
     allowed_secrets: tuple[str, ...] = option(
         (), "Names of secret variables of the runtime that commands may see all the same."
     )
+    protect: bool = option(
+        True,
+        "Let the kernel protect Handrail's own files, and sockets that act for others, from commands on this machine. `sudo` "
+        "gains no rights there; turn this off if commands need it.",
+    )
+    allow_sockets: tuple[str, ...] = option(
+        (), "Sockets that commands may use all the same: ssh-agent, gpg-agent, docker, dbus, tmux, x11, wayland, ..."
+    )
     max_output_chars: int = size(
         50_000,
         "Longest output in characters that the model gets whole; of a longer one it gets the head and the tail.",
@@ -71,6 +79,15 @@ class TerminalConfig(Section):
         4 * MIB, "How much of a long output is kept for read_result, besides its tail.", minimum=0
     )
     backends: Mapping[str, Mapping[str, Any]] = named("The settings of each backend, by its name.")
+
+
+class ProtectConfig(Section):
+    """What is protected from commands besides Handrail's configuration, state and cache (terminal.protect)."""
+
+    package: bool = option(
+        True,
+        "The Python environment and source folder that Handrail runs from. Turn it off to let agents work on Handrail itself.",
+    )
 
 
 class CodeConfig(Section):

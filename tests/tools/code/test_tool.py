@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from handrail.tools.code import bundle, channel
 from handrail.toolsets import Toolsets
 from handrail.types import CancelToken, Progress
 
+from ...environments.conftest import is_running
 from ...support import wait_until
 from .conftest import Script, runtime, scripts
 
@@ -290,7 +290,7 @@ def test_a_script_that_takes_too_long_is_ended_with_all_that_it_started(script: 
     assert answer["exit_code"] == 124
     children = [int(pid) for pid in answer["output"].split()]
     assert len(children) == 10
-    wait_until(lambda: not any(map(_runs, children)))
+    wait_until(lambda: not any(map(is_running, children)))
 
 
 def test_the_time_that_tools_take_does_not_count(script: Script) -> None:
@@ -301,7 +301,7 @@ def test_the_time_that_tools_take_does_not_count(script: Script) -> None:
 def test_what_a_script_leaves_behind_is_ended(script: Script) -> None:
     answer = script("import subprocess; print(subprocess.Popen(['sleep', '1000']).pid)")
     assert answer["exit_code"] == 0
-    wait_until(lambda: not _runs(int(answer["output"])))
+    wait_until(lambda: not is_running(int(answer["output"])))
 
 
 def test_a_cancel_ends_the_script_and_the_call_it_waits_for(here: Runtime, work: Path) -> None:
@@ -405,14 +405,6 @@ def test_its_description_names_exactly_the_tools_that_code_can_call() -> None:
     assert "terminal" not in described("code_execution", "file")
     assert described("code_execution", "file").endswith("NAME is one of: patch, read_file, search_files, write_file.")
     assert "NAME is one of" not in described("code_execution")
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_the_gate_sees_where_the_script_runs(script: Script, gate: OpenGate, work: Path) -> None:

@@ -16,6 +16,7 @@ from ...agent.events import End
 from ...base.suggest import nearest
 from ...base.terminal_text import TextCleaner, clean
 from ...config.paths import state_dir
+from ...environments import protection
 from ...errors import HandrailError, InvalidArguments
 from ...types import CancelToken
 from ..output import visible
@@ -91,6 +92,7 @@ class Chat:
 
     def talk(self, first: str = "") -> None:
         """Runs until the user leaves, which raises Leave."""
+        self._say_what_protects()
         if first:
             self.screen.write(f"› {visible(first)}\n")
             self._do(first)
@@ -111,6 +113,12 @@ class Chat:
             interrupts = 0
             if line.strip():
                 self._do(line)
+
+    def _say_what_protects(self) -> None:
+        terminal = self.app.config.terminal
+        if terminal.backend == "local" and not terminal.backends.get("local", {}).get("sandbox"):
+            found = protection.examine(self.app.config)
+            self.say(f"{found.line[0].upper()}{found.line[1:]}.", "dim" if found.is_whole else "yellow")
 
     def ask(self, text: str) -> None:
         """One turn of the agent."""

@@ -33,6 +33,7 @@ from ...approval.settings import Settings
 from ...config import Config, ConfigError, config_path, load_config, state_dir
 from ...core.discovery import builtin_tools, scan_builtin
 from ...core.registry import ToolRegistry
+from ...environments import protection
 from ...errors import HandrailError
 from ...plugins.hook_manager import HookManager
 from ...plugins.loader import Plugins, State
@@ -105,6 +106,7 @@ def examine() -> Iterator[Finding]:
         yield from _plugins(plugins)
     yield from _toolsets(config, registry)
     yield _gate(config)
+    yield _protection(config)
     yield _model(config, plugins)
     yield _ripgrep()
 
@@ -214,6 +216,12 @@ def _gate(config: Config) -> Finding:
         fix = "set approvals.smart_url and approvals.smart_model; until then you are asked"
         return Finding("approvals", Health.MISSING, f"mode smart has no model to ask; {counts}", fix)
     return Finding("approvals", Health.OK, f"mode {settings.mode}; {counts}")
+
+
+def _protection(config: Config) -> Finding:
+    """What the kernel protects from commands, and what it does not."""
+    found = protection.examine(config)
+    return Finding("protection", Health.OK if found.is_whole else Health.MISSING, found.detail, found.fix)
 
 
 def _waiting(store: Path) -> int:

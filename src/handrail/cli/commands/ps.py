@@ -13,6 +13,7 @@ Examples:
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import Annotated
@@ -21,9 +22,13 @@ import typer
 
 from ...app import Handrail
 from ...base.terminal_text import TextCleaner
+from ...config.paths import state_dir
 from ...environments.base import ProcessState
+from ...environments.protection import JOBS_FOLDER
+from ...environments.shell_host import jobs
 from ...errors import ToolError
 from ...processes.tracked import State, Status, TrackedProcess
+from ...store.processes import ProcessRecord
 from ...types import JsonDict
 from .. import options
 from ..call_text import age
@@ -112,6 +117,13 @@ def _end(one: TrackedProcess) -> str | None:
     return None
 
 
+def _pid_here(record: ProcessRecord) -> int:
+    """What a person can use: the commands of an agent may have process numbers of their own."""
+    with contextlib.suppress(OSError):
+        return jobs.pid_outside(str(state_dir() / JOBS_FOLDER / record.process_id)) or record.pid
+    return record.pid
+
+
 def _described(one: TrackedProcess, status: Status) -> JsonDict:
     record = one.record
     until = time.time() if status.ended_at is None else status.ended_at
@@ -124,7 +136,7 @@ def _described(one: TrackedProcess, status: Status) -> JsonDict:
         "status": state,
         "exit_code": status.exit_code,
         "reason": status.reason,
-        "pid": record.pid,
+        "pid": _pid_here(record),
         "pty": record.has_pty,
         "started_at": record.started_at,
         "seconds": round(seconds, 1),

@@ -108,10 +108,21 @@ class DockerSettings:
             words.append(f"--tmpfs=/tmp:rw,exec,nosuid,nodev,mode=1777,size={self.tmp_size}")
         if self.network != "default":
             words.append(f"--network={self.network}")
-        if self.user is not None:
-            words.append(f"--user={self.user}")
+        words += self._user_arguments()
         words += [f"--mount={mount.argument}" for mount in self.mounts]
         return [*words, *self.run_arguments]
+
+    def _user_arguments(self) -> list[str]:
+        """Root in a container is root for the files of a mount, and could leave a setuid program there: with a writable mount
+        it is the caller unless the settings name a user."""
+        if self.user is not None:
+            return [f"--user={self.user}"]
+        if os.getuid() == 0 or not any(mount.changes_host for mount in self.mounts):
+            return []
+        words = [f"--user={os.getuid()}:{os.getgid()}"]
+        if os.path.basename(self.engine) == "podman":  # as root there this user would be another one here
+            words.append("--userns=keep-id")
+        return words if "HOME" in self.env else [*words, "--env=HOME=/tmp"]
 
 
 class DockerEnvironment(LiveEnvironment):

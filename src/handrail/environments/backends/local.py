@@ -13,6 +13,7 @@ from ...types import Unavailable
 if TYPE_CHECKING:
     from ...protocols import Files
     from ..local_environment import LocalEnvironment
+    from ..protection import Protection
     from ..sandbox import SandboxPolicy
 
 _SETTINGS: dict[str, type] = {
@@ -20,6 +21,10 @@ _SETTINGS: dict[str, type] = {
     "network": bool,  # with a sandbox: let commands reach the network
     "writable": list,  # with a sandbox: folders that can be changed; by default the working directory
     "login": bool,  # start with the variables of a login shell
+    "protect": bool,  # without a sandbox: see `terminal.protect` in the configuration, and the next three
+    "protect_package": bool,
+    "allow_sockets": list,
+    "home": str,
     "roots": list,  # the three below are for the file tools: see `files` in the configuration
     "max_read_bytes": int,
     "max_write_bytes": int,
@@ -48,6 +53,7 @@ class LocalBackend:
             env=env,
             login=settings.get("login", False),
             sandbox=_policy(settings) if settings.get("sandbox") else None,
+            protection=_protection(settings),
             roots=settings.get("roots", ()),
             file_limits=_file_limits(settings),
         )
@@ -86,6 +92,16 @@ def _file_limits(settings: Mapping[str, Any]) -> tuple[int, int]:
     from ...files.local import DEFAULT_MAX_BYTES
 
     return settings.get("max_read_bytes", DEFAULT_MAX_BYTES), settings.get("max_write_bytes", DEFAULT_MAX_BYTES)
+
+
+def _protection(settings: Mapping[str, Any]) -> Protection | None:
+    from ..protection import Protection, check_allowed
+
+    if not settings.get("protect", True):
+        return None
+    allowed = tuple(settings.get("allow_sockets", ()))
+    check_allowed(allowed)
+    return Protection(settings.get("home", ""), settings.get("protect_package", True), allowed)
 
 
 def _policy(settings: Mapping[str, Any]) -> SandboxPolicy:

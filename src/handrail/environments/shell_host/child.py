@@ -10,12 +10,12 @@ import contextlib
 import fcntl
 import os
 import shlex
-import socket
 import struct
 import termios
 from typing import Any, NamedTuple
 
-from . import bash, bash_template, job_folder, wire
+from . import bash, bash_template, wire
+from .job_folder import JobFiles
 from .wire import Packet
 
 
@@ -23,8 +23,7 @@ class Child(NamedTuple):
     """Everything that a job supervisor needs. `input` and `output` are our ends, which do not block."""
 
     job: Packet
-    control: socket.socket  # where clients reach the job supervisor
-    status: int  # the status file
+    folder: JobFiles
     input: int
     output: int
     theirs: tuple[int, ...]
@@ -42,27 +41,24 @@ class Child(NamedTuple):
     @property
     def kept(self) -> tuple[int, ...]:
         """The descriptors that the job supervisor keeps."""
-        return (self.control.fileno(), self.status, self.input, self.output, *self.files)
+        folder = self.folder
+        return (folder.control, folder.status, *folder.log, self.input, self.output, *self.files)
 
     def close(self) -> None:
-        self.control.close()
-        for fd in (self.status, self.input, self.output, *self.theirs, *self.files):
+        """Close what `prepare` opened."""
+        for fd in (self.input, self.output, *self.theirs, *self.files):
             os.close(fd)
 
 
-def prepare(job: Packet, state: bytes, text: int) -> Child:
+def prepare(job: Packet, state: bytes, text: int, folder: JobFiles) -> Child:
     """`text` is a memory file with the command. Raises OSError; nothing is left open in that case."""
     job["cwd"] = _directory(job["cwd"], job["shell_cwd"])
-    folder = job["folder"]
-    os.makedirs(folder, mode=0o700)
     with contextlib.ExitStack() as undo:
 
         def kept(fd: int) -> int:
             undo.callback(os.close, fd)
             return fd
 
-        control = undo.enter_context(_open_control(folder))
-        status = kept(job_folder.create_status(folder))
         extra = "".join(f"\ncommand declare -x {name}={shlex.quote(value)}" for name, value in job["extra_env"].items())
         restore = state + os.fsencode(extra) + b"\n"
         files = (kept(wire.memory_file("restore", restore)), kept(os.dup(text)))
@@ -85,23 +81,11 @@ def prepare(job: Packet, state: bytes, text: int) -> Child:
         # The parent of the new bash is the job supervisor, which has them under the same numbers.
         words = bash_template.job(*(f"/proc/$PPID/fd/{fd}" for fd in files))
         undo.pop_all()
-    return Child(job, control, status, ours_in, ours_out, theirs, files, words, actions)
+    return Child(job, folder, ours_in, ours_out, theirs, files, words, actions)
 
 
 def resize(terminal: int, rows: int, columns: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-
-def _open_control(folder: str) -> socket.socket:
-    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        control.bind(f"/proc/self/fd/{opened}/control")  # an address has at most 107 bytes, a folder may have more
-    finally:
-        os.close(opened)
-    control.listen(16)
-    control.setblocking(False)
-    return control
 
 
 def _directory(requested: str, shells: str) -> str:

@@ -255,8 +255,10 @@ class Connection:
                 poll.unregister(self.done)
             os.close(self.go)
             os.close(self.done)
-        self.go, self.done, self.bash, self.supervisor = go, done, packet["bash"], packet["supervisor"]
-        self._bash_start = packet["bash_start"]
+        self.go, self.done, self._bash_start = go, done, packet["bash_start"]
+        inside = packet["pid_namespace"]
+        self.bash = proc.pid_here(packet["bash"], self._bash_start, inside)
+        self.supervisor = proc.pid_here(packet["supervisor"], packet["supervisor_start"], inside)
         os.set_blocking(done, False)
         for poll in (self.poll, self.control_poll):
             poll.register(done, select.POLLIN)

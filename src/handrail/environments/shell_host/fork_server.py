@@ -39,12 +39,13 @@ class Job(NamedTuple):
 
 
 class ForkServer:
-    def __init__(self, client: socket.socket, owner: int | None = None) -> None:
-        """`owner` is a process to watch as well as the socket, because a fork of it may hold the socket open."""
+    def __init__(self, client: socket.socket, owner: int | None = None, alive: int | None = None) -> None:
+        """`owner` is a process (its pidfd) to watch as well as the socket, because a fork of it may hold the socket open.
+        `alive` is a descriptor that somebody waits for to be closed."""
         proc.become_subreaper()
         proc.set_title("handrail-fork")
         self._client = client
-        self._owner = _open_pidfd(owner)
+        self._owner, self._alive = owner, alive
         self._job_reports, self._for_supervisors = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._job_reports.setblocking(False)
         self._supervisors: dict[int, str] = {}  # shell by pid
@@ -117,8 +118,9 @@ class ForkServer:
         self._events.close()
         self._client.close()
         self._job_reports.close()
-        if self._owner is not None:
-            os.close(self._owner)
+        for other in (self._owner, self._alive):
+            if other is not None:
+                os.close(other)
 
     def _receive_jobs(self) -> None:
         while True:
@@ -177,9 +179,16 @@ class ForkServer:
         self._receive_jobs()
         self._supervisors.clear()
         self._tidy()
+        self._client.close()
+        if self._alive is not None:
+            os.close(self._alive)
+        if os.getpid() == 1:
+            # All processes of a namespace end with its first one.
+            while any(job.survives and proc.is_alive(pid, job.start) for pid, job in self._jobs.items()):
+                self._events.wait()
 
 
-def _open_pidfd(pid: int | None) -> int | None:
+def open_pidfd(pid: int | None) -> int | None:
     if pid is None or not hasattr(os, "pidfd_open"):
         return None
     try:

@@ -4,9 +4,8 @@ The status is one file that is right at any moment and on a full disk. What is k
 bytes, and is not written again. How the process ended follows in space that was reserved at the start: a reader in between finds
 no valid JSON there, and takes the process for running.
 
-The log is one or two files, `log.<offset of the first byte>`, addressed by a running offset. When the second is full the first is
-removed, so that an endless writer keeps its latest output on a bounded disk. A full disk costs the bytes that came
-meanwhile, never the process.
+The log is two files that are written in turn, each with the offset of its first byte at its beginning: an endless writer keeps
+its latest output on a bounded disk. A full disk costs the bytes that came meanwhile, never the process.
 """
 
 from __future__ import annotations
@@ -14,13 +13,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import time
-from typing import NamedTuple
+from typing import NamedTuple, Sequence  # noqa: UP035  Python 3.8 knows no other place
 
 from .wire import Packet, write_all
 
 SEGMENT_BYTES = 16 << 20
 _START_BYTES, _END_BYTES = 8192, 128
+_HEAD_BYTES = 20
 _STATUS = "status"
 
 
@@ -69,52 +70,105 @@ class LogPiece(NamedTuple):
     end: int
 
 
+class JobFiles(NamedTuple):
+    """The open files of a job's folder. The job supervisor gets these and no folder: it may run where the folder is hidden."""
+
+    control: int  # a listening socket
+    status: int
+    log: tuple[int, int]
+
+
+def create(folder: str) -> JobFiles:
+    """Make the folder with its files. Raises OSError, and leaves nothing open in that case."""
+    os.makedirs(folder, mode=0o700)
+    opened: list[int] = []
+    try:
+        opened.append(_listen(folder))
+        opened.append(create_status(folder))
+        opened += open_log(folder)
+    except BaseException:
+        for fd in opened:
+            os.close(fd)
+        raise
+    control, status, *log = opened
+    return JobFiles(control, status, (log[0], log[1]))
+
+
+def _listen(folder: str) -> int:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            control.bind(f"/proc/self/fd/{opened}/control")  # an address has at most 107 bytes, a folder may have more
+        finally:
+            os.close(opened)
+        control.listen(16)
+        control.setblocking(False)
+        return control.detach()
+
+
+def open_log(folder: str) -> list[int]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    return [os.open(path, flags, 0o600) for path in _segments(folder)]
+
+
 class LogWriter:
-    def __init__(self, folder: str, segment_bytes: int = SEGMENT_BYTES) -> None:
-        self._folder = folder
+    """Writes to two files in turn, each with the offset of its first byte before its content."""
+
+    def __init__(self, files: Sequence[int], segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._files = list(files)
         self._segment_bytes = segment_bytes
-        self._file = -1
-        self._begins: list[int] = []
+        self._begin: int | None = None  # of the file that is written to, the last of the two
+        self._size = 0
         self.total = 0  # bytes received, written or not
 
     def write(self, data: bytes) -> None:
         begin, self.total = self.total, self.total + len(data)
         try:
-            if self._file < 0 or begin - self._begins[-1] >= self._segment_bytes:
+            if self._begin is None or begin - self._begin >= self._segment_bytes:
                 self._next_segment(begin)
             view = memoryview(data)
             while view:
-                view = view[os.write(self._file, view) :]
+                written = os.pwrite(self._files[-1], view, _HEAD_BYTES + self._size)
+                view, self._size = view[written:], self._size + written
         except OSError:
-            self.close()  # output that comes when there is space again starts a new file
-
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+            self._begin = None  # output that comes when there is space again starts a new file
 
     def _next_segment(self, begin: int) -> None:
-        self.close()
-        while len(self._begins) > 1:
-            os.unlink(_name(self._folder, self._begins.pop(0)))
-        self._file = os.open(_name(self._folder, begin), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._begins.append(begin)
+        self._files.reverse()
+        os.ftruncate(self._files[-1], 0)
+        os.pwrite(self._files[-1], b"%0*d" % (_HEAD_BYTES, begin), 0)
+        self._begin, self._size = begin, 0
 
 
 def read_log(folder: str, offset: int, max_bytes: int) -> LogPiece:
-    segments: list[tuple[int, int]] = []
-    for name in os.listdir(folder):
-        prefix, _, number = name.partition(".")
-        if prefix == "log" and number.isdigit():
-            with contextlib.suppress(FileNotFoundError):  # it was the oldest, and has just been removed
-                segments.append((int(number), os.stat(os.path.join(folder, name)).st_size))
-    segments.sort()
-    end = max((begin + size for begin, size in segments), default=0)
-    for begin, size in segments:
-        if offset < begin + size:
-            at = max(begin, offset)
-            return LogPiece(at, _read(_name(folder, begin), at - begin, max_bytes), end)
-    return LogPiece(end, b"", end)
+    while True:
+        found = [segment for segment in map(_head, _segments(folder)) if segment is not None]
+        end = max((begin + size for begin, size, _ in found), default=0)
+        for begin, size, path in sorted(found):
+            if offset < begin + size:
+                at = max(begin, offset)
+                data = _read(path, _HEAD_BYTES + at - begin, min(max_bytes, begin + size - at))
+                head = _head(path)
+                if head is not None and head[0] == begin:
+                    return LogPiece(at, data, end)
+                break  # it was the oldest, and has just been begun anew
+        else:
+            return LogPiece(end, b"", end)
+
+
+def _segments(folder: str) -> list[str]:
+    return [os.path.join(folder, name) for name in ("log.a", "log.b")]
+
+
+def _head(path: str) -> tuple[int, int, str] | None:
+    """The offset of a file's first byte, how many it has, and its path. None for one that has none."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(_HEAD_BYTES)
+            size = os.fstat(file.fileno()).st_size - _HEAD_BYTES
+    except FileNotFoundError:
+        return None
+    return (int(begin), size, path) if begin.isdigit() and len(begin) == _HEAD_BYTES else None
 
 
 def remove_folder(folder: str) -> None:
@@ -135,7 +189,3 @@ def _read(path: str, offset: int, max_bytes: int) -> bytes:
             return os.pread(file.fileno(), max_bytes, offset)
     except FileNotFoundError:
         return b""
-
-
-def _name(folder: str, begin: int) -> str:
-    return os.path.join(folder, f"log.{begin}")

@@ -22,7 +22,7 @@ from . import bash, job_folder, proc, wire
 from .child import Child, prepare, resize
 from .events import Events
 from .input_wait import reader, waits_for_input
-from .job_folder import LogWriter
+from .job_folder import JobFiles, LogWriter
 from .wire import Packet
 
 INPUT_BYTES = 1 << 20  # the most that is queued for a process that does not read
@@ -30,12 +30,14 @@ _READ_BYTES = 1 << 16
 _COMMAND_SHOWN = 300
 
 
-def start_job_supervisor(job: Packet, state: bytes, *, answer: int, text: int) -> tuple[int, int] | None:
+def start_job_supervisor(
+    job: Packet, state: bytes, *, answer: int, text: int, folder: JobFiles
+) -> tuple[int, int] | None:
     """Fork one, and return its pid and start time. It answers on `answer` itself, as this does on failure, with None."""
     with socket.socket(fileno=os.dup(answer)) as asker:
         child = None
         try:
-            child = prepare(job, state, text)
+            child = prepare(job, state, text, folder)
             pid = bash.fork()
         except OSError as error:
             _refuse(asker, error)
@@ -74,8 +76,9 @@ class JobSupervisor:
     def __init__(self, child: Child, process: int) -> None:
         self._child, self._input, self._output = process, child.input, child.output
         self._is_pty = child.job["pty"] is not None
-        self._control, self._status_file, self._kept = child.control, child.status, child.kept
-        self._log = LogWriter(child.job["folder"], child.job["segment_bytes"])
+        self._control = socket.socket(fileno=child.folder.control)
+        self._status_file, self._kept = child.folder.status, child.kept
+        self._log = LogWriter(child.folder.log, child.job["segment_bytes"])
         self._pending = b""
         self._kill_at: float | None = None
         self._is_ending = False
@@ -236,6 +239,7 @@ def _status(job: Packet, child: int) -> Packet:
         "minder_start": mine.start if mine is not None else 0,
         "keeper": shell_supervisor,
         "keeper_start": parents.start if parents is not None else 0,
+        "pid_namespace": proc.namespace(),
         "boot": proc.boot_id(),
         "code": None,
         "ended_at": None,

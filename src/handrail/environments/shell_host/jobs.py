@@ -35,7 +35,7 @@ def poll(folder: str) -> Packet:
     `is_supervised` is true until everything that it started has ended too.
     """
     status = job_folder.read_status(folder)
-    is_supervised = status.get("boot") == proc.boot_id() and proc.is_alive(status["minder"], status["minder_start"])
+    is_supervised = status.get("boot") == proc.boot_id() and _lives(status, "minder")
     if status.get("code") is None and is_supervised:
         return {**status, "state": "running", "is_supervised": True}
     status = job_folder.read_status(folder)  # it may have ended between the two reads
@@ -78,7 +78,7 @@ def prune(root: str) -> None:
             status = poll(folder)
         except OSError:
             continue  # it is being removed
-        has_owner = status["boot"] == proc.boot_id() and proc.is_alive(status["keeper"], status["keeper_start"])
+        has_owner = status["boot"] == proc.boot_id() and _lives(status, "keeper")
         if not (status["survives"] or has_owner or status["state"] == "running"):
             forget(folder)
 
@@ -89,15 +89,27 @@ def forget(folder: str) -> None:
     remove_folder(folder)
 
 
+def _lives(status: Packet, which: str) -> bool:
+    start = status[f"{which}_start"]
+    return proc.is_alive(proc.pid_here(status[which], start, status.get("pid_namespace", 0)), start)
+
+
+def pid_outside(folder: str) -> int:
+    """The pid in this process's namespace of the process of a folder; 0 if it has ended. Commands may know it by another."""
+    status = job_folder.read_status(folder)
+    return proc.pid_here(status["pid"], status["start"], status.get("pid_namespace", 0))
+
+
 def end_orphan(folder: str) -> None:
     """Kill a process that outlived its job supervisor, with its descendants."""
     try:
         status = poll(folder)
     except OSError:
         return
-    pid, start = status.get("pid", 0), status.get("start", 0)
     if status["state"] != "lost" or status.get("boot") != proc.boot_id():
         return
+    start = status.get("start", 0)
+    pid = proc.pid_here(status.get("pid", 0), start, status.get("pid_namespace", 0))
 
     def find() -> list[int]:
         return [pid, *proc.tree(pid)] if proc.is_alive(pid, start) else []

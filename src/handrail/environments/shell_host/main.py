@@ -6,14 +6,22 @@ import os
 import socket
 
 from . import proc, wire
-from .fork_server import ForkServer
+from .fork_server import ForkServer, open_pidfd
 from .wire import Packet
 
 
 def main(arguments: Packet) -> None:
     """Role `fork_server`: serve a client on this machine, through its socket. `remote`: serve the client at stdin and stdout."""
     if arguments["role"] == "fork_server":
-        ForkServer(socket.socket(fileno=arguments["socket"]), owner=arguments["owner"]).run()
+        served = socket.socket(fileno=arguments["socket"])
+        owner, alive = open_pidfd(arguments["owner"]), None
+        if arguments["protection"] is not None:
+            from . import protection  # sent along only when the shell is local
+
+            report = protection.enter(arguments["protection"])
+            alive = report.pop("alive", None)
+            wire.send(served, report)
+        ForkServer(served, owner, alive).run()
         return
     mine, theirs = wire.packet_pair()
     relay = os.getpid()
@@ -25,7 +33,7 @@ def main(arguments: Packet) -> None:
             null = os.open("/dev/null", os.O_RDWR)
             os.dup2(null, 0)
             os.dup2(null, 1)
-            ForkServer(socket.socket(fileno=client), owner=relay).run()
+            ForkServer(socket.socket(fileno=client), open_pidfd(relay)).run()
         finally:
             os._exit(0)
     theirs.close()

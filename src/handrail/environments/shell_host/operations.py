@@ -58,6 +58,7 @@ class Operations(JobOperations):
     def __init__(self, shell: LiveShell, jobs_root: str) -> None:
         super().__init__(jobs_root)
         self._shell = shell
+        self._folders: list[str] = []
 
     def op_left(self, _: bytes, is_idle: bool) -> Packet:
         """`is_idle`: no command runs, so that what is found was left by the last one."""
@@ -73,17 +74,32 @@ class Operations(JobOperations):
 
     def op_job_start(self, data: bytes, **job: Any) -> Packet:
         folder = os.path.join(jobs.private_folder(self._root), job["id"])
-        text = wire.memory_file("text", data)
         progress = {"number": self._shell.last_number, "busy": self._shell.is_running}
         details = {"segment_bytes": job_folder.SEGMENT_BYTES, **job, "folder": folder, **progress}
         try:
-            answer = self._shell.connection.ask("job", [text], **details)
-        finally:
-            os.close(text)
-        if "error" in answer:
-            jobs.forget(folder)
-            raise OSError(answer["error"], answer["reason"])
+            answer = self._start(data, folder, details)
+            if "error" in answer:
+                raise OSError(answer["error"], answer["reason"])
+        except BaseException:
+            job_folder.remove_folder(folder)
+            raise
+        if not job["survives"]:
+            self._folders.append(folder)
         return answer
+
+    def _start(self, text: bytes, folder: str, details: Packet) -> Packet:
+        files = job_folder.create(folder)
+        fds = [wire.memory_file("text", text), files.control, files.status, *files.log]
+        try:
+            return self._shell.connection.ask("job", fds, **details)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def remove_folders(self) -> None:
+        """After the end of the shell: remove those of the processes that ended with it, which it may not have been able to."""
+        for folder in self._folders:
+            job_folder.remove_folder(folder)
 
     def op_resolve(self, _: bytes, cwd: str, path: str) -> Packet:
         return {"path": file_operations.resolve(cwd, path)}

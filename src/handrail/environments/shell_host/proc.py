@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import re
 import signal
 import time
 from typing import Callable, Iterable, NamedTuple  # noqa: UP035  Python 3.8 knows no other place
@@ -83,6 +84,36 @@ def boot_id() -> str:
     """Identifies the current boot of the machine: a pid means something only within it."""
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
+
+
+@functools.lru_cache(maxsize=4)
+def _namespace_of(_: int) -> int:
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def namespace() -> int:
+    """Identifies the process namespace of this process, in which its pids are valid."""
+    return _namespace_of(os.getpid())
+
+
+@functools.lru_cache(maxsize=4096)  # once it was not found it has ended
+def pid_here(pid: int, start: int, of_namespace: int) -> int:
+    """The pid in our namespace of a process that has `pid` in an inner one; 0 if there is no such process."""
+    if of_namespace in (0, namespace()):
+        return pid
+    numbers = sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)  # the newest first
+    for number in numbers:
+        with contextlib.suppress(OSError), open(f"/proc/{number}/status", "rb") as file:
+            inner = re.search(rb"^NSpid:.*\t(\d+)$", file.read(), re.MULTILINE)
+            if inner is None or int(inner[1]) != pid:
+                continue
+            stat = stat_of(number)
+            if stat is not None and stat.start == start and os.stat(f"/proc/{number}/ns/pid").st_ino == of_namespace:
+                return number
+    return 0
 
 
 def tree(root: int) -> dict[int, Stat]:

@@ -28,7 +28,7 @@ from typing import Callable, NamedTuple  # noqa: UP035  Python 3.8 knows no othe
 from . import bash_template, proc, wire
 from .bash import OLDEST, Bash, Files, find_bash, version_of
 from .events import Events
-from .job_folder import remove_folder
+from .job_folder import JobFiles, remove_folder
 from .job_supervisor import start_job_supervisor
 from .late_output import LatePipes
 from .leftovers import Leftovers
@@ -76,6 +76,8 @@ class ShellSupervisor:
         self._leftovers = Leftovers()
         self._job_folders: list[str] = []
         self._is_ending = self._is_left = False
+        mine = proc.stat_of(os.getpid())
+        self._began = mine.start if mine is not None else 0
         ignored = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
         self._events = Events(self._on_child, on_term=self._end, ignored=ignored)
         self._client.setblocking(False)
@@ -121,6 +123,8 @@ class ShellSupervisor:
             {
                 "op": "started",
                 "supervisor": os.getpid(),
+                "supervisor_start": self._began,
+                "pid_namespace": proc.namespace(),
                 "bash": shell.pid,
                 "bash_start": shell.start,
                 "text": self._files.text,
@@ -265,7 +269,8 @@ class ShellSupervisor:
         state = wire.read_whole(self._snapshot.fd)
         env = {} if self._snapshot.known else self._spec["env"]
         job = {**packet, "env": env, "shell_cwd": self._snapshot.cwd or self._spec["cwd"], "program": self._program}
-        started = start_job_supervisor(job, state, answer=fds[0], text=fds[1])
+        folder = JobFiles(fds[2], fds[3], (fds[4], fds[5]))
+        started = start_job_supervisor(job, state, answer=fds[0], text=fds[1], folder=folder)
         if started is None:
             return
         pid, start = started

@@ -11,8 +11,8 @@ from typing import Any
 
 from .. import shell_host
 
-# In the order of their imports. A local shell does not need `frame_relay` and its imports.
-LOCAL = (
+# In the order of their imports. A local shell does not need `frame_relay` and its imports, and only a local one is protected.
+_COMMON = (
     "proc",
     "wire",
     "events",
@@ -23,18 +23,18 @@ LOCAL = (
     "bash",
     "input_wait",
     "job_folder",
+    "jobs",
     "child",
     "job_supervisor",
     "shell_supervisor",
     "fork_server",
-    "main",
 )
+LOCAL = (*_COMMON, "mounts", "privileges", "landlock", "protection", "main")
 REMOTE = (
-    *LOCAL[:-1],
+    *_COMMON,
     "connection",
     "command_run",
     "live_shell",
-    "jobs",
     "file_operations",
     "operations",
     "messages",

@@ -10,7 +10,7 @@ from ..shell_host.command_run import Command
 from ..shell_host.connection import Fatal, Lost, connect
 from ..shell_host.live_shell import Ended, LiveShell
 from ..shell_host.operations import Operations
-from .fork_server_client import ForkServerClient, fork_servers
+from .fork_server_client import Confinement, ForkServerClient, fork_servers
 
 if TYPE_CHECKING:
     from ...types import CancelToken
@@ -51,19 +51,21 @@ class DirectLink:
 
     state = None  # the fork server has it
 
-    def __init__(self, *, env: dict[str, str], cwd: str, jobs_root: str) -> None:
+    def __init__(
+        self, *, env: dict[str, str], cwd: str, jobs_root: str, confinement: Confinement | None = None
+    ) -> None:
         spec: Packet = {"env": env, "cwd": cwd, "is_remote": False}
         try:
-            self._fork_server, self._shell = self._open(spec)
+            self._fork_server, self._shell = self._open(spec, confinement)
         except Lost:  # the fork server was killed; another replaces it
-            self._fork_server, self._shell = self._open(spec)
+            self._fork_server, self._shell = self._open(spec, confinement)
         self._ops = Operations(self._shell, jobs_root)
         self._is_closed = False
 
     @staticmethod
-    def _open(spec: Packet) -> tuple[ForkServerClient, LiveShell]:
+    def _open(spec: Packet, confinement: Confinement | None) -> tuple[ForkServerClient, LiveShell]:
         try:
-            fork_server = fork_servers.acquire()
+            fork_server = fork_servers.acquire(confinement)
         except OSError as error:
             raise Fatal(f"the process that forks shells could not be started: {error.strerror}") from None
         try:
@@ -107,4 +109,5 @@ class DirectLink:
         if not self._is_closed:
             self._is_closed = True
             self._shell.close()
+            self._ops.remove_folders()
             fork_servers.release(self._fork_server)

@@ -10,7 +10,15 @@ from ...files.content import Current, check_unchanged, load
 from ...files.diff import bounded_diff, diff_to_approve
 from ...files.failures import size_text
 from ...files.read_tracking import Since, reads
-from ...files.task_arguments import files_of, path_argument, task_of, text_argument, write_actions, written_name
+from ...files.task_arguments import (
+    files_of,
+    judged_path,
+    path_argument,
+    task_of,
+    text_argument,
+    write_actions,
+    written_name,
+)
 from ...files.text import Text, line_endings, with_crlf
 from ...protocols import Action, Preview
 from ...types import JsonDict, Resources, ToolContext
@@ -21,10 +29,10 @@ def write_file(args: JsonDict, *, context: ToolContext | None = None, **_: objec
     files, task_id = files_of(context), task_of(context)
     path = path_argument(args)
     content = text_argument(args, "content")
-    current = load(files, path)
+    resolved = judged_path(path, context)
+    current = load(files, resolved)
     since = check_unchanged(reads, task_id, current) if current else None
     data, target = _encoded(content, current)
-    resolved = current.path if current else files.resolve(path)
     written = files.write(resolved, data)
     reads.record(task_id, resolved, version=written.version, data=data)
     result: JsonDict = {"path": well_formed(resolved), "bytes_written": len(data), "created": current is None}

@@ -22,6 +22,7 @@ from ...mcp_client.pins import Pins
 from ...mcp_client.result_conversion import prompt_of, resource_of
 from ...mcp_client.server_config import Server
 from ...mcp_client.server_requests import Sampler
+from ...mcp_client.stdio import Launch
 from ...mcp_client.tool_calls import RemoteTool
 from ...mcp_client.tool_listing import Listed, Offer
 from ...protocols import Action, ActionKind, Preview
@@ -68,7 +69,7 @@ class McpTools:
     """The servers' tools in a registry, kept up to date with the servers.
 
     With `browse`, which shows a page to the user, a server that wants a login gets one. `folder` holds the trusted
-    definitions.
+    definitions. `launch` makes the words that start a server's program; by default they are the program and its arguments.
     """
 
     def __init__(
@@ -78,9 +79,10 @@ class McpTools:
         *,
         browse: Browse | None = None,
         folder: Path | None = None,
+        launch: Launch | None = None,
     ) -> None:
         self._folder = folder
-        self.connections = McpConnections(servers, on_offer=self._register_offer, browse=browse)
+        self.connections = McpConnections(servers, on_offer=self._register_offer, browse=browse, launch=launch)
         self.doubts: dict[str, dict[str, str]] = {}
         self._registry = into
         self._names: dict[str, set[str]] = {}

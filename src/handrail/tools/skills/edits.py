@@ -73,7 +73,7 @@ def apply(change: Change) -> None:
     try:
         if change.after is not None:
             _stay_inside(change)
-            replace_file(change.place, change.after.encode())
+            replace_file(os.path.realpath(change.place), change.after.encode())
         elif change.path:
             os.unlink(change.place)
         else:

@@ -13,6 +13,7 @@ from ....files.roots import check_path
 from ....files.task_arguments import (
     everything,
     files_of,
+    judged_path,
     path_argument,
     task_of,
     text_argument,
@@ -35,6 +36,8 @@ def patch(args: JsonDict, *, context: ToolContext | None = None, **_: object) ->
     files, task_id = files_of(context), task_of(context)
     plan = _planned(args, context)
     steps = plan.steps()
+    for step in steps:
+        judged_path(step.path, context)
     _remember(task_id, steps, commit(files, steps))
     return tool_result(_described(plan.done))
 

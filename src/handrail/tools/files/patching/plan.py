@@ -130,11 +130,13 @@ class Plan:
         resolved = self.files.resolve(path)
         file = self._known.get(resolved)
         if file is None:
-            current = load(self.files, path)
+            current = load(self.files, resolved)
             if current is not None:
                 check_unchanged(self.reads, self.task_id, current)
             text = current.text if current else None
-            file = self._known[resolved] = _File(path, current, text, text.body if text else None)
+            # A link of another name is not what would be removed. Otherwise no link is followed from here on.
+            name = resolved if path.rpartition("/")[2] == resolved.rpartition("/")[2] else path
+            file = self._known[resolved] = _File(name, current, text, text.body if text else None)
         return resolved, file
 
 

@@ -1,6 +1,7 @@
 """Run a program under Landlock: it can write to some places only, and read all but some. The kernel does it, with no helper.
 
-This file is also the program that does so, started by `sandbox.py`, and so it imports nothing of ours.
+This file is also the program that does so, started by `sandbox.py`, and so it imports nothing of ours. The fork server of local
+shells uses it too: `keep_signals_inside` always, and `protect` where there are no namespaces.
 
 What it cannot do, where bubblewrap can: names of hidden files can be listed, modes and times of other files can be changed, local
 sockets of other programs and UDP can be reached, and the processes of the machine can be seen (but not signalled or traced).
@@ -9,6 +10,7 @@ sockets of other programs and UDP can be reached, and the processes of the machi
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import shutil
@@ -18,7 +20,7 @@ import struct
 import sys
 
 # Before 3 any file could be emptied, and before 4 nothing could be said about the network.
-OLDEST_ABI, OLDEST_NETWORK_ABI = 3, 4
+OLDEST_ABI, OLDEST_NETWORK_ABI, OLDEST_SCOPE_ABI = 3, 4, 6
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
@@ -47,13 +49,11 @@ def abi() -> int:
 def restrict(*, writable: list[str], readable: list[str], hidden: list[str], network: bool) -> None:
     """Restrict this process and its descendants permanently. Root keeps no capability in what is executed next.
 
-    `readable` lies in hidden places; what is hidden inside of it stays hidden.
+    `readable` lies in hidden places; what is hidden inside of it, or of what is writable, stays hidden. No new name can be made
+    directly in a writable folder above a hidden one.
     """
-    version = abi()
-    rights = _RIGHTS_BY_ABI[5 if version >= 5 else 3]
-    handled = struct.pack("QQQ", rights, 0 if network else _TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
-    size = 24 if version >= 6 else 16 if version >= 4 else 8
-    rules = _call(_CREATE_RULESET, handled[:size], size, 0)
+    rights = _rights()
+    rules = _ruleset(rights, 0 if network else _TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
     _allow(rules, "/", _READ_DIR)
     secret = {os.path.realpath(place) for place in hidden if os.path.exists(place)}
     for top in ("/", *map(os.path.realpath, readable)):
@@ -61,14 +61,60 @@ def restrict(*, writable: list[str], readable: list[str], hidden: list[str], net
             _allow(rules, place, _READ)
     for name in _DEVICES:
         _allow(rules, os.path.join("/dev", name), rights & (_OF_FILES | _READ_DIR))
-    for place in writable:
+    for place in (
+        part for top in writable for part in _without(os.path.realpath(top), secret - {os.path.realpath(top)})
+    ):
         _allow(rules, place, rights)
     # Root could otherwise still read the memory of other processes.
     for capability in range(_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    _call(_RESTRICT_SELF, rules, 0)
-    os.close(rules)
+    _enforce(rules)
+
+
+def protect(*, read_only: list[str], hidden: list[str]) -> None:
+    """Leave this process and its descendants everything but writing to some places, and reading others.
+
+    The price: no new name can be made directly in a folder above one of these places, because a rule covers everything below a
+    folder, and none can take something out again. Names of hidden files can be listed.
+    """
+    if abi() < OLDEST_ABI:
+        raise OSError(errno.ENOSYS, "Landlock is missing or too old")
+    secret = {os.path.realpath(place) for place in hidden}
+    held = {os.path.realpath(place) for place in read_only}
+    rights = _rights()
+    rules = _ruleset(rights, 0, _SIGNALS_AND_ABSTRACT_SOCKETS)
+    _allow(rules, "/", _READ_DIR)
+    for place in _without("/", secret | held):
+        _allow(rules, place, rights)
+    for place in (part for top in held for part in _without(top, secret)):
+        _allow(rules, place, _READ)
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _enforce(rules)
+
+
+def keep_signals_inside() -> None:
+    """This process and its descendants signal, and connect by abstract sockets to, only each other. Needs CAP_SYS_ADMIN."""
+    if abi() < OLDEST_SCOPE_ABI:
+        raise OSError(errno.ENOSYS, "this kernel's Landlock cannot restrict signals")
+    _enforce(_ruleset(0, 0, _SIGNALS_AND_ABSTRACT_SOCKETS))
+
+
+def _rights() -> int:
+    return _RIGHTS_BY_ABI[5 if abi() >= 5 else 3]
+
+
+def _ruleset(files: int, network: int, scope: int) -> int:
+    version = abi()
+    size = 24 if version >= OLDEST_SCOPE_ABI else 16 if version >= OLDEST_NETWORK_ABI else 8
+    return _call(_CREATE_RULESET, struct.pack("QQQ", files, network, scope)[:size], size, 0)
+
+
+def _enforce(rules: int) -> None:
+    try:
+        _call(_RESTRICT_SELF, rules, 0)
+    finally:
+        os.close(rules)
 
 
 def _without(folder: str, hidden: set[str]) -> list[str]:

@@ -1,0 +1,333 @@
+"""What the kernel protects from local commands: Handrail's folders and program, and sockets through which others would act.
+
+This says what; shell_host/protection.py does it. A sandbox protects more and does not need this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from ..base.agent_ancestry import started_by_agent
+from ..config.paths import cache_dir, config_path, state_dir
+from ..config.project import project_folder
+from ..errors import InvalidArguments
+from ..settings.schema import Config
+from .private_dirs import shared_parents
+from .shell_host.protection import LANDLOCK, NOTHING, OUTER
+from .shell_host.wire import Packet
+from .transport.fork_server_client import Confinement, fork_servers
+
+_PACKAGE = __name__.partition(".")[0]
+# Of the state: the background processes, and what a command is told the path of.
+JOBS_FOLDER, _SHOWN = "processes", ("downloads",)
+
+
+@dataclass(frozen=True, slots=True)
+class SocketKind:
+    """Sockets of one program: where they are, and the variables that point at them. `{run}` is the user's runtime folder."""
+
+    places: tuple[str, ...]
+    variables: tuple[str, ...] = ()
+
+
+# Whoever can talk to one of these can run a program, or type, outside of what protects commands.
+SOCKETS: Mapping[str, SocketKind] = {
+    "docker": SocketKind(
+        (
+            "/run/docker.sock",
+            "{run}/docker.sock",
+            "~/.docker/run",
+            "~/.docker/desktop",
+            "~/.colima/*/*.sock",
+            "~/.rd/*.sock",
+            "~/.orbstack/run",
+            "~/.lima/*/sock",
+        ),
+        ("DOCKER_HOST", "DOCKER_CONTEXT"),
+    ),
+    "podman": SocketKind(("/run/podman", "{run}/podman"), ("CONTAINER_HOST",)),
+    "containerd": SocketKind(
+        ("/run/containerd", "/run/k3s", "/run/crio", "/run/buildkit", "{run}/containerd*", "{run}/buildkit"),
+        ("CONTAINERD_ADDRESS", "BUILDKIT_HOST"),
+    ),
+    "lxd": SocketKind(
+        ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket")
+    ),
+    "libvirt": SocketKind(("/run/libvirt", "{run}/libvirt")),
+    "snapd": SocketKind(("/run/snapd.socket", "/run/snapd-snap.socket")),
+    "dbus": SocketKind(
+        ("/run/dbus", "{run}/bus", "{run}/dbus-1", "{run}/at-spi", "/tmp/dbus-*"),
+        ("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_STARTER_ADDRESS", "AT_SPI_BUS_ADDRESS"),
+    ),
+    "systemd": SocketKind(("/run/systemd/private", "/run/systemd/io.systemd.*", "{run}/systemd"), ("NOTIFY_SOCKET",)),
+    "tmux": SocketKind(("/tmp/tmux-{uid}",), ("TMUX", "TMUX_PANE", "TMUX_TMPDIR")),
+    "screen": SocketKind(("/run/screen", "/run/screens", "~/.screen"), ("STY", "WINDOW", "SCREENDIR")),
+    "zellij": SocketKind(("/tmp/zellij-{uid}", "{run}/zellij"), ("ZELLIJ", "ZELLIJ_SESSION_NAME", "ZELLIJ_SOCKET_DIR")),
+    "kitty": SocketKind(("/tmp/kitty-*", "/tmp/mykitty*"), ("KITTY_LISTEN_ON", "KITTY_PID", "KITTY_PUBLIC_KEY")),
+    "wezterm": SocketKind(
+        ("{run}/wezterm", "~/.local/share/wezterm/*sock*"),
+        ("WEZTERM_UNIX_SOCKET", "WEZTERM_PANE", "WEZTERM_EXECUTABLE"),
+    ),
+    "ssh-agent": SocketKind(
+        ("/tmp/ssh-*", "~/.ssh/agent*", "~/.1password/agent.sock", "{run}/ssh-agent*", "{run}/keyring", "{run}/gcr"),
+        ("SSH_AUTH_SOCK", "SSH_AGENT_PID"),
+    ),
+    "gpg-agent": SocketKind(("~/.gnupg/S.*", "{run}/gnupg"), ("GPG_AGENT_INFO",)),
+    "x11": SocketKind(("/tmp/.X11-unix", "~/.Xauthority", "{run}/xauth*"), ("DISPLAY", "XAUTHORITY")),
+    "wayland": SocketKind(
+        ("{run}/wayland-*", "{run}/sway-ipc*", "{run}/hypr", "{run}/i3"),
+        ("WAYLAND_DISPLAY", "WAYLAND_SOCKET", "SWAYSOCK", "I3SOCK", "HYPRLAND_INSTANCE_SIGNATURE", "NIRI_SOCKET"),
+    ),
+    "editors": SocketKind(
+        ("/tmp/emacs{uid}", "{run}/emacs", "{run}/nvim*", "{run}/vscode-*", "/tmp/vscode-*.sock"),
+        ("NVIM", "NVIM_LISTEN_ADDRESS", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "EMACS_SERVER_FILE"),
+    ),
+}
+_TURN_ON = "turn it on: `handrail config set terminal.protect true`"
+_ENGINES = {"docker": "docker", "podman": "podman", "nerdctl": "containerd"}
+# Made in advance, so that one that starts later is covered too.
+_MADE_IN_ADVANCE = ("/tmp/tmux-{uid}",)
+# The modules that it imports lie beside others of the same names as some of Python's: those come first.
+_LAUNCH = f"""
+import sys
+sys.path.append({os.path.dirname(__file__)!r})
+from shell_host import launcher
+launcher.main(sys.argv[1:])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """What to protect. `home` is Handrail's folder if it is not the usual ones; `package` includes the program itself;
+    `allowed` are names of `SOCKETS` that commands may use; without `pids` commands see all processes of the machine."""
+
+    home: str = ""
+    package: bool = True
+    allowed: tuple[str, ...] = ()
+    pids: bool = True
+
+    def confinement(self, cwd: str) -> Confinement:
+        """For shells that start in `cwd`."""
+        config, state, cache = own_folders(self.home)
+        differs = (
+            state,
+            cache,
+            *_project_policy(cwd),
+            *_work_tree(cwd, config),
+            *_runtime_folders(),
+            os.path.expanduser("~"),
+        )
+        return Confinement(repr((self, config, differs)), lambda: self.policy(cwd))
+
+    def policy(self, cwd: str) -> Packet:
+        """For shells that start in `cwd`. Folders that are missing are made: a missing one could be made by a command."""
+        config, state, cache = own_folders(self.home)
+        for folder in (config, state, cache):
+            with contextlib.suppress(OSError):  # where we cannot make it, a command cannot either
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+        program, outside = _program() if self.package else ([], [])
+        covered, kept = self._sockets()
+        return {
+            "read_only": _real([config, cache, *_project_policy(cwd), *_leads_to(config_path(self.home)), *program]),
+            "hidden": _real([state]),
+            "shown": _real([os.path.join(state, part) for part in _SHOWN]),
+            "writable": _real([*outside, *_work_tree(cwd, config)]),
+            "covered": covered,
+            "kept": kept,
+            "pids": self.pids,
+            "jobs_root": os.path.join(state, JOBS_FOLDER),
+            "is_nested": started_by_agent(),
+        }
+
+    def launched(self, program: str, *arguments: str, cwd: str | None = None) -> list[str]:
+        """The words that run a program outside of a shell, protected. An engine's own program may talk to its engine."""
+        engine = _ENGINES.get(os.path.basename(program))
+        protection = replace(self, allowed=(*self.allowed, engine)) if engine else self
+        policy = json.dumps(protection.policy(cwd or os.getcwd()))
+        return [sys.executable, "-I", "-S", "-c", _LAUNCH, policy, program, *arguments]
+
+    def without_variables(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The variables that do not point at a covered socket."""
+        removed = {name for kind in self._refused() for name in SOCKETS[kind].variables}
+        return {name: value for name, value in env.items() if name not in removed}
+
+    def _refused(self) -> list[str]:
+        return [name for name in SOCKETS if name not in self.allowed]
+
+    def _sockets(self) -> tuple[list[str], list[str]]:
+        for pattern in _MADE_IN_ADVANCE:
+            with contextlib.suppress(OSError):
+                os.mkdir(_spelled(pattern)[0], 0o700)
+        refused = {path for name in self._refused() for path in _places(name)}
+        allowed = {path for name in self.allowed for path in _places(name)}
+        covered = {*refused, *_runtime_folders(), *shared_parents()} - allowed
+        return _real(covered), _real(allowed)
+
+
+def check_allowed(names: Collection[str]) -> None:
+    """Raise InvalidArguments for a socket that is not known."""
+    for name in names:
+        if name not in SOCKETS:
+            raise InvalidArguments(f"local: there is no socket {name!r} to allow; known: {', '.join(SOCKETS)}")
+
+
+def configured(config: Config) -> Protection | None:
+    """What the configuration says; None if nothing is to be protected."""
+    if not config.terminal.protect:
+        return None
+    return Protection(config.home, config.protect.package, tuple(config.terminal.allow_sockets))
+
+
+class Enforcement(NamedTuple):
+    """How commands on this machine are held back, for people: one line, more detail, and what would improve it."""
+
+    is_whole: bool
+    line: str
+    detail: str
+    fix: str = ""
+
+
+def examine(config: Config) -> Enforcement:
+    """Start a protected process, and say what protects it."""
+    protection = configured(config)
+    if protection is None:
+        what = "nothing but the gate keeps commands from Handrail's own files"
+        return Enforcement(False, f"terminal.protect is off: {what}", f"terminal.protect is off: {what}", _TURN_ON)
+    try:
+        started = fork_servers.acquire(protection.confinement(os.getcwd()))
+    except OSError as error:
+        why = error.strerror or str(error)
+        return Enforcement(False, f"commands cannot be protected: {why}", f"no protected process started: {why}")
+    try:
+        return _described(started.report, protection)
+    finally:
+        fork_servers.release(started)
+
+
+def _described(report: Packet, protection: Protection) -> Enforcement:
+    by, missing = report["by"], report.get("missing", [])
+    program = "" if protection.package else ", but not the program itself (protect.package is off)"
+    if by == OUTER:
+        line = "the Handrail outside of this one protects its files"
+        return Enforcement(True, line, line)
+    if by == NOTHING:
+        line = "the kernel protects nothing here: only the gate keeps commands from Handrail's own files"
+        return Enforcement(
+            False, line, f"{line} ({report.get('why', '')})", "allow user namespaces, or use a container"
+        )
+    if by == LANDLOCK:
+        line = f"Landlock protects Handrail's own files{program}; other programs' sockets and terminals are open"
+        price = "no new file or folder can be made directly in /, your home and ~/.config"
+        return Enforcement(False, line, f"{line}; the price: {price}; sudo gains no rights", "allow user namespaces")
+    line = f"the kernel protects Handrail's own files{program}"
+    allowed = f"; allowed: {', '.join(protection.allowed)}" if protection.allowed else ""
+    seen = (
+        "commands see their own processes only"
+        if report["pids"]
+        else ("commands see the names and arguments of all processes (not their environment or memory)")
+    )
+    open_still = f"; not protected: {', '.join(missing)}" if missing else ""
+    sudo = "" if os.geteuid() == 0 else "; sudo gains no rights"
+    detail = f"{line}; {seen}; sockets of engines, agents and terminals are covered{allowed}{sudo}{open_still}"
+    return Enforcement(not missing and report["pids"] and protection.package, line, detail)
+
+
+def launcher(config: Config) -> Callable[[str, Sequence[str], str | None], list[str]]:
+    """What makes the words that run a server of tools: a program, its arguments, and the directory that it starts in."""
+
+    def words(program: str, arguments: Sequence[str], cwd: str | None) -> list[str]:
+        protection = configured(config)
+        return [program, *arguments] if protection is None else protection.launched(program, *arguments, cwd=cwd)
+
+    return words
+
+
+def own_folders(home: str = "") -> tuple[str, str, str]:
+    """The configuration, the state and the cache."""
+    return str(config_path(home).parent), str(state_dir(home)), str(cache_dir(home))
+
+
+def _project_policy(cwd: str) -> list[str]:
+    """The rules of the project, which its agents cannot change either."""
+    folder = project_folder(Path(cwd))
+    found = folder / "config.yaml" if folder is not None else None
+    return [str(found)] if found is not None and found.exists() else []
+
+
+def _leads_to(config: os.PathLike[str]) -> list[str]:
+    """The file that a linked configuration really is."""
+    return [os.path.realpath(config)] if os.path.islink(config) else []
+
+
+def _work_tree(cwd: str, config: str) -> list[str]:
+    """A work tree in the configuration's folder stays writable, unless it is something that Handrail reads."""
+    inside = os.path.relpath(os.path.realpath(cwd), os.path.realpath(config)).split("/")
+    ours = ("..", ".", "plugins", "skills", "state", "cache", "rl_environments")
+    return [] if inside[0] in ours else [os.path.join(config, inside[0])]
+
+
+def _program() -> tuple[list[str], list[str]]:
+    """What this program is made of, and what lies in it that is not: packages of a Python that we do not import from."""
+    site_folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    if site.ENABLE_USER_SITE:
+        site_folders.append(site.getusersitepackages())
+    # The folder on sys.path that has the package: the source folder of an editable install.
+    places = [*site_folders, os.path.dirname(str(files(_PACKAGE))), os.path.realpath(sys.executable)]
+    is_venv = sys.prefix != sys.base_prefix
+    if is_venv:
+        places += [os.path.join(sys.prefix, part) for part in ("bin", "pyvenv.cfg")]
+    else:
+        places += [path for name in ("handrail", "python3") if os.path.isfile(path := f"{sys.prefix}/bin/{name}")]
+    library = sysconfig.get_path("stdlib")
+    outside = []
+    if not library.startswith("/usr/"):  # the system's own is the package manager's
+        places.append(library)
+        outside = [os.path.join(library, "site-packages")] if is_venv else []
+    return places, outside
+
+
+def _places(name: str) -> Iterator[str]:
+    kind = SOCKETS[name]
+    patterns = [path for place in kind.places for path in _spelled(place)]
+    for pattern in patterns:
+        yield from glob.glob(pattern) if "*" in pattern else [pattern]
+    for variable in kind.variables:
+        value = os.environ.get(variable, "")
+        path = value.partition("path=")[2] or value.removeprefix("unix://").removeprefix("unix:")
+        path = path.partition(",")[0]
+        if path.startswith("/") and _is_socket_or_its_folder(path):
+            yield path
+
+
+def _is_socket_or_its_folder(path: str) -> bool:
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return (found.st_mode & 0o170000) == 0o140000 or (path.count("/") > 2 and os.path.isdir(path))
+    return False
+
+
+def _spelled(pattern: str) -> list[str]:
+    place = os.path.expanduser(pattern.replace("{uid}", str(os.getuid())))
+    return [place.replace("{run}", folder) for folder in _runtime_folders()] if "{run}" in place else [place]
+
+
+def _runtime_folders() -> list[str]:
+    usual = f"/run/user/{os.getuid()}"
+    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    return list(dict.fromkeys([usual, *([named] if named.startswith("/") and named.count("/") > 1 else [])]))
+
+
+def _real(paths: Iterable[str]) -> list[str]:
+    """Where they lead, each once. What does not exist is left out later, when shells start."""
+    return sorted({os.path.realpath(path) for path in paths} - {"/"})

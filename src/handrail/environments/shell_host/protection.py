@@ -1,0 +1,262 @@
+"""Run local commands where the kernel protects what belongs to Handrail: entered once per fork server, before any command.
+
+In a mount namespace of its own, Handrail's folders are read-only or covered, and so are sockets through which another program
+would act for a command. Root does this directly, and then gives up what could undo it; everybody else does it in a user namespace
+that knows only their own user, where `sudo` gains nothing. If possible there is a process namespace too, in which the fork server
+is the first process. Inside of all this there can be no second one: the outer one holds. Without namespaces Landlock protects the
+folders.
+
+A policy is an object with lists of paths, except for the last ones:
+
+    read_only   cannot be changed                      hidden      are empty
+    shown       parts of what is hidden, read-only     writable    parts of what is read-only, not so
+    covered     sockets and folders of sockets; a folder is replaced by an empty one that commands can use
+    kept        parts of what is covered               pids        whether to use a process namespace
+    is_nested   whether this process was started by a command of another Handrail
+    jobs_root   the folder of background processes, hidden, from which the fork server's jobs are removed at its end
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+from typing import Callable  # noqa: UP035  Python 3.8 knows no other place
+
+from . import jobs, landlock, mounts, privileges, proc, wire
+from .wire import Packet
+
+NAMESPACES, LANDLOCK, OUTER, NOTHING = "namespaces", "landlock", "outer", "nothing"
+
+_SSH_INCLUDED = "/etc/ssh/ssh_config.d"
+# Terminals of the person, and devices that type.
+_CONSOLE = re.compile(r"(?:tty\d+|console|vcsa?u?\d*|uinput)")
+
+
+def enter(policy: Packet) -> Packet:
+    """Protect this process, as well as this system can, and report how: `by`, `pids` and what is `missing`.
+
+    With namespaces it returns in a fork of this process; this one waits until that closes the descriptor `alive`.
+    """
+    why = ""
+    for pids in (True, False) if policy["pids"] else (False,):
+        answer = _attempt(policy, lambda pids=pids: _by_namespaces(policy, pids))  # type: ignore[misc]
+        if "by" in answer:
+            return answer
+        why = why or answer["why"]
+    if policy["is_nested"]:
+        return {"by": OUTER, "pids": False, "missing": [], "why": why}
+    answer = _attempt(policy, lambda: _by_landlock(policy))
+    return {"missing": [], **answer, "why": why} if "by" in answer else {"by": NOTHING, "pids": False, "why": why}
+
+
+def enter_alone(policy: Packet) -> str:
+    """Protect this process without a fork, and so without a process namespace. Returns by what."""
+    try:
+        mounts.unshare(_namespaces())
+    except OSError:
+        if policy["is_nested"]:
+            return OUTER
+        try:
+            _by_landlock(policy)
+        except OSError:
+            return NOTHING
+        return LANDLOCK
+    _arrange(policy, [])
+    _give_up_rights([])
+    return NAMESPACES
+
+
+def _attempt(policy: Packet, protect: Callable[[], Packet]) -> Packet:
+    """Do it in a fork. Returns there with the report; here only if it failed, with why."""
+    proc.become_subreaper()  # of the first process of a process namespace, whose parent does not stay
+    alive, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(alive)
+        try:
+            report = protect()
+            os.write(theirs, json.dumps(report).encode())
+        except OSError as error:
+            os.write(theirs, json.dumps({"why": error.strerror or str(error)}).encode())
+            os._exit(1)
+        return {**report, "alive": theirs}
+    os.close(theirs)
+    answer = json.loads(os.read(alive, 1 << 16) or b'{"why": "it ended"}')
+    if "by" not in answer:
+        os.close(alive)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.wait()
+        return answer  # type: ignore[no-any-return]
+    proc.set_title("handrail-fork")
+    wire.keep_only((alive,))
+    while os.read(alive, 1):
+        pass
+    jobs.prune(policy["jobs_root"])  # out of reach for what has ended
+    os._exit(0)
+
+
+# Namespaces
+
+
+def _by_namespaces(policy: Packet, pids: bool) -> Packet:
+    mounts.unshare(_namespaces() | (mounts.NEW_PIDS if pids else 0))
+    missing: list[str] = []
+    _arrange(policy, missing)
+    if pids:
+        if os.fork():
+            os._exit(0)
+        mounts.mount("proc", "/proc", "proc", mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_EXEC)
+    _give_up_rights(missing)
+    return {"by": NAMESPACES, "pids": pids, "missing": missing}
+
+
+def _namespaces() -> int:
+    return mounts.NEW_MOUNTS if _is_root() else mounts.NEW_MOUNTS | mounts.NEW_USERS
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _arrange(policy: Packet, missing: list[str]) -> None:
+    """Mount everything. What cannot be had besides the folders is `missing`."""
+    _protect_folders(policy)
+    for what, apply in (
+        ("sockets", lambda: _cover_sockets(policy)),
+        ("ssh settings", (lambda: None) if _is_root() else _own_ssh_settings),
+        ("terminals", _own_terminals),
+        ("/sys", lambda: mounts.make_read_only("/sys")),
+        ("disks", _cover_disks if _is_root() else lambda: None),
+    ):
+        _or_missing(what, apply, missing)
+
+
+def _give_up_rights(missing: list[str]) -> None:
+    if _is_root():
+        for part in ("sys", "sysrq-trigger", "irq", "bus"):
+            _or_missing(f"/proc/{part}", lambda part=part: mounts.make_read_only(f"/proc/{part}"), missing)  # type: ignore[misc]
+    _or_missing("signals", landlock.keep_signals_inside, missing)
+    privileges.forbid_mount_namespaces()
+    privileges.drop_capabilities()
+
+
+def _or_missing(what: str, apply: Callable[[], object], missing: list[str]) -> None:
+    try:
+        apply()
+    except FileNotFoundError:
+        pass
+    except OSError:
+        missing.append(what)
+
+
+def _protect_folders(policy: Packet) -> None:
+    """Outer ones first, so that an inner one is not uncovered."""
+    hidden, read_only = _everywhere(policy["hidden"]), _everywhere(policy["read_only"])
+    opened = {
+        path: os.open(path, os.O_PATH) for path in (*policy["shown"], *policy["writable"]) if os.path.exists(path)
+    }
+    stage = next((place for place in hidden if os.path.isdir(place)), None)
+    if stage is not None:
+        mounts.pin(_above({*hidden, *read_only}), stage)
+    for place in sorted({*hidden, *read_only}, key=lambda path: path.split("/")):
+        if place not in hidden:
+            mounts.make_read_only(place)
+        elif os.path.isdir(place):
+            _hide(place, [path for path in opened if path.startswith(place + "/")], opened)
+        else:
+            mounts.cover(place)
+    for path in policy["writable"]:
+        if path in opened and not any(path.startswith(place + "/") for place in hidden):
+            mounts.bind(f"/proc/self/fd/{opened[path]}", path)
+    for fd in opened.values():
+        os.close(fd)
+
+
+def _hide(place: str, parts: list[str], opened: dict[str, int]) -> None:
+    """Cover a folder, and show parts of it again."""
+    mounts.cover(place, writable=True)
+    for part in parts:
+        os.makedirs(part, exist_ok=True)
+        mounts.bind(f"/proc/self/fd/{opened[part]}", part)
+    mounts.make_read_only(place)
+
+
+def _everywhere(places: list[str]) -> list[str]:
+    """The places that exist, and every other path of them."""
+    return [path for place in places if os.path.exists(place) for path in (place, *mounts.also_at(place))]
+
+
+def _above(places: set[str]) -> list[str]:
+    """The directories above the places that this user could rename."""
+    found: set[str] = set()
+    for place in places:
+        folder = os.path.dirname(place)
+        while folder != "/":
+            if os.access(os.path.dirname(folder), os.W_OK):
+                found.add(folder)
+            folder = os.path.dirname(folder)
+    return sorted(found)
+
+
+def _cover_sockets(policy: Packet) -> None:
+    covered = sorted({place for place in policy["covered"] if os.path.exists(place)}, key=lambda path: path.split("/"))
+    kept = {path: os.open(path, os.O_PATH) for path in policy["kept"] if os.path.exists(path)}
+    for place in covered:
+        if os.path.exists(place):  # unless an outer one was covered
+            mounts.cover(place, writable=True)
+    for path, fd in kept.items():
+        if any(path.startswith(place + "/") for place in covered):
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            if stat.S_ISDIR(os.fstat(fd).st_mode):
+                os.makedirs(path, exist_ok=True)
+            else:
+                os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+            mounts.bind(f"/proc/self/fd/{fd}", path)
+        os.close(fd)
+
+
+def _own_ssh_settings() -> None:
+    """ssh refuses included settings that are neither root's nor the user's, and root is unknown in a user namespace."""
+    with contextlib.suppress(FileNotFoundError):
+        found = {}
+        for name in os.listdir(_SSH_INCLUDED):
+            with contextlib.suppress(OSError), open(os.path.join(_SSH_INCLUDED, name), "rb") as file:
+                found[name] = file.read()
+        if found:
+            mounts.cover(_SSH_INCLUDED, writable=True)
+        for name, content in found.items():
+            with open(os.path.join(_SSH_INCLUDED, name), "wb") as file:
+                file.write(content)
+
+
+def _own_terminals() -> None:
+    """Terminals that commands open are theirs alone; those of the person are out of reach."""
+    for path in mounts.devices(lambda name, _: _CONSOLE.fullmatch(name)):
+        if os.access(path, os.W_OK):
+            mounts.cover(path)
+    mounts.mount("devpts", "/dev/pts", "devpts", mounts.NO_SUID | mounts.NO_EXEC, "newinstance,ptmxmode=0666,mode=620")
+    if not os.path.islink("/dev/ptmx"):
+        mounts.bind("/dev/pts/ptmx", "/dev/ptmx")
+
+
+def _cover_disks() -> None:
+    """Root could write to a file system below its mounts."""
+    for path in mounts.devices(lambda _, mode: stat.S_ISBLK(mode)):
+        mounts.cover(path)
+
+
+# Landlock
+
+
+def _by_landlock(policy: Packet) -> Packet:
+    landlock.protect(
+        read_only=[place for place in policy["read_only"] if os.path.exists(place)],
+        hidden=[place for place in policy["hidden"] if os.path.exists(place)],
+    )
+    with contextlib.suppress(OSError):  # it has none to drop
+        privileges.drop_capabilities()
+    return {"by": LANDLOCK, "pids": False, "missing": ["sockets", "terminals", "renaming folders above"]}
