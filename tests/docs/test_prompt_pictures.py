@@ -64,9 +64,7 @@ def test_the_picture_is_the_prompt(name: str, wanted: tuple[str, Action]) -> Non
     if os.environ.get("UPDATE_PICTURES"):
         (PICTURES / name).write_text(picture)
         IMAGES.mkdir(exist_ok=True)
-        drawing.write_text(
-            _drawn(shown(painted=True).lstrip("\n") + f"  {asked}? ", drawing.stem)
-        )
+        drawing.write_text(_drawn(shown(painted=True).lstrip("\n") + f"  {asked}? ", drawing.stem))
     assert (PICTURES / name).read_text() == picture
     assert _texts(drawing.read_text()) == "".join(picture.split())
 
