@@ -99,7 +99,7 @@ class TestApprovals:
         wait_until(server.waiting, timeout=60)
         [question] = server.waiting()
         assert question["id"] in server.cli("approvals", "list")
-        assert "denied" in server.cli("approvals", "answer", question["id"], "deny")
+        assert "Denied: rm -rf ~/important" in server.cli("approvals", "answer", question["id"], "deny")
         assert asked.result()["decided_by"] == "cli"
         late = server.client.post(f"/v1/approvals/{question['id']}", json={"decision": "once"}).json()
         assert not late["holds"]

@@ -1,22 +1,14 @@
-"""What a call would write, shown before the yes: the lines of a diff or of a content, escape-safe and bounded.
-
-The yes is bound to it. `Previews` reads what is there when the question is asked, and compares after the answer.
-"""
+"""The lines of what a call would write, as a question shows them: of a diff or of a content, escape-safe, with secrets hidden."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from ..base.workers import pool
-from ..errors import Denied
-from ..protocols import Action, ApprovalRequest, Preview
+from ..protocols import ApprovalRequest
 from .display import MAX_CHARS, Piece, pieces
 
-MAX_PREVIEW_CHARS = 60_000
-_TAIL_CHARS = 10_000
 _TAB = "→   "
 _MAX_LINE_CHARS = 300
 
@@ -38,41 +30,6 @@ class PreviewLine(NamedTuple):
     @property
     def text(self) -> str:
         return "".join(piece.text for piece in self.pieces)
-
-
-class Previews:
-    """The previews of the actions that one question is about."""
-
-    def __init__(self, actions: Iterable[Action]) -> None:
-        makers = (action.preview for action in actions if action.preview is not None)
-        self._makers = list(dict.fromkeys(makers))
-        self._shown: list[Preview] = []
-
-    async def read(self) -> str:
-        """What would be written now. Raises the ToolError of a call that could not be done at all."""
-        self._shown = await self._now()
-        return bounded("\n".join(preview.text for preview in self._shown))
-
-    async def check(self) -> None:
-        """Raises Denied if what is there has changed since it was read: nobody has seen what would be written now."""
-        if self._makers and await self._now() != self._shown:
-            raise Denied(
-                "it was approved, but what it would change was changed by something else while the question was open, so "
-                "nothing was done; look at it again, and repeat the call",
-                decided_by="gate",
-                changed_while_asked=True,
-            )
-
-    async def _now(self) -> list[Preview]:
-        return [await asyncio.wrap_future(pool.submit(make)) for make in self._makers]
-
-
-def bounded(text: str) -> str:
-    """The start and the end of a text that is longer than anybody would read."""
-    if len(text) <= MAX_PREVIEW_CHARS:
-        return text
-    head, tail = text[: MAX_PREVIEW_CHARS - _TAIL_CHARS], text[-_TAIL_CHARS:]
-    return f"{head}\n… {len(text) - MAX_PREVIEW_CHARS:,} characters left out …\n{tail}"
 
 
 def preview_of(request: ApprovalRequest) -> tuple[PreviewLine, ...]:

@@ -17,9 +17,9 @@ from ..errors import StoreError
 from ..protocols import Answer, ApprovalRequest, Approver, Decision
 from ..store.approvals import ApprovalStore, State
 from .approvers.basic import reply_of
+from .bound_preview import bounded
 from .display import MAX_CHARS, pieces
 from .inbox import Inbox
-from .preview import bounded
 from .secrets import without_secrets
 
 if TYPE_CHECKING:

@@ -88,7 +88,7 @@ def test_a_skill_is_written_only_after_a_person_saw_all_of_it(desk: Desk) -> Non
     assert not desk.user.exists()
     assert _manage("create", content=text)["written"] == str(desk.user / "git-release" / "SKILL.md")
     request = approver.requests[1]
-    assert text.strip() in request.text
+    assert [line[1:] for line in request.preview.splitlines()[3:]] == text.splitlines()
     assert str(desk.user / "git-release" / "SKILL.md") in request.text
     assert "all later sessions" in request.reason
     assert _call("skill_view", name="git-release")["content"] == "Tag it, then push."
@@ -112,7 +112,7 @@ def test_a_skill_is_edited_patched_and_deleted(desk: Desk, yes: RecordingApprove
     folder = desk.write("git-release", "Tag it.\nPush it.")
     _manage("patch", old_string="Push it.", new_string="Push the tag.")
     assert (folder / "SKILL.md").read_text() == skill("git-release", "Tag it.\nPush the tag.")
-    assert "- Push it.\n+ Push the tag." in yes.requests[0].text
+    assert "-Push it.\n+Push the tag." in yes.requests[0].preview
     _manage("write_file", file_path="references/names.md", file_content="v1\nv1\n")
     _manage("patch", file_path="references/names.md", old_string="v1", new_string="v2", replace_all=True)
     assert (folder / "references" / "names.md").read_text() == "v2\nv2\n"
