@@ -13,9 +13,11 @@ from .grammar.syntax import ShellSyntaxError, TooLarge
 from .rules import Rulebook, builtin
 from .values import paths
 from .values.assessment import Assessment, Severity
+from .values.disk import Disk
 from .values.word_values import UNKNOWN
 from .walk import program_handlers
 from .walk.judgement import Judgement, Limit
+from .walk.sources import Sources
 from .walk.state import State
 from .walk.walk import Walk
 
@@ -31,16 +33,18 @@ def assess(
     project: str | None = None,
     variables: Mapping[str, str | None] | None = None,
     rulebook: Rulebook | None = None,
+    disk: Disk | None = None,
 ) -> Assessment:
     """What would run, what is dangerous in it, and what cannot be known.
 
     `cwd` is the absolute directory that the command starts in, `project` the one in which work is expected (by default
     the same, unless that is a home or belongs to the system); without them, relative paths count as the project's.
-    `variables` are those that the shell already has, None for a value that is not known.
+    `variables` are those that the shell already has, None for a value that is not known. With a `disk`, the scripts, build
+    files and modules that the command would run are read too.
     """
     with _without_collector() if len(command) >= _LONG else contextlib.nullcontext():
         state = State(cwd or ".", variables)
-        judgement = _judged(command, state, project or _project(cwd), rulebook, recording=True)
+        judgement = _judged(command, state, project or _project(cwd), rulebook, recording=True, disk=disk)
         return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
 
 
@@ -65,7 +69,15 @@ def detect_dangerous_command(command: str) -> tuple[bool, str | None, str | None
     return False, None, None
 
 
-def _judged(command: str, state: State, project: str, rulebook: Rulebook | None, *, recording: bool) -> Judgement:
+def _judged(
+    command: str,
+    state: State,
+    project: str,
+    rulebook: Rulebook | None,
+    *,
+    recording: bool,
+    disk: Disk | None = None,
+) -> Judgement:
     judgement = Judgement(rulebook or builtin(), project, recording=recording)
     whole = (0, len(command))
     if len(command) > MAX_CHARS:
@@ -76,7 +88,7 @@ def _judged(command: str, state: State, project: str, rulebook: Rulebook | None,
             judgement.report("text.hidden", [f"U+{ord(control.group()):04X}"], control.span())
         command = command.replace(UNKNOWN, "?")
     try:
-        _follow(command, judgement, state)
+        _follow(command, judgement, state, disk)
     except (Limit, TooLarge) as error:
         judgement.report("limit.exceeded", [str(error)], whole)
     except ShellSyntaxError as error:
@@ -84,9 +96,10 @@ def _judged(command: str, state: State, project: str, rulebook: Rulebook | None,
     return judgement
 
 
-def _follow(command: str, judgement: Judgement, state: State) -> None:
+def _follow(command: str, judgement: Judgement, state: State, disk: Disk | None) -> None:
     script, text_map = parse(command)
     walk = Walk(judgement, state, program_handlers)
+    walk.sources = None if disk is None else Sources(disk)
     walk.source_map = SourceMap(text_map=text_map)
     try:
         walk.script(script, None)

@@ -6,11 +6,15 @@ from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.shell_escapes import opens_root_shell
 from ..values.word_values import Value, unknown
 from . import (
+    build_programs,
+    git_files,
     interpreters,
     launcher_programs,
     output_provenance,
+    path_output,
     program_options,
     remote_programs,
+    script_programs,
     text_emulation,
     text_programs,
     unlisted_programs,
@@ -21,7 +25,7 @@ from .files_made import files_made, output_files
 from .program_names import possible_names
 from .walk import Call, Handler, Walk
 
-__all__ = ["builtin_of", "follow_unlisted", "handler_of", "note_effects", "output", "possible_names"]
+__all__ = ["builtin_of", "follow_files", "follow_unlisted", "handler_of", "note_effects", "output", "possible_names", "source_file"]
 
 HANDLERS: dict[str, Handler] = {
     **remote_programs.HANDLERS,
@@ -32,6 +36,9 @@ HANDLERS: dict[str, Handler] = {
     **wrapper_programs.HANDLERS,
 }
 follow_unlisted = unlisted_programs.follow
+script_programs.FOLLOWERS.update(build_programs.FOLLOWERS | git_files.FOLLOWERS)
+follow_files = script_programs.follow
+source_file = script_programs.source_file
 
 
 def builtin_of(name: str) -> Handler | None:
@@ -60,6 +67,8 @@ def note_effects(walk: Walk, call: Call, *, followed: bool) -> None:
 def output(walk: Walk, call: Call) -> Value:
     """What it prints: computed where the input is known, else unknown with its provenance."""
     out = text_emulation.output(call.name, call.args, call.stdin, walk.known_file)
+    if out is None:
+        out = path_output.output(walk, call)
     if out is None:
         out = output_provenance.unknown_output(walk, call)
     if call.name in ("tee", "sponge"):

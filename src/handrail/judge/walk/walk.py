@@ -71,6 +71,7 @@ from .expansion import Expander
 from .judgement import Judgement, Limit, Sink
 from .operators import shell_quoted
 from .path_exploration import PathExploration
+from .sources import Sources
 from .state import Changes, Defined, State
 
 MAX_NEST = 14
@@ -134,6 +135,12 @@ class Programs(Protocol):
     def possible_names(self, name: Arg, rulebook: Rulebook) -> list[str] | None:
         """The programs that a partly unknown name may stand for; None when it may be anything."""
 
+    def follow_files(self, walk: Walk, call: Call) -> None:
+        """Follow what is in the files that a program runs."""
+
+    def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
+        """Run a file on the disk in the same shell; whether it was found."""
+
     def note_effects(self, walk: Walk, call: Call, *, followed: bool) -> None:
         """What a program does besides printing."""
 
@@ -148,6 +155,8 @@ class Walk:
         self.judgement = judgement
         self.state = state
         self.programs = programs
+        self.sources: Sources | None = None
+        """The files on the disk that programs would run; None when nothing may be looked up."""
         self.exploration = PathExploration(state)
         self.pick = self.exploration.pick
         self.expander = Expander(self)
@@ -465,6 +474,8 @@ class Walk:
         elif outer is not None and out is None:
             out = outer(self, call)
         self._show_to_rules(call)
+        if self.sources is not None:
+            self.programs.follow_files(self, call)
         self.programs.note_effects(self, call, followed=outer is not None)
         return out if out is not None else self.programs.output(self, call)
 
