@@ -7,19 +7,25 @@ import stat
 import struct
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import HandrailError
 from ..judge.values.disk import DiskEntry
 
 if TYPE_CHECKING:
-    from ..protocols import Files
+    from ..judge.values.disk import Disk
+    from ..protocols import Action, Files
+
+T = TypeVar("T")
 
 _MAX_KEPT_BYTES = 4 << 20
 _MAX_INDEX_BYTES = 16 << 20
 _MAX_SECONDS = 1.0
 _MAX_NAMES = 2000
+_MAX_WRITTEN = 20_000
+# What was written shortly before the gate was opened may come from the same work: one process per call is usual.
+_BEFORE_SECONDS = 3600
 _INDEX_ENTRY = struct.Struct(">10I")
 _INDEX_FIXED = 62
 
@@ -45,6 +51,33 @@ class ReadCache:
         return found
 
 
+class TaskDisks:
+    """The disk of each action's environment, with what all judgements of a gate share: when it began, and what was written.
+
+    An action says in its details where its files are: `files` is "host" for this machine, or the files of an environment that
+    is up. Without it nothing is looked up.
+    """
+
+    def __init__(self, renamed: Callable[[str], str] | None = None) -> None:
+        self._since = time.time() - _BEFORE_SECONDS
+        self._renamed = renamed
+        self._cache = ReadCache()
+        self._written: set[str] = set()
+
+    def of(self, action: Action) -> Disk | None:
+        files = action.details.get("files")
+        if files is None:
+            return None
+        if files == "host":
+            return HostDisk(self._since, cache=self._cache, written=self._written, renamed=self._renamed)
+        return RemoteDisk(files)
+
+    def note_written(self, action: Action) -> None:
+        """A file that an agent writes by a tool."""
+        if len(self._written) < _MAX_WRITTEN:
+            self._written.add(os.path.realpath(os.path.join(action.cwd or os.getcwd(), os.path.expanduser(action.text))))
+
+
 class HostDisk:
     """The files of this machine. What changed after `since` is new, unless git's index has exactly this state of it.
 
@@ -57,7 +90,7 @@ class HostDisk:
         since: float,
         *,
         cache: ReadCache | None = None,
-        written: Iterable[str] = (),
+        written: Container[str] = (),
         renamed: Callable[[str], str] | None = None,
     ) -> None:
         self._since = since
@@ -148,12 +181,13 @@ class RemoteDisk:
         return DiskEntry(self._files.resolve(path), found.is_dir, found.size)
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
-        return self._asked(lambda: self._files.read(path, max_bytes=max_bytes), None)
+        found: bytes | None = self._asked(lambda: self._files.read(path, max_bytes=max_bytes), b"")
+        return found or None
 
     def names(self, path: str) -> Sequence[str]:
         return self._asked(lambda: [entry.name for entry in self._files.entries(path)][:_MAX_NAMES], [])
 
-    def _asked(self, ask: Callable[[], object], otherwise: object) -> object:
+    def _asked(self, ask: Callable[[], T], otherwise: T) -> T:
         if self._clock() >= self._ends:
             return otherwise
         try:

@@ -13,7 +13,7 @@ from ..scripts.makefile import Makefile
 from ..values.word_values import UNKNOWN, Arg
 from . import python_files
 from .operators import shell_quoted
-from .script_files import judge_code, lookup, run_line, run_words
+from .script_files import here, judge_code, lookup, run_line, run_words
 from .script_programs import Follower, follow, shell_words
 from .sources import Source, absolute
 from .walk import Call, Walk
@@ -59,7 +59,7 @@ def _make(walk: Walk, call: Call) -> None:
             given[name.rstrip(":?+")] = value
         elif arg[:1] != "-" and not (arg.isdigit() and place > 1 and start_args[place - 2] == "-j"):
             targets.append(str(arg))
-    cwd = absolute(folder or ".", walk.cwd)
+    cwd = absolute(folder or ".", here(walk))
     if cwd:
         _run_makefile(walk, call, cwd, [absolute(name, cwd) for name in files], given, targets)
 
@@ -100,7 +100,7 @@ def _npm(walk: Walk, call: Call) -> None:
     more, later = skip_options(rest, "Cw", _NPM_VALUES)
     options += later
     folder = next((str(value) for name, value in options if name in ("-C", "--prefix", "--dir", "--cwd") and value), ".")
-    package = _upwards(walk, absolute(folder, walk.cwd), "package.json")
+    package = _upwards(walk, absolute(folder, here(walk)), "package.json")
     if package is None:
         return
     scripts = task_lists.package_scripts(package.text)
@@ -120,7 +120,7 @@ def _npm(walk: Walk, call: Call) -> None:
 def _run_scripts(
     walk: Walk, package: Source, scripts: dict[str, str], names: Iterable[str], passed: Sequence[str]
 ) -> None:
-    cwd = posixpath.dirname(absolute(package.path, walk.cwd))
+    cwd = posixpath.dirname(absolute(package.path, here(walk)))
     every = scripts if "/" not in cwd else scripts
     for name in names:
         for one in (f"pre{name}", name, f"post{name}"):
@@ -141,7 +141,7 @@ def _upwards(walk: Walk, folder: str, name: str) -> Source | None:
 
 
 def _first(walk: Walk, names: Iterable[str], folder: str = "") -> Source | None:
-    cwd = absolute(folder or ".", walk.cwd)
+    cwd = absolute(folder or ".", here(walk))
     found = (source for name in names if cwd and (source := lookup(walk, f"{cwd}/{name}")) is not None)
     return next((source for source in found if source.is_whole and not source.is_binary), None)
 
@@ -167,7 +167,7 @@ def _tox(walk: Walk, call: Call) -> None:
     if source is not None:
         _run_lines(walk, source, task_lists.tox_lines(source.text))
     if "--no-package" not in call.args:
-        _build_package(walk, call, absolute(".", walk.cwd))
+        _build_package(walk, call, absolute(".", here(walk)))
 
 
 def _run_lines(walk: Walk, source: Source, lines: Iterable[str]) -> None:
@@ -181,7 +181,7 @@ def _project_runner(walk: Walk, call: Call) -> None:
     operands = [str(arg) for arg in call.args if arg[:1] != "-"]
     if call.name in ("pdm", "hatch", "rye", "poetry", "uv") and operands[:1] != ["run"]:
         if operands[:1] in (["build"], ["install"], ["sync"]):
-            _build_package(walk, call, absolute(".", walk.cwd))
+            _build_package(walk, call, absolute(".", here(walk)))
         return
     operands = operands[1:] if operands[:1] == ["run"] else operands
     source = _first(walk, ("pyproject.toml",))
@@ -205,7 +205,7 @@ def _cmake(walk: Walk, call: Call) -> None:
         names, folder = ["CMakeLists.txt"], (given or [place for place in places if _first(walk, ["CMakeLists.txt"], place)] or ["."])[0]
     waiting = [source for name in names if (source := _first(walk, [name], folder)) is not None]
     for number, source in enumerate(waiting):
-        cwd = posixpath.dirname(absolute(source.path, walk.cwd))
+        cwd = posixpath.dirname(absolute(source.path, here(walk)))
         for words in cmake.commands(source.text):
             run_words(walk, source, words, cwd=cwd)
         if number < _MAX_FOLDERS:
@@ -232,7 +232,7 @@ def _config(walk: Walk, call: Call) -> None:
         source = _first(walk, (name,))
         if source is not None:
             if language == "python":
-                python_files.follow(walk, call, [source], [posixpath.dirname(absolute(source.path, walk.cwd))])
+                python_files.follow(walk, call, [source], [posixpath.dirname(absolute(source.path, here(walk)))])
             else:
                 judge_code(walk, call, source, language)
     if call.name in TESTS:
@@ -245,19 +245,19 @@ def _tests(walk: Walk, call: Call) -> None:
     chosen = [path for path in operands if _kind(walk, path)] or folders.split()
     matches = re.compile(pattern)
     for source in _collected(walk, chosen, lambda path: matches.fullmatch(path) is not None or path in operands):
-        if source.is_new or language == "javascript":
+        if source.is_new or language != "c":
             judge_code(walk, call, source, language)
 
 
 def _kind(walk: Walk, path: str) -> str:
-    found = walk.sources.entry(absolute(path, walk.cwd)) if walk.sources is not None and UNKNOWN not in path else None
+    found = walk.sources.entry(absolute(path, here(walk))) if walk.sources is not None and UNKNOWN not in path else None
     return "" if found is None else "dir" if found.is_dir else "file"
 
 
 def _collected(walk: Walk, places: Sequence[str], wanted: object) -> list[Source]:
     """The files below these places, those of this session first, within a budget."""
     assert walk.sources is not None and callable(wanted)
-    cwd = absolute(".", walk.cwd)
+    cwd = absolute(".", here(walk))
     if not cwd:
         return []
     files: list[tuple[bool, str]] = []
@@ -291,7 +291,7 @@ def _collected(walk: Walk, places: Sequence[str], wanted: object) -> list[Source
 
 
 def _pytest(walk: Walk, call: Call) -> None:
-    cwd = absolute(".", walk.cwd)
+    cwd = absolute(".", here(walk))
     if not cwd or {"--version", "--help", "-h", "--fixtures"} & set(call.args):
         return
     chosen = [str(arg).partition("::")[0] for arg in call.args if arg[:1] != "-"]
@@ -330,13 +330,13 @@ def _pip(walk: Walk, call: Call) -> None:
     for path in operands[1:] or (["."] if call.name == "uv" else []):
         path = path.partition("[")[0].removeprefix("file://")
         if _kind(walk, path) == "dir":
-            _build_package(walk, call, absolute(path, walk.cwd))
+            _build_package(walk, call, absolute(path, here(walk)))
 
 
 def _build(walk: Walk, call: Call) -> None:
     """`python -m build [folder]`, `flit build`."""
     places = [str(arg) for arg in call.args if arg[:1] != "-" and _kind(walk, str(arg)) == "dir"]
-    _build_package(walk, call, absolute((places or ["."])[0], walk.cwd))
+    _build_package(walk, call, absolute((places or ["."])[0], here(walk)))
 
 
 def _build_package(walk: Walk, call: Call, folder: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import Arg, OtherName, Taint, unknown
+from .script_files import entry
 from .walk import Call, Walk
 
 _ELSEWHERE = re.compile(r"\w+://|(?:[\w.-]+@)?[\w.-]+:(?!\\)")
@@ -107,9 +108,11 @@ def _copied(walk: Walk, call: Call) -> None:
     content = call.stdin if source == "/dev/stdin" else walk.known_file(source)
     if content is None and _PROGRAM_FOLDER.match(source):
         content = OtherName(source)
+    elif content is None and (found := entry(walk, source)) is not None and not found.is_dir:
+        content = OtherName(found.path)
     if content is not None:
         walk.state.write(walk.path(target), content)
-        if target.endswith("/") or target in (".", ".."):
+        if target.endswith("/") or target in (".", "..") or ((into := entry(walk, target)) is not None and into.is_dir):
             walk.state.write(walk.path(f"{target}/{_last_part(source)}"), content)
 
 

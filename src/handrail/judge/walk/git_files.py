@@ -8,7 +8,7 @@ import re
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import Arg
 from .operators import shell_quoted
-from .script_files import lookup, run_line
+from .script_files import here, lookup, run_line
 from .script_programs import follow
 from .sources import Source, absolute
 from .walk import Call, Walk
@@ -45,7 +45,7 @@ def follow_git(walk: Walk, call: Call) -> None:
     if start >= len(call.args):
         return
     folder = next((str(value) for option, value in options if option == "-C" and value), ".")
-    top, git = _repository(walk, absolute(folder, walk.cwd))
+    top, git = _repository(walk, absolute(folder, here(walk)))
     source = lookup(walk, f"{git}/config") if git else None
     settings = _settings(source) if source is not None else {}
     command, rest = str(call.args[start]), call.args[start + 1 :]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from ..values.word_values import UNKNOWN, Arg, Value, taints_of
+from .script_files import here
 from .sources import absolute
 from .walk import Call, Walk
 
@@ -28,7 +29,7 @@ def _printed(walk: Walk, call: Call, operands: list[Arg]) -> str | None:
         return f"/tmp/tmp.{UNKNOWN}" if plain and walk.lookup("TMPDIR") is None else None
     if call.name == "git":
         is_top = list(call.args) == ["rev-parse", "--show-toplevel"] and walk.sources is not None
-        return walk.sources.root(walk.cwd, walk.judgement.project) if is_top and walk.sources is not None else None
+        return walk.sources.root(here(walk), walk.judgement.project) if is_top and walk.sources is not None else None
     if not operands:
         return None
     first = str(operands[0])
@@ -44,7 +45,7 @@ def _printed(walk: Walk, call: Call, operands: list[Arg]) -> str | None:
 
 def _resolved(walk: Walk, path: str) -> str | None:
     """Where a path leads, links followed: only with a disk to look at."""
-    place = absolute(path, walk.cwd)
+    place = absolute(path, here(walk))
     if walk.sources is None or not place or UNKNOWN in place:
         return None
     found = walk.sources.entry(place)

@@ -29,22 +29,33 @@ _MATTERS = re.compile(
 """What a program in another language must mention to reach anything outside its tree."""
 
 
+def here(walk: Walk) -> str:
+    """The working directory as the disk takes it: the walk keeps it relative when it is in the project."""
+    cwd, project = walk.cwd, walk.judgement.project
+    return cwd if cwd[:1] in ("/", "~") else absolute(cwd, project) if UNKNOWN not in cwd else ""
+
+
+def on_disk(walk: Walk, path: str) -> str:
+    """The path of a file as the disk takes it; empty when it is not known or nothing may be looked up."""
+    return absolute(str(path), here(walk)) if walk.sources is not None and path and UNKNOWN not in path else ""
+
+
 def lookup(walk: Walk, path: str) -> Source | None:
     """What a file holds: as the command itself has written it, else as it is on the disk."""
     if walk.sources is None or UNKNOWN in path or not path:
         return None
     known = walk.known_file(path)
     if isinstance(known, OtherName):
-        return None if known.program.startswith("/") else walk.sources.read(known.program)
+        return walk.sources.read(known.program)
     if known is not None:
         return Source(str(path), known.text, is_new=True) if known.text.strip() != UNKNOWN else None
-    place = absolute(str(path), walk.cwd)
+    place = on_disk(walk, path)
     return walk.sources.read(place) if place else None
 
 
 def entry(walk: Walk, path: str) -> DiskEntry | None:
     """What is on the disk at a path as the command writes it."""
-    place = absolute(path, walk.cwd) if walk.sources is not None and UNKNOWN not in path else ""
+    place = on_disk(walk, path)
     return walk.sources.entry(place) if place and walk.sources is not None else None
 
 
@@ -67,7 +78,7 @@ def run_line(
     walk: Walk, source: Source, text: str, *, cwd: str = "", variables: Mapping[str, str] | None = None, how: str = "-c"
 ) -> None:
     """One command line that a build file holds, for a shell of its own."""
-    if not _may_follow(walk, source, ("line", cwd or walk.cwd, text)):
+    if not _may_follow(walk, source, ("line", cwd, text)):
         return
     with followed(walk, source, cwd=cwd) as inside:
         for name, value in (variables or {}).items():
@@ -78,7 +89,7 @@ def run_line(
 
 def run_words(walk: Walk, source: Source, words: Sequence[str], *, cwd: str = "") -> None:
     """One command line that a build file holds as a list of words."""
-    if not _may_follow(walk, source, ("words", cwd or walk.cwd, tuple(words))):
+    if not _may_follow(walk, source, ("words", cwd, tuple(words))):
         return
     with followed(walk, source, cwd=cwd) as inside:
         inside.run([Arg(word) for word in words], None, functions=False, builtins=False)
@@ -134,11 +145,11 @@ def followed(
     outer, judgement, sources = walk.judgement.scope, walk.judgement, walk.sources
     assert sources is not None
     depth = outer.depth + 1 if outer is not None else 1
-    inside = _inside(walk, cwd or walk.cwd, same_shell=same_shell)
+    inside = _inside(walk, cwd or here(walk) or walk.cwd, same_shell=same_shell)
     is_new = source.is_new
     scope = Scope(
         _shown(source.path, judgement.project),
-        sources.root(walk.cwd, judgement.project),
+        sources.root(here(walk), judgement.project),
         is_new,
         is_code or (outer is not None and outer.is_code),
         depth,
@@ -202,7 +213,7 @@ def _may_follow(walk: Walk, source: Source, key: object) -> bool:
     """Once each, and not too deep. A new script that is too long to be read is asked about; one that the project has is not."""
     assert walk.sources is not None
     scope = walk.judgement.scope
-    full = (key, walk.cwd, scope is not None and scope.is_code)
+    full = (key, here(walk), scope is not None and scope.is_code)
     if full in walk.sources.followed:
         return False
     walk.sources.followed.add(full)

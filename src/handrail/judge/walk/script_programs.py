@@ -11,7 +11,7 @@ from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
 from . import python_files
-from .script_files import entry, judge_code, lookup, run_shell, run_words
+from .script_files import here, entry, judge_code, lookup, run_shell, run_words
 from .sources import Source, absolute
 from .walk import Call, Walk
 
@@ -70,7 +70,7 @@ def source_file(walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None)
 
 def follow_python(walk: Walk, call: Call) -> None:
     assert walk.sources is not None
-    cwd = absolute(".", walk.cwd)
+    cwd = absolute(".", here(walk))
     if not cwd:
         return
     place, code, module = _python_options(call.args)
@@ -87,7 +87,7 @@ def follow_python(walk: Walk, call: Call) -> None:
             path = path.like(f"{path}/__main__.py")
         source = lookup(walk, path)
         if source is not None and not source.is_binary:
-            folder = posixpath.dirname(absolute(path, walk.cwd))
+            folder = posixpath.dirname(absolute(path, here(walk)))
             python_files.follow(walk, call, [source], [folder, *_python_path(walk)])
 
 
@@ -114,7 +114,7 @@ def _python_options(args: Sequence[Arg]) -> tuple[int, Arg | None, Arg | None]:
 def _python_path(walk: Walk) -> list[str]:
     value = walk.lookup("PYTHONPATH")
     parts = value.text.split(":") if isinstance(value, Value) and value.known else []
-    return [place for part in parts[:8] if part and (place := absolute(part, walk.cwd))]
+    return [place for part in parts[:8] if part and (place := absolute(part, here(walk)))]
 
 
 def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) -> None:
@@ -162,7 +162,7 @@ def _follow_program(walk: Walk, call: Call, language: str, path: str) -> None:
         if source.path.endswith(".json"):
             continue
         judge_code(walk, call, source, language)
-        folder = posixpath.dirname(absolute(source.path, walk.cwd))
+        folder = posixpath.dirname(absolute(source.path, here(walk)))
         for name in _IMPORTS.findall(source.text):
             if name.startswith(".") or language in ("ruby", "php", "perl", "lua"):
                 waiting.append(posixpath.normpath(f"{folder}/{name}"))
@@ -210,7 +210,7 @@ def follow_path(walk: Walk, call: Call) -> None:
     if source.is_binary:
         _follow_copy(walk, call, found.path, found.size)
         return
-    source = source._replace(path=absolute(call.program, walk.cwd))
+    source = source._replace(path=absolute(call.program, here(walk)))
     first, _, _ = source.text.partition("\n")
     if not first.startswith("#!"):
         run_shell(walk, source, call.args, call.stdin)
@@ -221,7 +221,7 @@ def follow_path(walk: Walk, call: Call) -> None:
     if words:
         name = posixpath.basename(words[0])
         script = [*map(Arg, words[1:]), Arg(source.path), *call.args]
-        follow(walk, Call(name, script, call.stdin, Arg(words[0])))
+        follow(walk, Call(name, script, call.stdin, Arg(name)))
 
 
 def _follow_copy(walk: Walk, call: Call, path: str, size: int) -> None:
