@@ -163,6 +163,8 @@ def _name(host: Host, text: str, found: Sequence[Token], place: int) -> None:
     last = chain[-1].rstrip("!?")
     if last not in _LAST_NAMES.get(host.language, _ANY_LAST):
         return
+    if last == "assert" and host.language != "php":  # only there it evaluates a text
+        return
     given, parenthesised = arguments(host.language, found, place + 1)
     if given is None:
         return

@@ -20,9 +20,10 @@ _RULE = re.compile(r"([^:=#\t][^:=#]*?)\s*(::?)(?!=)\s*(.*)", re.S)
 _REFERENCE = re.compile(r"\$(?:\$|([@<^?*+|%])|\(([@<^?*+])[DF]\)|([({])|(\w))")
 _HOME_LIKE = {"HOME": "~", "CURDIR": ".", "MAKE": "make", "SHELL": "/bin/sh", "RM": "rm -f", "CC": "cc", "CXX": "c++"}
 _UNKNOWN_FUNCTIONS = frozenset(
-    "wildcard patsubst filter filter-out sort word wordlist words firstword lastword dir notdir suffix basename addsuffix "
-    "addprefix join realpath abspath foreach call origin flavor value guile findstring file let intcmp".split()
+    "filter filter-out word wordlist words firstword lastword dir notdir suffix basename join realpath foreach call origin "
+    "flavor value guile findstring file let intcmp if or and subst".split()
 )
+_SAME = frozenset(("wildcard", "sort", "strip", "abspath"))
 
 
 class Makefile:
@@ -215,13 +216,16 @@ class Makefile:
         if blank and name in ("info", "warning", "error", "eval"):
             self._expand(rest, automatic, depth + 1)
             return ""
-        if blank and name == "strip":
+        if blank and name in _SAME:
             return self._expand(rest, automatic, depth + 1).strip()
-        if blank and name in ("if", "or", "and", "subst", *_UNKNOWN_FUNCTIONS):
-            given = self._expand(rest, automatic, depth + 1)  # what it runs is found on the way
-            return given if name == "addprefix" and "," not in given else UNKNOWN
-        if ":" in inner:  # $(SRC:.c=.o)
+        if blank and name in ("addprefix", "addsuffix", "patsubst"):
+            return _changed(name, self._expand(rest, automatic, depth + 1))
+        if blank and name in _UNKNOWN_FUNCTIONS:
+            self._expand(rest, automatic, depth + 1)  # what it runs is found on the way
             return UNKNOWN
+        if match := re.fullmatch(r"([\w.-]+):([^=]*)=(.*)", inner):  # $(SRC:.c=.o)
+            old, new = (part if "%" in part else f"%{part}" for part in match.groups()[1:])
+            return _changed("patsubst", f"{old},{new},{self._value(match[1], automatic, depth)}")
         return self._value(self._expand(inner, automatic, depth + 1), automatic, depth)
 
     def _value(self, name: str, automatic: Mapping[str, str], depth: int) -> str:
@@ -233,6 +237,21 @@ class Makefile:
         if name in _HOME_LIKE:
             return _HOME_LIKE[name]
         return "" if self._is_whole and name not in ("PATH", "USER", "PWD", "TMPDIR") else UNKNOWN
+
+
+def _changed(function: str, text: str) -> str:
+    """What make's functions on lists of names give."""
+    if function == "patsubst":
+        old, new, names = (*text.split(",", 2), "", "")[:3]
+        before, _, after = old.strip().partition("%")
+        changed = []
+        for name in names.split():
+            if len(name) >= len(before) + len(after) and name.startswith(before) and name.endswith(after):
+                name = new.strip().replace("%", name[len(before) : len(name) - len(after) or None], 1)
+            changed.append(name)
+        return " ".join(changed)
+    part, _, names = text.partition(",")
+    return " ".join(part.strip() + name if function == "addprefix" else name + part.strip() for name in names.split())
 
 
 def _logical_lines(text: str) -> list[str]:

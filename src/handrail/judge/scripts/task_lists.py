@@ -31,6 +31,16 @@ def package_scripts(text: str) -> dict[str, str]:
     return {str(name): value for name, value in scripts.items() if isinstance(value, str)}
 
 
+def package_workspaces(text: str) -> list[str]:
+    """The folders of a package.json's workspaces, as it writes them: `packages/*`."""
+    try:
+        found = json.loads(text).get("workspaces", [])
+    except (ValueError, AttributeError, RecursionError):
+        return []
+    found = found.get("packages", []) if isinstance(found, dict) else found
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
 def composer_scripts(text: str) -> dict[str, list[str]]:
     """The `scripts` of a composer.json, each a list of commands."""
     try:

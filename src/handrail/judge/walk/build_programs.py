@@ -22,6 +22,8 @@ _MAX_TESTS = 120
 _MAX_FOLDERS = 40
 _MAX_OWN_TESTS = 250_000
 _MAX_PARENTS = 6
+_MAX_WORKSPACES = 16
+_IN_WORKSPACES = frozenset(("--workspaces", "--workspace", "-w", "-r", "--recursive", "--filter", "--ws"))
 _INSTALL_SCRIPTS = "preinstall install postinstall prepublish preprepare prepare postprepare".split()
 _PACK_SCRIPTS = "prepublishOnly prepack prepare postpack publish postpublish".split()
 _NPM_WORDS = {
@@ -103,7 +105,6 @@ def _npm(walk: Walk, call: Call) -> None:
     package = _upwards(walk, absolute(folder, here(walk)), "package.json")
     if package is None:
         return
-    scripts = task_lists.package_scripts(package.text)
     if word in ("run", "run-script", "rum", "urn", "exec", "x") or (word not in _NPM_WORDS and call.name != "npm"):
         if word in ("run", "run-script", "rum", "urn"):
             rest = rest[more:]
@@ -113,19 +114,35 @@ def _npm(walk: Walk, call: Call) -> None:
         names = _NPM_WORDS.get(word, [])
     if "--ignore-scripts" in call.args:
         names = [name for name in names if name not in _INSTALL_SCRIPTS]
-    passed = [shell_quoted(arg) for arg in rest if arg != "--"] if len(names) == 1 else []
-    _run_scripts(walk, package, scripts, names, passed)
+    passed = [shell_quoted(arg) for arg in rest if arg != "--" and arg not in _IN_WORKSPACES] if len(names) == 1 else []
+    packages = [package]
+    own = args[: args.index(Arg("--"))] if "--" in args else args
+    if not _IN_WORKSPACES.isdisjoint(arg.partition("=")[0] for arg in own):
+        packages = _workspaces(walk, package)
+    for one in packages:
+        _run_scripts(walk, one, names, passed)
 
 
-def _run_scripts(
-    walk: Walk, package: Source, scripts: dict[str, str], names: Iterable[str], passed: Sequence[str]
-) -> None:
+def _workspaces(walk: Walk, package: Source) -> list[Source]:
+    """The packages below a package."""
+    assert walk.sources is not None
     cwd = posixpath.dirname(absolute(package.path, here(walk)))
-    every = scripts if "/" not in cwd else scripts
+    folders: list[str] = []
+    for pattern in task_lists.package_workspaces(package.text) or ["packages/*"]:
+        before, star, _ = pattern.partition("*")
+        names = walk.sources.names(f"{cwd}/{before}") if star else [""]
+        folders += [posixpath.normpath(f"{cwd}/{before}/{name}") for name in names]
+    found = (lookup(walk, f"{folder}/package.json") for folder in folders[:_MAX_WORKSPACES])
+    return [source for source in found if source is not None]
+
+
+def _run_scripts(walk: Walk, package: Source, names: Iterable[str], passed: Sequence[str]) -> None:
+    cwd = posixpath.dirname(absolute(package.path, here(walk)))
+    scripts = task_lists.package_scripts(package.text)
     for name in names:
         for one in (f"pre{name}", name, f"post{name}"):
-            if one in every:
-                text = " ".join([every[one], *(passed if one == name else ())])
+            if one in scripts:
+                text = " ".join([scripts[one], *(passed if one == name else ())])
                 run_line(walk, package, text, cwd=cwd)
 
 
@@ -207,7 +224,8 @@ def _cmake(walk: Walk, call: Call) -> None:
     for number, source in enumerate(waiting):
         cwd = posixpath.dirname(absolute(source.path, here(walk)))
         for words in cmake.commands(source.text):
-            run_words(walk, source, words, cwd=cwd)
+            if words and UNKNOWN not in words[0]:  # else a tool that cmake has searched for
+                run_words(walk, source, words, cwd=cwd)
         if number < _MAX_FOLDERS:
             for below in re.findall(r"(?i)\badd_subdirectory\s*\(\s*([\w./-]+)|\binclude\s*\(\s*([\w./-]+\.cmake)", source.text):
                 more = lookup(walk, f"{cwd}/{below[0]}/CMakeLists.txt" if below[0] else f"{cwd}/{below[1]}")

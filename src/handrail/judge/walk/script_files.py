@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,8 @@ from ..grammar.source_map import SourceMap
 from ..grammar.syntax import TooLarge
 from ..languages import calls, strings
 from ..languages.host import Host
+from ..programs.interpreter_table import SHELLS
+from ..rules import Rulebook
 from ..values.disk import DiskEntry
 from ..values.word_values import UNKNOWN, Arg, Array, OtherName, Value
 from .judgement import Limit
@@ -20,13 +23,23 @@ from .state import State
 from .walk import Call, Walk
 
 MAX_DEPTH = 6
-_MAX_STEPS = 8_000
+_MAX_STEPS = {False: 2_000, True: 5_000}
+_MAX_SHELL = {False: 32_000, True: 80_000}
+"""By whether the script is new: what the project has had before is read as far as that is cheap."""
 _MAX_CODE = 60_000
-_MATTERS = re.compile(
-    r"(?i)['\"`](?:/|~|\.\./)|\bhome|expand_?user|subprocess|child_process|\bspawn|\bexec|\beval\b|system\b|popen|`|\bqx\b|"
-    r"socket|https?:|rimraf|\bkill\b|fork\b|ctypes|boto"
+_RUNS = re.compile(
+    r"(?i)\b(?:subprocess|child_process|\w*exec\w*|spawn\w*|system|popen\w*|eval|fork|ctypes|passthru|proc_open|execute|invoke|"
+    r"sh|qx|socket|requests|urllib\w*|httpx|fetch|axios|boto3?|paramiko|fabric|shutil)\b|`"
 )
-"""What a program in another language must mention to reach anything outside its tree."""
+_CHANGES = re.compile(
+    r"(?i)\b(?:\w*remove\w*|unlink\w*|\w*rm(?:dir|tree|sync|_rf|_r|_f)?\w*|rimraf\w*|delete\w*|truncate\w*|\w*write\w*|\w*open\w*|"
+    r"rename\w*|replace|move|copy\w*|cp\w*|mv|chmod\w*|chown|symlink\w*|touch|kill\w*|read\w*|file_\w+|spit|slurp)\b"
+)
+_OUTSIDE = re.compile(
+    r"(?i)['\"`](?:~|\.\./|/(?:home|root|etc|usr|var|boot|dev|bin|sbin|opt|srv|mnt|media|lib\w*|sys|proc|run|users|library)\b|/['\"`])|"
+    r"home|expand_?user|\bchr\b|fromhex|b64|base64|pathlib|\bkill"
+)
+"""A program in another language reaches something outside its tree only if it mentions one of these."""
 
 
 def here(walk: Walk) -> str:
@@ -63,6 +76,8 @@ def run_shell(
     walk: Walk, source: Source, args: Sequence[Arg] = (), stdin: Value | None = None, *, same_shell: bool = False
 ) -> None:
     """A shell script; with `same_shell` what it sets stays."""
+    if len(source.text) > _MAX_SHELL[source.is_new]:
+        source = source._replace(is_whole=False)
     if not _may_follow(walk, source, ("sh", source.path, tuple(args))):
         return
     with followed(walk, source, same_shell=same_shell) as inside:
@@ -98,7 +113,10 @@ def run_words(walk: Walk, source: Source, words: Sequence[str], *, cwd: str = ""
 def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str | None = None) -> None:
     """A program in another language. `text`: the part of it that runs."""
     code = source.text if text is None else text
-    if not _MATTERS.search(code) or (len(code) > _MAX_CODE and not source.is_new):
+    if not _matters(code, walk.judgement.rulebook):
+        return
+    assert walk.sources is not None
+    if (not source.is_new and len(code) > _MAX_CODE) or not walk.sources.may_judge(len(code), is_new=source.is_new):
         return
     if not _may_follow(walk, source, (language, source.path, code)):
         return
@@ -116,6 +134,22 @@ def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str 
                 strings.judge(host, code)
         matches = [match for match in host.matches if scope.counts_in_code(match.rule, match.reach)]
         walk.judgement.add(matches, call.argv, walk.span(call.argv), is_checked=True)
+
+
+@functools.lru_cache(256)
+def _matters(code: str, rulebook: Rulebook) -> bool:
+    """Whether a program can do anything outside its tree: it names a place there, or runs a program that there are rules for."""
+    outside = _OUTSIDE.search(code) is not None
+    if outside and _CHANGES.search(code):
+        return True
+    return _RUNS.search(code) is not None and (outside or _programs(rulebook).search(code) is not None)
+
+
+@functools.lru_cache(4)
+def _programs(rulebook: Rulebook) -> re.Pattern[str]:
+    """A string that starts with the name of a program, or holds it after another command."""
+    names = "|".join(sorted(map(re.escape, {*rulebook.names(), *SHELLS, "sudo"})))
+    return re.compile(rf"(?:['\"`({{]|&& |; |\| |\b(?:sudo|exec|env) )(?:/[\w/]*/)?(?:{names})(?=['\"` ])")
 
 
 def _host(inside: Walk, call: Call, language: str, scope: Scope) -> Host:
@@ -157,7 +191,7 @@ def followed(
     )
     gave_up = False
     try:
-        with judgement.in_script(scope, lambda: inside.cwd, _MAX_STEPS):
+        with judgement.in_script(scope, lambda: inside.cwd, _MAX_STEPS[is_new]):
             yield inside
     except (Limit, TooLarge, RecursionError):
         gave_up = True

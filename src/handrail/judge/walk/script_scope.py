@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..rules import Effect, Rule
 from ..values import paths
 from ..values.assessment import Reach, Severity
+from ..values.word_values import UNKNOWN
 
 _FAR = (Reach.OUTSIDE, Reach.HOME, Reach.SYSTEM)
 _IN_TREE = frozenset(
@@ -20,7 +21,7 @@ _OF_CODE = frozenset(
     "power.off disk.unmount cloud.delete".split()
 )
 """What is recognised by the program as a whole. In a long program of others that is not enough to go by."""
-_MAX_TELLING = 20_000
+_MAX_TELLING = 5_000
 
 
 class Scope(NamedTuple):
@@ -47,7 +48,8 @@ class Scope(NamedTuple):
             far = Reach.PROJECT
         theme = rule.id.partition(".")[0]
         if theme in _UNREAD:
-            return self.is_new and not self.is_code
+            named = rule.id == "dynamic.command" and argv and argv[0].strip(UNKNOWN + "/") != ""  # ${CROSS}ar
+            return self.is_new and not self.is_code and not named
         if theme in _IN_TREE or rule.id in _IN_TREE:
             if far is Reach.UNKNOWN:
                 return self.is_new and not self.is_code and reach is Reach.UNKNOWN

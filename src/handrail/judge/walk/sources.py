@@ -11,6 +11,7 @@ MAX_FILES = 160
 MAX_BYTES = 1_000_000
 MAX_SCRIPT = 200_000
 _MAX_LOOKUPS = 1_500
+_MAX_CODE = {False: 100_000, True: 200_000}
 _MAX_PARENTS = 12
 _INSTALLED = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/", "/snap/", "/etc/alternatives/", "/dev/", "/proc/")
 
@@ -34,6 +35,7 @@ class Sources:
         self._files = MAX_FILES
         self._bytes = MAX_BYTES
         self._lookups = _MAX_LOOKUPS
+        self._code = 0
         self._roots: dict[str, str] = {}
         self.followed: set[object] = set()
         """What was followed already: a target, a script with its arguments."""
@@ -61,6 +63,12 @@ class Sources:
         if b"\0" in data[:4096]:
             return Source(entry.path, "", entry.is_new, is_binary=True)
         return Source(path, data.decode("utf-8", "replace"), entry.is_new, is_whole=entry.size <= max_bytes)
+
+    def may_judge(self, size: int, *, is_new: bool) -> bool:
+        """Whether there is budget left for judging that much code. The first program is judged in any case."""
+        is_first = self._code == 0
+        self._code += size
+        return is_first or self._code <= _MAX_CODE[is_new]
 
     def start(self, path: str, max_bytes: int) -> bytes:
         """The first bytes of any file, whatever it is."""
