@@ -20,7 +20,7 @@ from .walk import Call, Walk
 
 _MAX_TESTS = 120
 _MAX_FOLDERS = 40
-_MAX_OWN_TESTS = 250_000
+_MAX_OWN_TESTS = 150_000
 _MAX_PARENTS = 6
 _MAX_WORKSPACES = 16
 _IN_WORKSPACES = frozenset(("--workspaces", "--workspace", "-w", "-r", "--recursive", "--filter", "--ws"))

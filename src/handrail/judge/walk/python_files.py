@@ -11,7 +11,7 @@ from .sources import Source, Sources
 from .walk import Call, Walk
 
 _MAX_MODULES = 48
-_MAX_IMPORTED = 300_000
+_MAX_IMPORTED = 150_000
 
 
 def follow(walk: Walk, call: Call, entries: Sequence[Source], folders: Sequence[str]) -> None:
@@ -52,7 +52,8 @@ class _Modules:
     def add(self, source: Source, *, whole: bool) -> None:
         if source.path in self.found:
             return
-        module = python_parts.read(source.text) if source.is_whole else None
+        read = python_parts.read_whole if whole or source.is_new else python_parts.read
+        module = read(source.text) if source.is_whole else None
         self.found[source.path] = (source, module, whole)
         if module is not None:
             self._waiting += [(name, source.path) for name in module.imports]

@@ -21,7 +21,8 @@ _OF_CODE = frozenset(
     "power.off disk.unmount cloud.delete".split()
 )
 """What is recognised by the program as a whole. In a long program of others that is not enough to go by."""
-_MAX_TELLING = 5_000
+_MAX_PROGRAM = 5_000
+_MAX_TELLING = {"rce.reverse_shell": 2_000}
 
 
 class Scope(NamedTuple):
@@ -48,16 +49,26 @@ class Scope(NamedTuple):
             far = Reach.PROJECT
         theme = rule.id.partition(".")[0]
         if theme in _UNREAD:
-            named = rule.id == "dynamic.command" and argv and argv[0].strip(UNKNOWN + "/") != ""  # ${CROSS}ar
-            return self.is_new and not self.is_code and not named
+            return self.is_new and not self.is_code and (rule.id != "dynamic.command" or self._matters(argv, far))
         if theme in _IN_TREE or rule.id in _IN_TREE:
             if far is Reach.UNKNOWN:
-                return self.is_new and not self.is_code and reach is Reach.UNKNOWN
+                return self.is_new and not self.is_code and reach is Reach.UNKNOWN and not _is_below(argv)
             return far in _FAR or (self.is_new and rule.effect is Effect.REMOTE and not self.is_code)
         return far is not Reach.PROJECT or reach is Reach.NOWHERE
+
+    def _matters(self, argv: Sequence[str], far: Reach) -> bool:
+        """Whether it matters that a program is not known: it is given a place outside, or nothing at all is known of the line."""
+        if argv[0].strip(UNKNOWN + "/"):  # ${CROSS}ar
+            return False
+        return far in _FAR or len(argv) == 1
 
     def counts_in_code(self, rule: Rule, reach: Reach) -> bool:
         """The same for what a reader of another language found in the program as a whole."""
         if reach in _FAR:
             return True
-        return self.is_new and rule.id in _OF_CODE and self.size <= _MAX_TELLING
+        return self.is_new and rule.id in _OF_CODE and self.size <= _MAX_TELLING.get(rule.id, _MAX_PROGRAM)
+
+
+def _is_below(argv: Sequence[str]) -> bool:
+    """Whether everything unknown is below a folder of the tree: `build/$name`."""
+    return all(arg[:1] not in ("/", "~", UNKNOWN) and not arg.startswith("..") for arg in argv[1:] if UNKNOWN in arg)
