@@ -49,7 +49,9 @@ class Judge:
         self._assess, self._self_protection = assess, self_protection
         self._disks = TaskDisks(self_protection.renamed)
 
-    def judge(self, action: Action, tool: str, policy: Policy) -> Judged:
+    def judge(self, action: Action, tool: str, policy: Policy, task: str | None = None) -> Judged:
+        if action.kind is ActionKind.COMMAND and not action.details.get("background"):
+            action = action._replace(details={**action.details, "shell": self._disks.shell(task or "")})
         judged = _WAYS[action.kind](self, action, tool, policy.rulebook)
         if policy.ask_tools and policy.asks_about_tool(tool):
             name = rule_name("tool", tool)
@@ -148,7 +150,7 @@ def rule_name(theme: str, name: str) -> str:
 
 def builtin_assess(command: str, action: Action, rulebook: Rulebook | None) -> Assessment:
     """The judge that comes with Handrail."""
-    known = {name: action.details[name] for name in ("project", "variables", "disk") if name in action.details}
+    known = {name: action.details[name] for name in ("project", "variables", "disk", "shell") if name in action.details}
     return _assess()(command, cwd=action.cwd or None, rulebook=rulebook, **known)
 
 

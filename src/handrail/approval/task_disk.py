@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import HandrailError
-from ..judge.values.disk import DiskEntry
+from ..judge.values.disk import DiskEntry, ShellMemory
 
 if TYPE_CHECKING:
     from ..judge.values.disk import Disk
@@ -24,6 +24,7 @@ _MAX_INDEX_BYTES = 16 << 20
 _MAX_SECONDS = 1.0
 _MAX_NAMES = 2000
 _MAX_WRITTEN = 20_000
+_MAX_SHELLS = 1000
 # What was written shortly before the gate was opened may come from the same work: one process per call is usual.
 _BEFORE_SECONDS = 3600
 _INDEX_ENTRY = struct.Struct(">10I")
@@ -63,6 +64,15 @@ class TaskDisks:
         self._renamed = renamed
         self._cache = ReadCache()
         self._written: set[str] = set()
+        self._shells: OrderedDict[str, ShellMemory] = OrderedDict()
+
+    def shell(self, task: str) -> ShellMemory:
+        """What earlier commands left in the shell of a task."""
+        found = self._shells.setdefault(task, ShellMemory())
+        self._shells.move_to_end(task)
+        if len(self._shells) > _MAX_SHELLS:
+            self._shells.popitem(last=False)
+        return found
 
     def of(self, action: Action) -> Disk | None:
         files = action.details.get("files")
@@ -75,7 +85,9 @@ class TaskDisks:
     def note_written(self, action: Action) -> None:
         """A file that an agent writes by a tool."""
         if len(self._written) < _MAX_WRITTEN:
-            self._written.add(os.path.realpath(os.path.join(action.cwd or os.getcwd(), os.path.expanduser(action.text))))
+            self._written.add(
+                os.path.realpath(os.path.join(action.cwd or os.getcwd(), os.path.expanduser(action.text)))
+            )
 
 
 class HostDisk:
@@ -215,7 +227,11 @@ def _index_has(data: bytes, name: str, found: os.stat_result) -> bool:
             start = place - fixed
             if start >= 12:
                 _, _, seconds, nanoseconds, _, inode, _, _, _, size = _INDEX_ENTRY.unpack_from(data, start)
-                if (seconds, size, inode) == (int(found.st_mtime), found.st_size & 0xFFFFFFFF, found.st_ino & 0xFFFFFFFF):
+                if (seconds, size, inode) == (
+                    int(found.st_mtime),
+                    found.st_size & 0xFFFFFFFF,
+                    found.st_ino & 0xFFFFFFFF,
+                ):
                     return nanoseconds in (0, found.st_mtime_ns % 1_000_000_000)
         place = data.find(encoded, place + 1)
     return False

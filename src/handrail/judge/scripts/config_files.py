@@ -44,7 +44,11 @@ CONFIG_FILES: dict[str, tuple[str, str]] = {
 """By program: the language, and the names of the files. Braces stand for one of several endings."""
 
 TESTS: dict[str, tuple[str, str, str]] = {
-    "jest": ("javascript", r".+\.(?:test|spec)\.[cm]?[jt]sx?|.*__tests__/.+\.[cm]?[jt]sx?", ". src test tests __tests__"),
+    "jest": (
+        "javascript",
+        r".+\.(?:test|spec)\.[cm]?[jt]sx?|.*__tests__/.+\.[cm]?[jt]sx?",
+        ". src test tests __tests__",
+    ),
     "vitest": ("javascript", r".+\.(?:test|spec)\.[cm]?[jt]sx?", ". src test tests"),
     "mocha": ("javascript", r".+\.[cm]?[jt]s", "test spec"),
     "ava": ("javascript", r".+\.[cm]?[jt]s", "test tests"),

@@ -66,7 +66,9 @@ def just_lines(text: str, recipes: list[str]) -> list[str]:
             variables[match[1]] = value[1:-1] if re.fullmatch(r"'[^']*'|\"[^\"\\]*\"", value) else UNKNOWN
         elif match := _JUST_RECIPE.fullmatch(line.strip()):
             current = []
-            needs = [need.strip("()").split()[0] for need in re.findall(r"\([^)]*\)|[\w-]+", match[3]) if need.strip("()")]
+            needs = [
+                need.strip("()").split()[0] for need in re.findall(r"\([^)]*\)|[\w-]+", match[3]) if need.strip("()")
+            ]
             found.setdefault(match[1], (needs, current))
     wanted = [name for name in recipes if name in found] or list(found)[:1]
     for name in _with_needs(wanted, {name: needs for name, (needs, _) in found.items()}):
@@ -138,7 +140,7 @@ def _yaml_text(text: str) -> str:
 def tox_lines(text: str) -> list[str]:
     """The commands of every environment in a tox.ini, or of `[tool.tox]` in a pyproject.toml."""
     if "[tox]" not in text and "[testenv" not in text:
-        return [line for line in _toml_commands(_toml(text).get("tool", {}).get("tox", {}))]
+        return list(_toml_commands(_toml(text).get("tool", {}).get("tox", {})))
     parser = configparser.RawConfigParser(strict=False, interpolation=None)
     try:
         parser.read_string(text)
@@ -155,7 +157,9 @@ def tox_lines(text: str) -> list[str]:
 
 def _tox_value(line: str) -> str:
     line = re.sub(r"^[\w{},!.-]+:\s+", "", line)  # py311: command
-    line = re.sub(r"\{posargs(?::([^{}]*))?\}|\{env:HOME\}", lambda match: match[1] or ("~" if "HOME" in match[0] else ""), line)
+    line = re.sub(
+        r"\{posargs(?::([^{}]*))?\}|\{env:HOME\}", lambda match: match[1] or ("~" if "HOME" in match[0] else ""), line
+    )
     line = re.sub(r"\{(?:toxinidir|tox_root)\}", ".", line)
     return re.sub(r"\{[^{}]*\}", UNKNOWN, line)
 
@@ -199,7 +203,9 @@ def _commands(value: Any) -> list[str]:
     if isinstance(value, list):
         return [line for part in value for line in _commands(part)]
     if isinstance(value, dict):
-        return [line for key in ("cmd", "shell", "composite", "chain", "sequence") for line in _commands(value.get(key))]
+        return [
+            line for key in ("cmd", "shell", "composite", "chain", "sequence") for line in _commands(value.get(key))
+        ]
     return []
 
 

@@ -1,8 +1,9 @@
-"""What the judge may look up on the disk of the machine where a command will run: handed in by the caller, read-only and bounded."""
+"""What the judge may look up about the machine where a command will run, handed in by the caller: files, and the shell."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 
@@ -28,3 +29,12 @@ class Disk(Protocol):
 
     def names(self, path: str) -> Sequence[str]:
         """The names in a folder; empty when it cannot be read."""
+
+
+@dataclass(slots=True)
+class ShellMemory:
+    """What earlier commands left in a shell that lives on. `assess` reads it, and adds what the command would leave."""
+
+    aliases: dict[str, str] = field(default_factory=dict)
+    path: str = ""
+    """PATH, where a command has set it; what is unknown in it stays so."""

@@ -76,9 +76,7 @@ class Judgement:
         for match in matches:
             self._found(match.rule, argv, span, match.reach, is_checked=is_checked)
 
-    def _found(
-        self, rule: Rule, argv: Sequence[str], span: Span, reach: Reach, *, is_checked: bool = False
-    ) -> None:
+    def _found(self, rule: Rule, argv: Sequence[str], span: Span, reach: Reach, *, is_checked: bool = False) -> None:
         why, scope = rule.why, self.scope
         if scope is not None:
             if not is_checked and not scope.counts(rule, reach, argv, self.scope_cwd()):

@@ -7,6 +7,7 @@ from ..programs.shell_escapes import opens_root_shell
 from ..values.word_values import Value, unknown
 from . import (
     build_programs,
+    code_programs,
     git_files,
     interpreters,
     launcher_programs,
@@ -25,7 +26,15 @@ from .files_made import files_made, output_files
 from .program_names import possible_names
 from .walk import Call, Handler, Walk
 
-__all__ = ["builtin_of", "follow_files", "follow_unlisted", "handler_of", "note_effects", "output", "possible_names", "source_file"]
+__all__ = [
+    "builtin_of",
+    "follow_unlisted",
+    "handler_of",
+    "note_effects",
+    "output",
+    "possible_names",
+    "source_file",
+]
 
 HANDLERS: dict[str, Handler] = {
     **remote_programs.HANDLERS,
@@ -36,8 +45,7 @@ HANDLERS: dict[str, Handler] = {
     **wrapper_programs.HANDLERS,
 }
 follow_unlisted = unlisted_programs.follow
-script_programs.FOLLOWERS.update(build_programs.FOLLOWERS | git_files.FOLLOWERS)
-follow_files = script_programs.follow
+script_programs.FOLLOWERS.update(code_programs.FOLLOWERS | build_programs.FOLLOWERS | git_files.FOLLOWERS)
 source_file = script_programs.source_file
 
 
@@ -56,7 +64,9 @@ def handler_of(name: str) -> Handler | None:
 
 
 def note_effects(walk: Walk, call: Call, *, followed: bool) -> None:
-    """What it does besides printing: shells that it opens, files that it writes. `followed`: what it runs was judged."""
+    """What it does besides printing: files that it runs or writes, shells that it opens. `followed`: what it runs was judged."""
+    if walk.sources is not None:
+        script_programs.follow(walk, call)
     if walk.under and call.stdin is None and opens_root_shell(walk.under, call.name, call.args, followed=followed):
         walk.report("privilege.root_shell", call.argv)
     for target in output_files(call):

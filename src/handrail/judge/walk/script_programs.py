@@ -5,20 +5,26 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
 from . import python_files
-from .script_files import here, entry, judge_code, lookup, run_shell, run_words
+from .script_files import entry, here, judge_code, lookup, run_shell, run_words
 from .sources import Source, absolute
 from .walk import Call, Walk
 
 Follower = Callable[[Walk, Call], None]
 
 _NO_SCRIPT = frozenset("powershell pwsh nu elvish xonsh fish csh tcsh".split())
-_LOADS = {"javascript": ("-r", "--require", "--import", "--loader"), "ruby": ("-r",), "perl": (), "php": ("-f",), "lua": ("-l",)}
+_LOADS = {
+    "javascript": ("-r", "--require", "--import", "--loader"),
+    "ruby": ("-r",),
+    "perl": (),
+    "php": ("-f",),
+    "lua": ("-l",),
+}
 _VALUES = {"javascript": "rC", "ruby": "ICEKr", "perl": "IMmCDxiF", "php": "dczt", "lua": "l", "tcl": "f"}
 _RUN_WORDS = frozenset(("run", "x", "test", "e", "script"))
 _IMPORTS = re.compile(
@@ -33,6 +39,7 @@ _ENDINGS = {
     "lua": ("", ".lua"),
 }
 _MAX_IMPORTS = 24
+_MAX_DIRECTORIES = 8
 _COPIED = (
     "rm dd shred mv cp find chmod chown kill pkill killall bash sh dash zsh busybox python3 perl ruby node curl wget nc ncat ssh "
     "scp rsync tar systemctl mkfs.ext4 wipefs truncate git docker kubectl tee ln install env crontab iptables unlink xargs "
@@ -258,8 +265,31 @@ def follow(walk: Walk, call: Call) -> None:
         follower = FOLLOWERS.get(_bare(call.name))
     if "/" in call.program:
         follow_path(walk, call)
+    elif walk.state.variables.get("PATH") is not walk.state.first_path and (place := _in_search_path(walk, call.name)):
+        follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if follower is not None:
         follower(walk, call)
+
+
+def _in_search_path(walk: Walk, name: str) -> str:
+    """Where a program is found in the directories that a command has put in front of PATH."""
+    search = walk.state.variables.get("PATH")
+    if not isinstance(search, Value):
+        return ""
+    for directory in search.text.split(":")[:_MAX_DIRECTORIES]:
+        if UNKNOWN in directory or directory.startswith(("/usr/", "/bin", "/sbin")):
+            break
+        found = entry(walk, f"{directory or '.'}/{name}")
+        if found is not None and not found.is_dir:
+            return f"{directory or '.'}/{name}"
+    return ""
+
+
+def first_file(walk: Walk, names: Iterable[str], folder: str = "") -> Source | None:
+    """The first of these files that is there and can be read."""
+    cwd = absolute(folder or ".", here(walk))
+    found = (source for name in names if cwd and (source := lookup(walk, f"{cwd}/{name}")) is not None)
+    return next((source for source in found if source.is_whole and not source.is_binary), None)
 
 
 def shell_words(text: str) -> list[str]:
@@ -270,7 +300,7 @@ def shell_words(text: str) -> list[str]:
 
 
 FOLLOWERS: dict[str, Follower] = {
-    **{name: follow_language for name in LANGUAGES},
+    **dict.fromkeys(LANGUAGES, follow_language),
     **dict.fromkeys(("python", "pypy", "ipython"), follow_python),
     **dict.fromkeys(SHELLS - _NO_SCRIPT, follow_shell),
     **dict.fromkeys("awk gawk mawk nawk sed gsed".split(), follow_text_program),

@@ -13,7 +13,19 @@ MAX_SCRIPT = 200_000
 _MAX_LOOKUPS = 1_500
 _MAX_CODE = {False: 100_000, True: 200_000}
 _MAX_PARENTS = 12
-_INSTALLED = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/", "/snap/", "/etc/alternatives/", "/dev/", "/proc/")
+_INSTALLED = (
+    "/usr/",
+    "/bin/",
+    "/sbin/",
+    "/lib/",
+    "/lib64/",
+    "/opt/",
+    "/nix/",
+    "/snap/",
+    "/etc/alternatives/",
+    "/dev/",
+    "/proc/",
+)
 
 
 class Source(NamedTuple):

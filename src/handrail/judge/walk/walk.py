@@ -135,9 +135,6 @@ class Programs(Protocol):
     def possible_names(self, name: Arg, rulebook: Rulebook) -> list[str] | None:
         """The programs that a partly unknown name may stand for; None when it may be anything."""
 
-    def follow_files(self, walk: Walk, call: Call) -> None:
-        """Follow what is in the files that a program runs."""
-
     def source_file(self, walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None) -> bool:
         """Run a file on the disk in the same shell; whether it was found."""
 
@@ -474,8 +471,6 @@ class Walk:
         elif outer is not None and out is None:
             out = outer(self, call)
         self._show_to_rules(call)
-        if self.sources is not None:
-            self.programs.follow_files(self, call)
         self.programs.note_effects(self, call, followed=outer is not None)
         return out if out is not None else self.programs.output(self, call)
 
