@@ -12,7 +12,7 @@ from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
 from . import python_files
 from .script_files import entry, here, judge_code, lookup, run_shell, run_words
-from .sources import Source, absolute
+from .sources import INSTALLED, Source, absolute
 from .walk import Call, Walk
 
 Follower = Callable[[Walk, Call], None]
@@ -236,6 +236,8 @@ def _follow_copy(walk: Walk, call: Call, path: str, size: int) -> None:
     sources = walk.sources
     assert sources is not None
     start = b""
+    if path.startswith(INSTALLED):
+        return
     for name in _COPIED:
         for folder in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
             other = sources.entry(f"{folder}/{name}")

@@ -13,7 +13,7 @@ MAX_SCRIPT = 200_000
 _MAX_LOOKUPS = 1_500
 _MAX_CODE = {False: 100_000, True: 200_000}
 _MAX_PARENTS = 12
-_INSTALLED = (
+INSTALLED = (
     "/usr/",
     "/bin/",
     "/sbin/",
@@ -63,7 +63,7 @@ class Sources:
     def read(self, path: str, *, max_bytes: int = MAX_SCRIPT) -> Source | None:
         """A file that is there; None for what is no file, and for programs that were installed long ago."""
         entry = self.entry(path)
-        if entry is None or entry.is_dir or (entry.path.startswith(_INSTALLED) and not entry.is_new):
+        if entry is None or entry.is_dir or (entry.path.startswith(INSTALLED) and not entry.is_new):
             return None
         if self._files <= 0 or self._bytes <= 0:
             return Source(path, "", entry.is_new, is_whole=False)
