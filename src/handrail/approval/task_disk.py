@@ -26,7 +26,7 @@ _MAX_NAMES = 2000
 _MAX_WRITTEN = 20_000
 _MAX_SHELLS = 1000
 # What was written shortly before the gate was opened may come from the same work: one process per call is usual.
-_BEFORE_SECONDS = 3600
+BEFORE_SECONDS = 3600
 _INDEX_ENTRY = struct.Struct(">10I")
 _INDEX_FIXED = 62
 
@@ -60,7 +60,7 @@ class TaskDisks:
     """
 
     def __init__(self, renamed: Callable[[str], str] | None = None) -> None:
-        self._since = time.time() - _BEFORE_SECONDS
+        self._since = time.time() - BEFORE_SECONDS
         self._renamed = renamed
         self._cache = ReadCache()
         self._written: set[str] = set()
@@ -80,7 +80,7 @@ class TaskDisks:
             return None
         if files == "host":
             return HostDisk(self._since, cache=self._cache, written=self._written, renamed=self._renamed)
-        return RemoteDisk(files)
+        return RemoteDisk(files, written=self._written)
 
     def note_written(self, action: Action) -> None:
         """A file that an agent writes by a tool."""
@@ -174,8 +174,10 @@ class HostDisk:
 class RemoteDisk:
     """The files of an environment elsewhere, for one judgement: after a second nothing more is looked up."""
 
-    def __init__(self, files: Files, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._files = files
+    def __init__(
+        self, files: Files, *, written: Container[str] = (), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._files, self._written = files, written
         self._clock = clock
         self._ends = clock() + _MAX_SECONDS
         self._found: dict[str, DiskEntry | None] = {}
@@ -189,8 +191,9 @@ class RemoteDisk:
         found = self._files.stat(path)
         if found is None or not (found.is_dir or stat.S_ISREG(found.mode)):
             return None
-        # Its clock is not ours, so what is there counts as the project's own.
-        return DiskEntry(self._files.resolve(path), found.is_dir, found.size)
+        real = self._files.resolve(path)
+        # Its clock is not ours, so what no tool wrote counts as the project's own.
+        return DiskEntry(real, found.is_dir, found.size, real in self._written)
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
         found: bytes | None = self._asked(lambda: self._files.read(path, max_bytes=max_bytes), b"")

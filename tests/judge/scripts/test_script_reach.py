@@ -151,7 +151,9 @@ class TestOtherNames:
 
 
 def test_reading_a_script_costs_about_what_judging_its_text_costs(tmp_path: Path) -> None:
-    text = "".join(f'echo "step {number}" && mkdir -p build/{number} && cp src/{number}.c build/\n' for number in range(160))
+    text = "".join(
+        f'echo "step {number}" && mkdir -p build/{number} && cp src/{number}.c build/\n' for number in range(160)
+    )
     put(tmp_path, x__sh=text)
 
     def seconds(command: str) -> float:

@@ -230,7 +230,7 @@ def _trap(walk: Walk, call: Call) -> Value | None:
     operands = [arg for arg in call.args if arg not in ("-", "--", "-l", "-p")]
     if len(operands) >= 2 and operands[0]:
         with walk.subshell():
-            walk.run_text(operands[0].value(), None, "trap")
+            walk.run_text(operands[0].value(), None, "trap", same_shell=True)
     return EMPTY
 
 

@@ -40,6 +40,7 @@ _OUTSIDE = re.compile(
     r"home|expand_?user|\bchr\b|fromhex|b64|base64|pathlib|\bkill"
 )
 """A program in another language reaches something outside its tree only if it mentions one of these."""
+_SHELL_WORDS = re.compile(r"dup2|\bpty\b|\b(?:ba|z|da|k)?sh\b|cmd\.exe|powershell")
 
 
 def here(walk: Walk) -> str:
@@ -133,6 +134,8 @@ def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str 
             if source.is_new and not host.matches:
                 strings.judge(host, code)
         matches = [match for match in host.matches if scope.counts_in_code(match.rule, match.reach)]
+        if not _SHELL_WORDS.search(code):
+            matches = [match for match in matches if match.rule.id != "rce.reverse_shell"]
         walk.judgement.add(matches, call.argv, walk.span(call.argv), is_checked=True)
 
 
