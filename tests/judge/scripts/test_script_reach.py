@@ -11,8 +11,10 @@ import pytest
 
 from handrail.approval.task_disk import HostDisk
 from handrail.judge import assess
+from handrail.judge.programs.file_runners import FILE_RUNNERS
 from handrail.judge.values.assessment import Assessment, Verdict
 from handrail.judge.values.disk import ShellMemory
+from handrail.judge.walk.script_programs import file_runners
 
 NEW, OLD = 0.0, float("inf")
 
@@ -24,6 +26,10 @@ def put(folder: Path, **files: str) -> None:
 
 def judged(folder: Path, command: str, since: float = NEW, shell: ShellMemory | None = None) -> Assessment:
     return assess(command, cwd=str(folder), project=str(folder), disk=HostDisk(since), shell=shell)
+
+
+def test_every_program_that_runs_files_is_known_before_its_follower_is_loaded() -> None:
+    assert file_runners().keys() == FILE_RUNNERS
 
 
 class TestWhatRuns:

@@ -6,9 +6,6 @@ from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.shell_escapes import opens_root_shell
 from ..values.word_values import Value, unknown
 from . import (
-    build_programs,
-    code_programs,
-    git_files,
     interpreters,
     launcher_programs,
     output_provenance,
@@ -45,7 +42,6 @@ HANDLERS: dict[str, Handler] = {
     **wrapper_programs.HANDLERS,
 }
 follow_unlisted = unlisted_programs.follow
-script_programs.FOLLOWERS.update(code_programs.FOLLOWERS | build_programs.FOLLOWERS | git_files.FOLLOWERS)
 source_file = script_programs.source_file
 
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 
 from ..grammar.source_map import SourceMap
 from ..grammar.syntax import TooLarge
-from ..languages import calls, strings
 from ..languages.host import Host
 from ..programs.interpreter_table import SHELLS
 from ..rules import Rulebook
@@ -130,6 +129,8 @@ def judge_code(walk: Walk, call: Call, source: Source, language: str, text: str 
 
             python.judge(host, code)
         else:
+            from ..languages import calls, strings  # most commands hold no code
+
             calls.judge(host, code)
             if source.is_new and not host.matches:
                 strings.judge(host, code)

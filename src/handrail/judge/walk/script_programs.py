@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 
+from ..programs.file_runners import FILE_RUNNERS
 from ..programs.interpreter_table import LANGUAGES, SHELLS
 from ..programs.wrapper_options import skip_options
 from ..values.word_values import UNKNOWN, Arg, OtherName, Value
-from . import python_files
 from .script_files import entry, here, judge_code, lookup, run_shell, run_words
 from .sources import INSTALLED, Source, absolute
 from .walk import Call, Walk
@@ -76,6 +77,8 @@ def source_file(walk: Walk, path: str, args: Sequence[Arg], stdin: Value | None)
 
 
 def follow_python(walk: Walk, call: Call) -> None:
+    from . import python_files  # loads ast
+
     assert walk.sources is not None
     cwd = absolute(".", here(walk))
     if not cwd:
@@ -125,6 +128,8 @@ def _python_path(walk: Walk) -> list[str]:
 
 
 def _module(walk: Walk, call: Call, name: str, args: Sequence[Arg], cwd: str) -> None:
+    from . import python_files  # loads ast
+
     assert walk.sources is not None
     if UNKNOWN in name:
         return
@@ -262,15 +267,22 @@ def _from_disk(walk: Walk, path: str) -> Source | None:
 
 def follow(walk: Walk, call: Call) -> None:
     """Follow the files that a program runs."""
-    follower = FOLLOWERS.get(call.name)
-    if follower is None and call.name[-1:].isdigit():
-        follower = FOLLOWERS.get(_bare(call.name))
+    name = call.name if call.name in FILE_RUNNERS or call.name in FOLLOWERS else _bare(call.name)
+    follower = file_runners().get(name) if name in FILE_RUNNERS else FOLLOWERS.get(name)
     if "/" in call.program:
         follow_path(walk, call)
     elif walk.state.variables.get("PATH") is not walk.state.first_path and (place := _in_search_path(walk, call.name)):
         follow_path(walk, Call(call.name, call.args, call.stdin, Arg(place)))
     if follower is not None:
         follower(walk, call)
+
+
+@functools.cache
+def file_runners() -> dict[str, Follower]:
+    """How to follow build tools and the like: loaded with the first of them, because most commands are plain."""
+    from . import build_programs, code_programs, git_files
+
+    return {**code_programs.FOLLOWERS, **build_programs.FOLLOWERS, **git_files.FOLLOWERS}
 
 
 def _in_search_path(walk: Walk, name: str) -> str:
@@ -308,4 +320,4 @@ FOLLOWERS: dict[str, Follower] = {
     **dict.fromkeys("awk gawk mawk nawk sed gsed".split(), follow_text_program),
     **dict.fromkeys("gcc cc g++ c++ clang clang++ rustc javac kotlinc swiftc zig tcc ghc".split(), follow_compiler),
 }
-"""By program; the modules for build tools and git add theirs."""
+"""By program: shells, interpreters and compilers."""
