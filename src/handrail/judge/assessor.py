@@ -45,7 +45,7 @@ def assess(
     `variables` are those that the shell already has, None for a value that is not known. With a `disk`, the scripts, build
     files and modules that the command would run are read too. `shell` is what earlier commands left in the shell.
     """
-    with _without_collector() if len(command) >= _LONG else contextlib.nullcontext():
+    with _without_collector() if len(command) >= _LONG or disk is not None else contextlib.nullcontext():
         state = State(cwd or ".", variables)
         judgement = _judged(command, state, project or _project(cwd), rulebook, recording=True, disk=disk, shell=shell)
         return Assessment(command, judgement.sorted_findings(), judgement.segments(), judgement.unknowns(command))
