@@ -7,5 +7,6 @@ FILE_RUNNERS = frozenset(
     "ant pre-commit pytest py.test pytest-3 unittest pip pip3 pipx uv build flit pyproject-build coverage kernprof scalene "
     "cargo go git ava babel cypress eslint esbuild fab fastlane gradle gradlew grunt guard gulp invoke inv jake jest karma "
     "locust mix mocha next nox playwright rake rollup rspec sbt scons sphinx-build tsup vagrant vite vitest waf webpack "
-    "tape phpunit prove".split()
+    "tape phpunit prove npm-run-all "
+    "run-s run-p direnv".split()
 )

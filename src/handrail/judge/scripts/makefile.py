@@ -20,7 +20,7 @@ _RULE = re.compile(r"([^:=#\t][^:=#]*?)\s*(::?)(?!=)\s*(.*)", re.S)
 _REFERENCE = re.compile(r"\$(?:\$|([@<^?*+|%])|\(([@<^?*+])[DF]\)|([({])|(\w))")
 _HOME_LIKE = {"HOME": "~", "CURDIR": ".", "MAKE": "make", "SHELL": "/bin/sh", "RM": "rm -f", "CC": "cc", "CXX": "c++"}
 _UNKNOWN_FUNCTIONS = frozenset(
-    "filter filter-out word wordlist words firstword lastword dir notdir suffix basename join realpath foreach call origin "
+    "filter filter-out word wordlist words firstword lastword dir notdir suffix basename join realpath foreach origin "
     "flavor value guile findstring file let intcmp if or and subst".split()
 )
 _SAME = frozenset(("wildcard", "sort", "strip", "abspath"))
@@ -130,7 +130,7 @@ class Makefile:
 
     def _included(self, names: str, depth: int) -> None:
         for name in self._expand(names, {}).split():
-            text = self._include(name) if UNKNOWN not in name and "*" not in name and depth < _MAX_DEPTH else None
+            text = self._include(name) if UNKNOWN not in name and depth < _MAX_DEPTH else None
             if text is None:
                 self._is_whole = False
             else:
@@ -216,6 +216,10 @@ class Makefile:
         if blank and name in ("info", "warning", "error", "eval"):
             self._expand(rest, automatic, depth + 1)
             return ""
+        if blank and name == "call":
+            called, *given = self._expand(rest, automatic, depth + 1).split(",")
+            numbered = {str(number): text for number, text in enumerate(given, 1)}
+            return self._value(called.strip(), {**automatic, **numbered}, depth + 1)
         if blank and name in _SAME:
             return self._expand(rest, automatic, depth + 1).strip()
         if blank and name in ("addprefix", "addsuffix", "patsubst"):
@@ -231,6 +235,8 @@ class Makefile:
     def _value(self, name: str, automatic: Mapping[str, str], depth: int) -> str:
         if name in self._given:
             return self._given[name]
+        if name in automatic:
+            return automatic[name]
         value = self._variables.get(name)
         if value is not None:
             return self._expand(value, automatic, depth + 1)

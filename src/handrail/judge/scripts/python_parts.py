@@ -9,6 +9,10 @@ from typing import NamedTuple
 
 _MAX_TEXT = 200_000
 _IMPORT = re.compile(r"(?m)(?:^|[;:])[ \t]*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n#]*)|import\s+([\w., \t]+))")
+_LOADED = re.compile(
+    r"\b(?:run_path|execfile|import_module|run_module|__import__|spec_from_file_location)\s*\([^)\n]*?['\"]([\w./-]+)['\"]|"
+    r"\bexec\s*\([^\n]*?(?:open|Path)\s*\(\s*['\"]([\w./-]+)['\"]"
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -86,6 +90,11 @@ def _visit(node: ast.AST, imports: dict[str, None], parts: list[Part], names: se
         elif isinstance(child, ast.Attribute):
             names.add(child.attr)
         _visit(child, imports, parts, names)
+
+
+def loaded(text: str) -> list[str]:
+    """Files and modules that it runs by a name in quotes: `runpy.run_path("x.py")`, `exec(open("x").read())`."""
+    return [match[1] or match[2] for match in _LOADED.finditer(text)]
 
 
 def reached(module: Module, names: set[str], *, everything: bool = False) -> set[str]:

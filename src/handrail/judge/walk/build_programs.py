@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 
 from ..programs.wrapper_options import skip_options
 from ..scripts import cmake, task_lists
@@ -13,7 +14,7 @@ from ..scripts.makefile import Makefile
 from ..values.word_values import UNKNOWN, Arg
 from .code_programs import build_package
 from .operators import shell_quoted
-from .script_files import here, lookup, run_line, run_words
+from .script_files import here, lookup, run_line, run_shell, run_words
 from .script_programs import Follower, first_file
 from .sources import Source, absolute
 from .walk import Call, Walk
@@ -79,6 +80,11 @@ def _run_makefile(walk: Walk, cwd: str, files: list[str], given: dict[str, str],
     is_new = [main.is_new]
 
     def include(name: str) -> str | None:
+        if "*" in name:
+            assert walk.sources is not None
+            folder, _, pattern = absolute(name, cwd).rpartition("/")
+            names = [one for one in walk.sources.names(folder) if fnmatchcase(one, pattern)]
+            return "\n".join(include(f"{folder}/{one}") or "" for one in names[:_MAX_WORKSPACES] if "*" not in one)
         source = lookup(walk, absolute(name, cwd))
         if source is None or source.is_binary or not source.is_whole:
             return None
@@ -159,6 +165,24 @@ def _upwards(walk: Walk, folder: str, name: str) -> Source | None:
             return source
         folder = posixpath.dirname(folder)
     return None
+
+
+def _run_all(walk: Walk, call: Call) -> None:
+    """`npm-run-all lint 'test:*'`, `run-s build`: several scripts of the package."""
+    package = _upwards(walk, absolute(".", here(walk)), "package.json")
+    if package is not None:
+        patterns = [str(arg) for arg in call.args if arg[:1] != "-"]
+        names = [
+            name for name in task_lists.package_scripts(package.text) for one in patterns if fnmatchcase(name, one)
+        ]
+        _run_scripts(walk, package, dict.fromkeys(names), ())
+
+
+def _direnv(walk: Walk, call: Call) -> None:
+    """`direnv allow` and `direnv exec` run the folder's .envrc."""
+    source = _upwards(walk, absolute(".", here(walk)), ".envrc")
+    if source is not None and call.args[:1] and call.args[0] in ("allow", "exec", "reload", "permit", "grant"):
+        run_shell(walk, source)
 
 
 def _just(walk: Walk, call: Call) -> None:
@@ -296,6 +320,8 @@ def _pre_commit(walk: Walk, call: Call) -> None:
 FOLLOWERS: dict[str, Follower] = {
     **dict.fromkeys(("make", "gmake", "bmake"), _make),
     **dict.fromkeys(("npm", "yarn", "pnpm", "bun"), _npm),
+    **dict.fromkeys(("npm-run-all", "run-s", "run-p"), _run_all),
+    "direnv": _direnv,
     "just": _just,
     **dict.fromkeys(("task", "go-task"), _task),
     "tox": _tox,

@@ -57,6 +57,17 @@ class _Modules:
         self.found[source.path] = (source, module, whole)
         if module is not None:
             self._waiting += [(name, source.path) for name in module.imports]
+        for name in python_parts.loaded(source.text):
+            if "/" in name or name.endswith((".py", ".txt")):
+                self._add_file(name)
+            else:
+                self._waiting.append((name, source.path))
+
+    def _add_file(self, name: str) -> None:
+        for folder in self._folders[:1]:
+            found = self._sources.read(name if name.startswith("/") else f"{folder}/{name}")
+            if found is not None and not found.is_binary:
+                self.add(found, whole=True)
 
     def import_all(self) -> None:
         """Breadth first, so that what is near comes before the budget ends."""

@@ -36,7 +36,7 @@ _CHANGES = re.compile(
 )
 _OUTSIDE = re.compile(
     r"(?i)['\"`](?:~|\.\./|/(?:home|root|etc|usr|var|boot|dev|bin|sbin|opt|srv|mnt|media|lib\w*|sys|proc|run|users|library)\b|/['\"`])|"
-    r"home|expand_?user|\bchr\b|fromhex|b64|base64|pathlib|\bkill"
+    r"home|environ\b|process\.env|expand_?user|\bchr\b|fromhex|b64|base64|pathlib|\bkill"
 )
 """A program in another language reaches something outside its tree only if it mentions one of these."""
 _SHELL_WORDS = re.compile(r"dup2|\bpty\b|\b(?:ba|z|da|k)?sh\b|cmd\.exe|powershell")
